@@ -1,4 +1,4 @@
-"""What users have -> a dump: a file to read in ranges, or a stream to read from its start.
+"""Any source -> a dump: a file to read in ranges, or a stream to read from its start.
 
-The door is `opening.open_source`. What a source is, its content says, not its name.
+`opening` is the entry. The content of a source determines its kind, not its name.
 """

@@ -1,11 +1,11 @@
-"""An archive: its list of members, read once, and the block of it that is being decompressed.
+"""Archives: the list of members, read once, and the block that is being decompressed.
 
-Members of a solid block are one compressed stream. Those that are opened in the order of the block
-share one decompression; what lies between them is passed over.
+The members of a solid block are one compressed stream. Members that are opened in the order of the
+block share one decompression; those between them are skipped.
 
-py7zr reads the list of members of a 7z archive. What the archives of Stack Exchange are compressed
-by (bzip2, and the defaults of 7-Zip, LZMA and LZMA2) is decompressed here, bzip2 by several
-threads; py7zr's own decompressors do the rest.
+py7zr reads the list of members of a 7z archive. The compressions of Stack Exchange's archives
+(bzip2, and the defaults of 7-Zip, LZMA and LZMA2) are decompressed here, bzip2 by several threads;
+others by py7zr.
 
 Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 """
@@ -71,7 +71,7 @@ class Archive(ABC):
     """
 
     kind: str
-    """What it is, for messages."""
+    """The kind of archive, for messages."""
 
     def __init__(self, name: str, file: BinaryIO, entries: Sequence[Entry]) -> None:
         self.name = name
@@ -126,16 +126,16 @@ class Archive(ABC):
     def read(self, entry: Entry, threads: int) -> Parts:
         """Read a member; the reading of another one ends.
 
-        What comes before it in its block is passed over. A member is read by a thread, which may
-        still be at work when another member is opened.
+        Everything before it in its block is skipped. A member is read by a thread, which may still
+        be at work when another member is opened.
 
         Args:
             entry: The member.
-            threads: How many may decompress.
+            threads: Number of threads that decompress.
 
         Raises:
             ArchiveError: It is encrypted, or compressed in an unusual way.
-            EOFError: There is less than the archive says, or another member was opened.
+            EOFError: The archive is truncated, or another member was opened.
             OSError: The checksum is wrong.
         """
         with self._lock:
@@ -266,7 +266,7 @@ class SevenZip(Archive):
 
 
 def _entries(archive: Any) -> Iterator[Entry]:
-    """The files of an archive, each with its place in the folder that it is in."""
+    """The files of an archive, each with its index in its block."""
     streams = archive.header.main_streams
     folders = [] if streams is None else streams.unpackinfo.folders
     numbers = {id(folder): number for number, folder in enumerate(folders)}
@@ -298,7 +298,7 @@ def _encrypted_error(name: str) -> ArchiveError:
 
 @contextmanager
 def _translate_seven_zip_errors(name: str) -> Iterator[None]:
-    """Raise errors of an archive as ours."""
+    """Convert the errors of libraries into errors of this package."""
     from py7zr.exceptions import ArchiveError as Py7zrError
     from py7zr.exceptions import PasswordRequired
 
@@ -331,7 +331,7 @@ def _translate_seven_zip_errors(name: str) -> Iterator[None]:
 
 
 def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
-    """Refuse what py7zr does not decompress within bounded memory: all but one method and filters.
+    """Refuse what py7zr does not decompress in bounded memory: all but one method and filters.
 
     PPMd is refused too: pyppmd 1.3 crashes the process on damaged data.
     """
@@ -428,7 +428,7 @@ class Zip(Archive):
             return self._open_member(member, threads)
 
     def _open_member(self, member: zipfile.ZipInfo, threads: int) -> Parts:
-        """Decompress a member; zipfile does not bound what bzip2 and LZMA give at a time."""
+        """Decompress a member; zipfile does not bound the output of bzip2 and LZMA per call."""
         method = member.compress_type
         if method not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
             return read_blocks(self._archive.open(member).read)

@@ -2,12 +2,12 @@
 
 Output is bounded at every step, so that a bomb takes time and no memory.
 
-bzip2, what published archives are compressed by, is decompressed by several threads. A block of it
-(at most 900 kB before its run lengths are undone) depends on no other, but nothing says where it
-starts: it follows the last bit of the one before. So the 48-bit number that starts a block is
-searched for at every bit. Each block is made a stream of its own for the standard library, which
-gives up the interpreter's lock while it works. The number may occur by chance within a block (once
-in 30,000 GB); a block that fails is tried again together with what follows.
+bzip2, the compression of published archives, is decompressed by several threads. Its blocks (at
+most 900 kB before run lengths are expanded) are independent, but no index has their positions: each
+follows the last bit of the previous one. So the 48-bit number that starts a block is searched for
+at every bit. Each block becomes a stream of its own for the standard library, which releases the
+interpreter's lock while it works. The number may occur by chance within a block (once in 30,000
+GB); a block that fails is tried again together with the next ones.
 
 Format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf
 """
@@ -68,7 +68,7 @@ def find_numbers(data: bytes, start: int = 0) -> list[tuple[int, int]]:
 
 
 class _Bits:
-    """A block: its bits as a number, the first being its starting number."""
+    """A block: its bits as a number, which start with the number of a block."""
 
     def __init__(self, data: bytes, start: int, stop: int) -> None:
         value = int.from_bytes(data[start // 8 : -(-stop // 8)], "big") >> (-stop % 8)
@@ -84,7 +84,7 @@ class _Bits:
         return self.value >> (self.size - _NUMBER_BITS - _CRC_BITS) & 0xFFFFFFFF
 
     def decompress(self) -> tuple[bz2.BZ2Decompressor, bytes]:
-        """The block as a stream of its own; run lengths can make 46 MB of it, so only a start."""
+        """Decompress the start of the block; run lengths can expand a block to 46 MB."""
         ending = _END << _CRC_BITS | self.crc
         bits = (int.from_bytes(BZIP2 + b"9", "big") << self.size | self.value) << 80 | ending
         size = 32 + self.size + 80
@@ -160,7 +160,7 @@ def _finish_block(
 
 
 def _start_tasks(read: Read, pool: ThreadPoolExecutor) -> Iterator[_Task]:
-    """The blocks of all streams, being decompressed; and the checksum at each stream's end."""
+    """The blocks of all streams, which are being decompressed, and the checksum of each stream."""
     data = read(BLOCK_BYTES)
     while True:
         while len(data) < _HEADER_BYTES and (more := read(BLOCK_BYTES)):
@@ -213,7 +213,7 @@ _MOST_DICTIONARY = 1 << 30
 
 
 _STEP_BYTES = 256 * 1024
-"""What comes out before an error within a step is lost."""
+"""Output before an error within a step is lost."""
 
 
 class Decompressor(Protocol):
@@ -239,7 +239,7 @@ def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: byt
     """Decompress one or more streams, one after the other.
 
     Args:
-        read: Gives compressed bytes.
+        read: Returns compressed bytes.
         new: Makes a decompressor for the next stream.
         padding: Bytes that may come between and after the streams.
 
@@ -270,7 +270,7 @@ def decompress_gzip(read: Read, threads: int) -> Parts:
 
 
 def decompress_deflate(read: Read) -> Parts:
-    """Decompress deflate as archives have it, without a header."""
+    """Decompress raw deflate, without a header, as in archives."""
     return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE))
 
 
@@ -295,8 +295,8 @@ def raw_lzma(
 
     Args:
         name: Name of the dump, for messages.
-        properties: Of the method, as the archive has them.
-        unpacked: Bytes that come out: no larger dictionary is needed.
+        properties: Properties of the method in the archive.
+        unpacked: Decompressed size: no larger dictionary is needed.
         is_lzma2: Whether it is LZMA2.
 
     Raises:
@@ -325,7 +325,7 @@ def raw_lzma(
 def read_range(file: BinaryIO, size: int) -> Read:
     """Return a function that reads the next n bytes of a file, and then none.
 
-    It raises `EOFError` if the file ends before.
+    It raises `EOFError` if the file is shorter.
     """
     left = size
 

@@ -1,16 +1,16 @@
 """A dump: where its rows start and end, and how a file is cut into ranges of whole rows.
 
-First in the flow: nothing here looks inside a row. Only the head and the tail of the file are read
-before the passes start, so a dump that was cut off is noticed within milliseconds; memory is
+This is the first step: it does not look inside rows. Only the head and the tail of the file are
+read before the passes start, so a dump that was cut off is noticed within milliseconds; memory is
 bounded by `SLICE_BYTES` and the longest row.
 
 Cutting relies on the XML rule that a raw `<` cannot be part of an attribute value (XML 1.0, [10]
 AttValue): the bytes `<row` followed by white space always start a row.
 
-Prolog and end follow one rule for a file and for a stream. The root closes at the first closing tag
-that only comments, processing instructions and white space follow (XML 1.0, [27] Misc), up to the
-end of the dump. A closing tag that a row or another closing tag follows is part of the text between
-rows; anything else after it is an error. Every byte is looked at once.
+The same rules for prolog and end hold for a file and a stream. The root closes at the first closing
+tag that only comments, processing instructions and white space follow (XML 1.0, [27] Misc), up to
+the end of the dump. A closing tag that a row or another closing tag follows is part of the text
+between rows; anything else after it is an error. Every byte is read once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from so2docs.parse.rows import ROW_START
 from so2docs.schema import POSTS, Table
 
 BLANK = b" \t\r\n"
-"""White space: XML 1.0, [3] S. Python counts more characters as such."""
+"""White space: XML 1.0, [3] S. Python has more of it."""
 
 HEAD_LIMIT = 16 * 1024 * 1024
 """Longer prologs are refused."""
@@ -97,7 +97,7 @@ def read_prolog(path: str, read: Callable[[int], bytes], table: Table) -> Prolog
 
     Raises:
         MalformedDumpError: There is no root element, or the prolog is not XML.
-        DumpError: There is nothing at all, or it is the start of something else.
+        DumpError: The file is empty, or is not a dump.
     """
     head, match = _find_root(path, read, table)
     start, frame = match.end(), (match["tag"] + b">", b"</" + match["root"] + b">")
@@ -147,7 +147,7 @@ def _find_root(
 
 
 MISC_LIMIT = HEAD_LIMIT
-"""More than this is not held until it is clear what follows a closing tag."""
+"""Most bytes that are held until it is known what follows a closing tag."""
 
 _MISC = re.compile(rb"(?:[ \t\r\n]++|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
 _UNCLOSED = re.compile(rb"<(?:!--|\?|!?-?\Z)")
@@ -159,18 +159,18 @@ _MOST_COUNTED = 8 * 1024 * 1024 * 1024
 
 
 def _closing_tag(frame: Frame) -> re.Pattern[bytes]:
-    """Matches the root's closing tag, or what may become one at the end of the data."""
+    """Matches the root's closing tag, or its start at the end of the data."""
     blanks = rb"[ \t\r\n]{0,%d}+" % _MOST_BLANKS
     return re.compile(re.escape(frame[1][:-1]) + blanks + rb"(?:(>)|\Z)")
 
 
 def closes_within(raw: bytes, frame: Frame) -> bool:
-    """Whether the root closes in the bytes of a row: rows follow, or it would be the end."""
+    """Whether bytes with the closing tag of the root are not the end, since rows follow."""
     return any(match[1] for match in _closing_tag(frame).finditer(raw))
 
 
 class Ending:
-    """Finder of the end of a dump's root element.
+    """Finds the end of the root element of a dump.
 
     Args:
         path: Name of the dump, for messages.
@@ -187,14 +187,14 @@ class Ending:
         self._overlap = max(_OVERLAP, len(frame[1]))
 
     def find(self, data: bytes, *, is_all: bool) -> tuple[int, bool]:
-        """Look for the end in what follows the root's start tag, or a part of that.
+        """Search for the end in some of the bytes after the root's start tag.
 
         Args:
             data: Bytes of the dump.
             is_all: Whether the dump ends with them.
 
         Returns:
-            Up to where they are rows for certain, and whether the root closes there.
+            The offset up to which all bytes are rows, and whether the root closes there.
 
         Raises:
             MalformedDumpError: Content follows the closing tag.
@@ -221,7 +221,7 @@ class Ending:
         return match.end() if match else 0
 
     def content_after(self, data: bytes, end: int) -> MalformedDumpError:
-        """The error for what follows the closing tag, which ends there in `data`.
+        """The error for content after the closing tag, which ends there in `data`.
 
         Its location counts bytes, and lines from 0, from the start of `data`.
         """
@@ -246,19 +246,19 @@ class Ending:
 
 
 def empty_root_error(path: str, location: Location) -> MalformedDumpError:
-    """The error for what follows a root that is one empty tag, which ends at `location`."""
+    """The error for content after a root that is one empty tag, which ends at `location`."""
     return MalformedDumpError(
         path, "has content after its empty root element", location, advice="remove that content"
     )
 
 
 def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpError) -> None:
-    """Read to the end of a dump, and raise `error` unless only Misc is there.
+    """Read to the end of a dump, and raise `error` for anything but Misc.
 
     Args:
-        data: What has been read already.
+        data: The bytes that have been read already.
         read: Returns at most as many bytes as asked for; none at the end of the dump.
-        error: What to raise.
+        error: The error to raise.
     """
     while True:
         misc = _MISC.match(data)
@@ -285,7 +285,7 @@ def _read_all(read: Callable[[int], bytes], size: int) -> list[bytes]:
 def find_in_file(
     path: str, file: BinaryIO, *, start: int, size: int, frame: Frame, table: Table
 ) -> int:
-    """Offset of the closing tag in a file; the search goes back from the end as far as it must.
+    """Find the offset of the closing tag in a file, searching backwards from the end.
 
     Args:
         path: Name of the dump, for messages.
@@ -293,7 +293,7 @@ def find_in_file(
         start: Offset of the first byte after the root's start tag.
         size: Bytes of the file.
         frame: The root's tags.
-        table: What the dump is to be.
+        table: The expected table.
 
     Raises:
         TruncatedDumpError: The file has no closing tag.
@@ -370,10 +370,10 @@ def _line_at(file: BinaryIO, end: int) -> int:
 
 
 PIECES, PIECE_END = "pieces", ".xml"
-"""Folder in the spill's, and end of names, for pieces of a dump that comes as a stream."""
+"""Subfolder of the spill, and extension, for pieces of a dump that comes as a stream."""
 
 SLICE_BYTES = 256 * 1024
-"""Rows are parsed in slices of this size: the fastest of 64 KiB to 1 MiB, and small in memory."""
+"""Size of the slices of rows that are parsed: the fastest between 64 KiB and 1 MiB, and small."""
 
 _ROW_START_BYTES = 5
 _MOST_HEAD = 64 * 1024
@@ -392,19 +392,19 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump file whose head and tail are sound.
+    """A dump file with a valid head and tail.
 
     Attributes:
         path: The file.
-        identity: Of the file, to notice a change.
+        identity: Identity of the file, to detect a change.
         start: Offset of the first byte after the root's start tag.
         end: Offset of the root's closing tag.
         first_line: Line of the byte at `start`, from 1.
         frame: The root's start and closing tags, to put around a slice of rows.
-        location: Where the bytes are, if not in `path`: a piece of a stream.
+        location: Path of the bytes, if it is not `path`: a piece of a stream.
         base: Offset in the stream of the first byte of that piece.
-        head: What is before `start`, not more than 64 KiB; nothing of a piece.
-        encoding: Of its bytes.
+        head: The bytes before `start`, at most 64 KiB; empty for a piece.
+        encoding: Encoding of its bytes.
     """
 
     path: str
@@ -434,11 +434,11 @@ class Dump:
         return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
 
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
-        """Raise `ChangedDumpError` if the file (an open one, or the path) is another by now."""
+        """Raise `ChangedDumpError` if the file (an open one, or the path) has changed."""
         check_unchanged(self.path, self.file, self.identity, file)
 
     def check_end(self) -> None:
-        """Raise an error of the dump as a whole, after all its chunks."""
+        """Raise an error of the whole dump, after all of its chunks."""
         self.check_unchanged()
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
@@ -447,7 +447,7 @@ class Dump:
         Args:
             size: Bytes of a range.
             done_chunks: Numbers of the chunks to leave out.
-            folder: For files that chunks need; a range of a file needs none.
+            folder: Folder for files of chunks; a range of a file needs none.
         """
         for number, start in enumerate(range(self.start, self.end, size)):
             if number not in done_chunks:
@@ -471,7 +471,7 @@ class Dump:
 
 
 def open_dump(path: str, table: Table = POSTS) -> Dump:
-    """Look at the head and the tail of a dump.
+    """Read the head and the tail of a dump.
 
     Args:
         path: The file.
@@ -479,8 +479,8 @@ def open_dump(path: str, table: Table = POSTS) -> Dump:
 
     Raises:
         TruncatedDumpError: It ends before the closing tag of its root.
-        MalformedDumpError: It is not XML, or something follows the closing tag.
-        DumpError: It cannot be opened, is empty, or is something else.
+        MalformedDumpError: It is not XML, or content follows the closing tag.
+        DumpError: It cannot be opened, is empty, or is not a dump.
     """
     try:
         # Opening a pipe would wait for its other end.

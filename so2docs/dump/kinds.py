@@ -1,4 +1,4 @@
-"""What a file is: by its name, as one of a dump; by its first bytes, as what it may be."""
+"""Kinds of files: files of a dump by name, compressions and archives by first bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from so2docs.registry import Registry
 from so2docs.schema import DUMP, POSTS, Table
 
 PACKED = ("7z", "zip", "gz", "bz2", "xz", "zst")
-"""Extensions of packed dumps."""
+"""Extensions of compressed dumps and archives."""
 
 _PACKED = f"(?:{'|'.join(PACKED)})"
 _TABLE = re.compile(
@@ -24,16 +24,16 @@ _MOST_NAMES = 12
 
 
 def members_with(table: Table, names: Sequence[str]) -> list[str]:
-    """The names that may hold a table: its file in any case, or an archive of it.
+    """Select the names of files that may have a table: its file in any case, or an archive of it.
 
-    An archive that is named after no table, as that of a whole site is, may hold every one.
+    An archive without the name of a table, such as that of a whole site, may have every table.
 
     Args:
-        table: Which.
+        table: The table.
         names: Paths with slashes.
 
     Returns:
-        One name, if it is clear which; none, or several.
+        One name if it is unambiguous; none, or several.
     """
     return _match_names(table, names, "(?:.*[-_.])?") or _topmost(
         [name for name in names if _ARCHIVE.fullmatch(_base(name))]
@@ -43,7 +43,7 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def files_with(table: Table, names: Sequence[str], prefix: str) -> list[str]:
-    """The names that may hold a table, of files whose names start with `prefix`."""
+    """Select the names of files that start with `prefix` and may have a table."""
     return _match_names(table, names, re.escape(prefix), plain=re.escape(prefix))
 
 
@@ -78,13 +78,13 @@ def _is_of_site(name: str) -> bool:
 
 
 def _topmost(names: list[str]) -> list[str]:
-    """Of a tree, the names nearest to its root."""
+    """The names of a tree that are nearest to its root."""
     depth = min((name.count("/") for name in names), default=0)
     return [name for name in names if name.count("/") == depth]
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Names for a message, not too many."""
+    """Join names for a message; long lists are shortened."""
     listed = list(names)
     if not listed:
         return "nothing"
@@ -97,13 +97,13 @@ class Kind:
     """A form of dumps, such as a compression.
 
     Attributes:
-        name: For messages, with an article.
-        ratio: Bytes of a dump for each byte, about.
-        refused: What to do with a file that this program does not unpack.
+        name: Name for messages, with an article.
+        ratio: Approximate number of decompressed bytes for each byte.
+        refused: Advice for a file that is not supported; empty otherwise.
         is_archive: Whether there may be several files in it.
-        magic: What a file of it starts with; of kinds of other packages.
-        open: From a binary file and a number of threads to an object with `read`, which gives what
-            was packed; of kinds of other packages.
+        magic: First bytes of such a file, for kinds of other packages.
+        open: Takes a binary file and a number of threads; returns an object whose `read` returns
+            decompressed bytes. For kinds of other packages.
     """
 
     name: str
@@ -121,7 +121,7 @@ def _from_entry_point(name: str, kind: Any) -> Kind:
 
 
 SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _from_entry_point)
-"""Forms of dumps that other packages unpack, offered as entry points: each a `Kind`."""
+"""Forms of dumps that other packages decompress: entry points, each a `Kind`."""
 
 GZIP = b"\x1f\x8b"
 BZIP2 = b"BZh"
@@ -189,7 +189,7 @@ _TABLE_ROOTS = {table.root for table in DUMP.values()}
 def check_root(path: str, root: str, table: Table) -> None:
     """Raise a `DumpError` if the root element is that of another table, or of another format.
 
-    A root that says nothing, such as <table>, is taken: what is in it has to be rows.
+    An unknown root, such as <table>, is accepted if it contains rows.
 
     Args:
         path: Name of the dump, for messages.
@@ -215,7 +215,7 @@ def check_head(path: str, head: bytes, table: Table) -> None:
 
     Args:
         path: Name of the dump, for messages.
-        head: What it starts with.
+        head: Its first bytes.
         table: The expected table.
     """
     start = head[:65536].lstrip(_BLANK)

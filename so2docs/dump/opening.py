@@ -1,7 +1,7 @@
-"""From what the user gave to a dump that the passes can read.
+"""Opens a dump from any source.
 
-Layers are taken off one by one, such as a gzip file with a 7z archive in it; what each is, its
-first bytes say. A plain file of UTF-8 is read in ranges, everything else as a stream.
+Layers are removed one by one, such as those of a gzip file with a 7z archive in it; the first bytes
+determine the kind of each. A plain UTF-8 file is read in ranges, everything else as a stream.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DECOMPRESSORS: dict[str, Callable[[Read, int], Parts]] = {
 }
 
 DumpLike = str | os.PathLike[str] | BinaryIO
-"""What a user may give: a path, `-` for standard input, or an open binary file."""
+"""A source from a user: a path, `-` for standard input, or an open binary file."""
 
 
 class SourceFile:
@@ -47,10 +47,10 @@ class SourceFile:
 
     Attributes:
         path: The file.
-        is_plain: Whether it is read in ranges: a file of UTF-8 that is not packed.
+        is_plain: Whether it is read in ranges: an uncompressed UTF-8 file.
         is_file: Whether it can be read again.
-        kind: What it is packed as, if it is.
-        identity: To notice a change.
+        kind: Kind of compression or archive, if it is one.
+        identity: Identity of the file, to detect a change.
     """
 
     def __init__(self, path: str) -> None:
@@ -95,7 +95,7 @@ class SourceFile:
 
     @property
     def digest(self) -> str:
-        """Hash of its bytes at 17 places, to detect changed content."""
+        """Hash of its bytes at 17 positions, to detect changed content."""
         if self._digest is None:
             with self.open() as file:
                 self._digest = storage.sample_hash(file, self.identity.size)
@@ -118,7 +118,7 @@ class SourceFile:
             raise storage.unreadable_dump(self.path, error) from error
 
     def close(self) -> None:
-        """Close the archive, if it was looked into."""
+        """Close the archive, if it was opened."""
         if self._archive is not None:
             self._archive.close()
             self._archive = None
@@ -177,8 +177,8 @@ def open_file(
     """Open a file of a dump, and read its start.
 
     Args:
-        file: The file, packed or not.
-        table: The table to read from an archive of several.
+        file: The file, compressed or not.
+        table: The table to read from an archive with several.
         name: Its name in messages.
         threads: Number of threads that decompress.
         work_dir: As in `open_stream`.
@@ -203,7 +203,7 @@ def open_file(
 
 
 def file_in_folder(path: str, table: Table) -> str:
-    """Find the file of a table in a folder, packed or not.
+    """Find the file of a table in a folder, compressed or not.
 
     Raises:
         ArchiveError: The folder has no such file, or several.
@@ -241,10 +241,10 @@ def _open_source(
 
 
 def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive | None) -> None:
-    """Unpack layer by layer, until there is XML.
+    """Remove layers until the content is XML.
 
     Args:
-        source: What was given; learns what its layers tell about the size of the dump.
+        source: The source; its size is updated from its layers.
         threads: Number of threads that decompress.
         work_dir: Folder for an archive that comes as a stream.
         archive: The archive, if the dump is one.
@@ -279,7 +279,7 @@ def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive
 
 
 def _read_opened(reader: Any) -> Parts:
-    """Read what another package opened, and close it."""
+    """Read a file that another package opened, and close it."""
     try:
         yield from read_blocks(reader.read)
     finally:

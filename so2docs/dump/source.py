@@ -1,8 +1,8 @@
-"""What every kind of source comes down to: a name, and bytes of UTF-8 to read from start to end.
+"""Sources as streams: a name, and bytes of UTF-8 to read from start to end.
 
-A source is read through layers: the file, then what decompresses it, then what decodes it. Each is
-a generator of parts, made a file by `Stream`. Dumps in other encodings are decoded as they are
-read. What an encoding does not allow becomes U+FFFD and is counted, as in a dump of UTF-8.
+A source is read through layers: the file, then decompressors, then a decoder. Each is a generator
+of parts, which `Stream` makes a file. Dumps in other encodings are decoded as they are read. Bytes
+that are invalid in the encoding become U+FFFD and are counted, as in a UTF-8 dump.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from so2docs.errors import (
 from so2docs.schema import POSTS, Table
 
 BLOCK_BYTES = 1024 * 1024
-"""Streams are handed on in blocks of about this size."""
+"""Approximate size of the blocks of streams."""
 
 HEAD_BYTES = 1024
-"""The start of a file tells what it is; a declaration is within it."""
+"""Bytes at the start of a file that determine its kind; they include an XML declaration."""
 
 _BLOCKS = 8
 _PATIENCE = 0.2
@@ -46,7 +46,7 @@ Parts = Generator[bytes, None, None]
 
 
 def read_blocks(read: Read) -> Parts:
-    """The bytes of a file, in the blocks that it gives."""
+    """The bytes of a file, in blocks of any size."""
     while data := read(BLOCK_BYTES):
         yield data
 
@@ -56,10 +56,10 @@ def is_damage(error: Exception) -> bool:
 
     Every library has errors of its own, and no list of them is complete: `gzip` and `bz2` raise
     `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard their own, and isal has a class
-    that its modules share in some builds only. So what is not damage is listed.
+    that its modules share in some builds only. So the list has the errors that are not damage.
 
     Args:
-        error: Anything that reading raised; nothing else may have run.
+        error: An error that only reading can have raised.
     """
     if isinstance(error, OSError):
         return error.errno is None  # With a number, the system could not read the file.
@@ -67,13 +67,12 @@ def is_damage(error: Exception) -> bool:
 
 
 class Stream(io.RawIOBase):
-    """Parts of bytes as a file, which counts them and raises the errors of decompressors as ours.
+    """Parts of bytes as a file, which counts them and converts errors of decompressors.
 
     Args:
         parts: The bytes; they are closed with the stream.
         name: Name of the dump, for messages.
-        kind: What is decompressed, with an article; empty if other errors than ours are none of
-            decompression.
+        kind: The compression, with an article; empty if nothing is decompressed.
 
     Attributes:
         count: Bytes read so far.
@@ -92,7 +91,7 @@ class Stream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read at most as many bytes as there is room for; none at the end.
+        """Read bytes into a buffer; none at the end.
 
         Raises:
             TruncatedDumpError: The data ends too early.
@@ -132,7 +131,7 @@ class Stream(io.RawIOBase):
         return data
 
     def close(self) -> None:
-        """Close the parts; a thread that is reading them closes them itself when they end."""
+        """Close the parts; a thread that is reading them closes them itself afterwards."""
         super().close()
         with suppress(ValueError):
             self._parts.close()
@@ -141,8 +140,8 @@ class Stream(io.RawIOBase):
 class ReadAhead:
     """Reads a file in a thread, some blocks ahead.
 
-    The decompressors give up the interpreter's lock. A bounded queue makes a stream that outruns
-    the workers wait.
+    Decompressors release the interpreter's lock. A bounded queue pauses a stream that is faster
+    than the workers.
 
     Args:
         read: Reads the file.
@@ -216,12 +215,12 @@ class End:
 def check_unchanged(
     name: str, path: str, identity: storage.FileIdentity, file: BinaryIO | None = None
 ) -> None:
-    """Raise `ChangedDumpError` if a file (an open one, or the one of that path) is another by now.
+    """Raise `ChangedDumpError` if a file (an open one, or that of a path) has changed.
 
     Args:
         name: Name of the dump, for messages.
         path: The file.
-        identity: That of the file before.
+        identity: Earlier identity of the file.
         file: The file, if it is open.
     """
     try:
@@ -248,17 +247,17 @@ class Source:
     """A dump as a stream of UTF-8.
 
     Attributes:
-        name: What the user called it, for messages.
-        table: The table to read from an archive of several.
+        name: The user's name for it, for messages.
+        table: The table to read from an archive with several.
         file: Path of its file; None for a stream that can be read only once.
         identity: Identity of that file, to detect a change.
-        total: Bytes that `counted` will have counted at the end; None if that is unknown.
+        total: Bytes that `counted` counts up to the end; None if unknown.
         expected: Size of the decompressed dump, known or estimated; None if it is unknown.
         encoding: Encoding of the dump.
         repaired: Number of characters that were replaced.
         reader: The topmost layer.
-        counted: The layer that tells how far the source has been read.
-        stack: What to close at the end.
+        counted: The layer whose position is the progress.
+        stack: Resources to close at the end.
     """
 
     name: str
@@ -274,11 +273,11 @@ class Source:
     stack: ExitStack = field(default_factory=ExitStack)
 
     def add_layer(self, parts: Parts, kind: str = "") -> Stream:
-        """Read a generator that reads what was the topmost layer.
+        """Add a layer: a generator that reads the previous topmost layer.
 
         Args:
-            parts: What comes out.
-            kind: What it decompresses, with an article; nothing for anything else.
+            parts: The bytes of the new layer.
+            kind: The compression, with an article; empty for another layer.
         """
         stream = Stream(parts, self.name, kind)
         self.stack.callback(stream.close)

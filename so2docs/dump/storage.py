@@ -1,7 +1,7 @@
-"""Files by path or by URL: what is read from, and written to, a disk or an object store.
+"""Files by path or by URL, on a disk or in an object store.
 
-A path is a file of this system. A URL (`s3://`, `gs://`, `hdfs://`, and whatever else has a driver)
-goes through fsspec, which is imported for the first of them.
+A path is a file of this system. URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver) are
+opened by fsspec, which is imported for the first of them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class FileIdentity(NamedTuple):
 
     Attributes:
         size: Bytes.
-        modified: Modification time in ns; of an object in a store, a checksum of what it has
-            instead.
+        modified: Modification time in ns; for an object in a store, a checksum of its metadata.
         device: Number of its device; 0 in a store.
         inode: Its number there; 0 in a store.
     """
@@ -46,7 +45,7 @@ class FileIdentity(NamedTuple):
 
 
 NO_FILE = FileIdentity()
-"""What can be read only once."""
+"""The identity of a source that can be read only once."""
 
 
 def is_url(path: str) -> bool:
@@ -55,7 +54,7 @@ def is_url(path: str) -> bool:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a file to read from any place in it."""
+    """Open a file for reading at any position."""
     if not is_url(path):
         return open(path, "rb", buffering=0)
     system, name = _system(path)
@@ -63,10 +62,10 @@ def open_file(path: str) -> BinaryIO:
 
 
 def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
-    """Identify a file (an open one, or the one of that path).
+    """Return the identity of a file (an open one, or that of a path).
 
     Raises:
-        OSError: It is not there, or cannot be read.
+        OSError: It does not exist, or cannot be read.
     """
     if not is_url(path):
         status = os.stat(path) if file is None else os.fstat(file.fileno())
@@ -79,7 +78,7 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
 
 
 def sample_hash(file: BinaryIO, size: int) -> str:
-    """Hash of the bytes of a file at 17 places."""
+    """Hash of the bytes of a file at 17 positions."""
     digest = blake2b(digest_size=16)
     for part in range(_SAMPLES + 1):
         file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
@@ -148,11 +147,11 @@ def write(path: str, data: bytes) -> None:
 
 
 def publish(source: str, path: str) -> None:
-    """Move a finished local file to its place atomically, and replace an earlier one.
+    """Move a finished local file to its path atomically, replacing an earlier one.
 
     Args:
-        source: The file, for a local path on the same disk.
-        path: Where it goes.
+        source: The file; for a local path, on the same disk.
+        path: Its new path.
     """
     if not is_url(path):
         os.replace(source, path)
@@ -197,18 +196,18 @@ def check_exists(path: str) -> None:
 
 
 def unreadable_dump(path: str, error: Exception) -> DumpError:
-    """The error of a dump, or a file of it, that could not be read; it says what to do next.
+    """The error for a dump, or a file of it, that cannot be read, with advice.
 
     Args:
         path: The file or folder, or its URL.
-        error: What the system, or the driver of the store, says.
+        error: The error of the system, or of the driver of the store.
     """
     kind = DumpNotFoundError if isinstance(error, FileNotFoundError) else DumpError
     return kind(path, _unreadable(path, error))
 
 
 def unreadable_output(path: str, error: Exception) -> OutputError:
-    """The error of an output, or of a side file of it, that could not be read."""
+    """The error for an output, or a side file of it, that cannot be read."""
     kind = OutputNotFoundError if isinstance(error, FileNotFoundError) else OutputError
     return kind(f"{path}: {_unreadable(path, error)}")
 

@@ -1,12 +1,12 @@
 """A dump that can only be read from its start: from an archive, a pipe, or in another encoding.
 
-The stream is decompressed once. Rows go, as they come, into piece files next to the spill, each cut
-where a row starts; a worker reads a piece as it reads a range of a file. A piece is gone as soon as
-it is committed, and only a few exist at any time (the task queue is bounded), so that they live and
-die in the page cache. Nothing here holds more than a block, whatever the length of rows or pieces.
+The stream is decompressed once. Its rows are written to pieces: files next to the spill, each cut
+where a row starts. A worker reads a piece like a range of a file. A piece is removed as soon as it
+is committed, and only a few exist at any time (the task queue is bounded), so that they stay in the
+page cache. Memory holds no more than a block, whatever the length of rows or pieces.
 
 Where pieces are cut depends on the bytes of the stream only, so that an interrupted conversion
-finds the same pieces and passes over those that are committed.
+makes the same pieces and skips those that are committed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from so2docs.schema import Table
 # Hand on the rows of a stream in pieces of whole rows, and check the end of the dump.
 
 MOST_ROW_BYTES = 128 * 1024 * 1024
-"""A longer row is no row: posts end at 30,000 characters. Bounds what a bomb takes of disk."""
+"""Longer rows are refused: posts have at most 30,000 characters. Bounds the disk that a bomb
+takes."""
 
 
 class StreamedRows:
@@ -121,7 +122,7 @@ class StreamedRows:
         """Read the stream to its end, and raise unless only comments follow the root.
 
         Raises:
-            MalformedDumpError: Its location counts from the end of what was handed on.
+            MalformedDumpError: Content follows; its location counts from the end of the rows.
         """
         if self._is_empty:
             check_misc(self._data, self._read, empty_root_error(self._path, Location(0, 0)))
@@ -152,9 +153,9 @@ class StreamDump:
         path: Its name, for messages.
         frame: The root's start and closing tags.
         first_line: Line of the first byte after the start tag, from 1.
-        head: What is before it, in UTF-8.
-        encoding: Of the dump, before it was decoded.
-        chunk_bytes: 0, for pieces that grow with the stream.
+        head: The bytes before it, in UTF-8.
+        encoding: Encoding of the dump, before it was decoded.
+        chunk_bytes: Always 0: pieces grow with the stream.
         size: Bytes of the decompressed dump up to its closing tag: expected at first, true at the
             end; 0 if not known.
     """
@@ -192,7 +193,7 @@ class StreamDump:
 
     @property
     def identity(self) -> storage.FileIdentity:
-        """Of that file."""
+        """Identity of that file."""
         return self.source.identity
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
@@ -232,7 +233,7 @@ class StreamDump:
         self._end = End(self.size, self.source.repaired, number)
 
     def _check_rest(self, offset: int) -> None:
-        """Read what follows the rows, which end at `offset`."""
+        """Read the bytes after the rows, which end at `offset`."""
         try:
             self._rows.check_rest()
         except DumpError as error:

@@ -1,8 +1,8 @@
-"""Which tables a conversion reads next to the posts, and where they are.
+"""The tables that a conversion reads next to the posts, and their files.
 
-A plain file is looked at before anything is converted, as that of the posts is. Of what is packed
-only the list of members is: in a solid archive, the first byte of a table may come after
-gigabytes of others. It is opened when its turn comes, one at a time.
+A plain file is checked before the conversion, like that of the posts. In an archive only the list
+of members is: the first byte of a table in a solid archive may come after gigabytes of others. It
+is opened in its turn, one table at a time.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class TableFile:
     """A table of a dump and its file; also used for the posts.
 
     Attributes:
-        table: Which.
-        name: What to call it in messages.
-        size: Bytes of the table; of a compressed file, about; 0 if that is not known.
-        source: The file that it is in; None for an open file or standard input.
-        entry: The member that it is in, of an archive.
-        dump: It, once it is open: a plain file, and what can be read only once, from the start.
+        table: The table.
+        name: Its name in messages.
+        size: Bytes of the table; approximate for a compressed file; 0 if unknown.
+        source: Its file; None for an open file or standard input.
+        entry: Its member in an archive.
+        dump: The open table. A plain file, or a source that can be read only once, is always open.
     """
 
     table: Table
@@ -86,7 +86,7 @@ class TableFile:
             work_dir: Folder for an archive that has to be unpacked from another.
 
         Raises:
-            DumpError: It cannot be read, or is not such a table.
+            DumpError: It cannot be read, or is another table.
         """
         if self.dump is not None:
             return self.dump
@@ -141,10 +141,10 @@ def find_tables(
     """Find every table to nest, in the order in which they are nested.
 
     Args:
-        source: What the posts are read from. A table is looked for in that archive or folder, then
+        source: The source of the posts. A table is searched for in that archive or folder, then
             next to it: `stackoverflow.com-Comments.7z` next to `stackoverflow.com-Posts.7z`.
         nest: Names of the tables to nest.
-        tables: Their files, folders or archives, where they are elsewhere.
+        tables: Files, folders or archives of tables that are elsewhere.
         catalog: The files that were looked into.
 
     Raises:

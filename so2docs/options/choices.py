@@ -1,4 +1,4 @@
-"""What users choose by its name, and what is fixed of each choice. Literals, and what they say."""
+"""Names that users choose from, and the fixed properties of each choice."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class FormatTraits:
     """Properties of a format that are known without writing it.
 
     Attributes:
-        extensions: Ends of a file name that ask for it; the first is the usual one.
+        extensions: Ends of file names that select it; the first is the usual one.
         compressed: Whether files are compressed as a whole (if not, the format compresses inside).
         dates: Whether dates are to be `{"$date": ...}`, which the first pass makes them.
-        ids: Whether documents get an id by which what reads them tells them apart.
+        ids: Whether documents get an id for the program that reads them.
         needs: A package that must be installed.
     """
 
@@ -56,20 +56,20 @@ _OWN = {
 }
 
 FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _OWN, _traits)
-"""What is known of each format; other packages offer subclasses of `Format`, with `traits`."""
+"""Properties of each format; other packages add subclasses of `Format`, with `traits`."""
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-"""By the end of a file name."""
+"""Compression by the end of a file name."""
 
 DATABASE_ENDINGS = (".db", ".sqlite", ".sqlite3")
-"""Ends of the name of an SQLite database."""
+"""Extensions of SQLite databases."""
 
 UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
-"""Ends of a file name that say so."""
+"""Extensions of uncompressed outputs."""
 
 
 def split_compression(path: str) -> tuple[str, Compression | None]:
-    """A name without the extension of a compression, and that compression; None if it has none."""
+    """Split the extension of a compression from a name; None for an uncompressed one."""
     for extension, compression in COMPRESSIONS.items():
         if path.endswith(extension):
             return path.removesuffix(extension), compression

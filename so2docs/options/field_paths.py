@@ -1,7 +1,7 @@
-"""Which attributes of questions, answers and what is nested in them a document has.
+"""Selection of the attributes of questions, answers and nested rows.
 
-A name is a path from the question on: `Title`, `Comments.Text`, `Answers.Owner.DisplayName`, and
-includes all that is below it. A choice of fields is a tree that grows with the names that turn up.
+A name is a path from the question: `Title`, `Comments.Text`, `Answers.Owner.DisplayName`, and
+includes everything below it. A selection is a tree that grows with the names that occur.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Fields:
         return self.has(f"{_INSIDE}{name}")
 
     def hidden(self, nest: Sequence[str]) -> list[str]:
-        """Ids of users that posts in documents do not have, but that are needed to find users.
+        """Ids of users that are needed to find users, but that documents do not have.
 
         Args:
             nest: Names of the tables to nest.
@@ -109,7 +109,8 @@ class Fields:
         """Check the choice against the tables to nest.
 
         Raises:
-            OptionError: A name belongs to a table that is not among them, or nothing of one stays.
+            OptionError: A name belongs to a table that is not nested, or a table has no fields
+                left.
         """
         option = "without" if self.kept is None else "fields"
         for name in (*(self.kept or ()), *self.left_out):
@@ -128,11 +129,11 @@ class Fields:
 
 
 ALL_FIELDS = Fields()
-"""Every one that there is."""
+"""Every field."""
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """A path, and all that it is below."""
+    """A path, and all paths above it."""
     yield path
     while "." in path:
         path = path.rpartition(".")[0]
@@ -145,7 +146,7 @@ def _part(name: str) -> str:
 
 
 def _is_held(path: str, nest: Sequence[str]) -> bool:
-    """Whether the tables are nested that hold a part of another one."""
+    """Whether the tables that hold a nested part are nested."""
     holders = list(_upwards(path))[1:]
     return all(any(table in nest for table in _TABLES_AT[holder]) for holder in holders)
 
@@ -180,12 +181,12 @@ _MOST_NAMES = 4096
 
 
 class FieldChoice(dict[str, "bool | FieldChoice"]):
-    """The selected fields of the objects at a path: by name all of a field, nothing, or a choice.
+    """The selected fields of the objects at a path: all of a field, nothing, or a selection.
 
     Args:
         fields: The choice of fields.
         path: The path; empty for a question.
-        also: Paths below it that stay whatever was chosen.
+        also: Paths below it that always stay.
     """
 
     def __init__(self, fields: Fields, path: str = "", also: Collection[str] = ()) -> None:

@@ -1,6 +1,6 @@
-"""An entry of the table of options: all that is true of an option, said once.
+"""An entry of the table of options: all facts about an option, declared once.
 
-Values are what users write, such as sizes, dates, shares and names, as what is meant.
+Also parsers of values that users write, such as sizes, dates, shares and names.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Decides = Literal["spill", "output", "run"]
 """What another value changes: what the first pass makes, only what is written, or neither."""
 
 Where = Literal["documents", "files", "local", "iterator", "convert"]
-"""Who takes an option: all that make documents; all that write files, too; what runs on this
-machine; only `convert` and `convert_all`."""
+"""The functions that take an option: all that make documents; all that also write files; those that
+run on this machine; only `convert` and `convert_all`."""
 
 _KINDS = {
     bool: "True or False",
@@ -49,20 +49,20 @@ class Option:
 
     Attributes:
         name: The keyword; as a flag, with hyphens.
-        attribute: Where its value is in the class that declares it.
-        group: Under which heading the help of a command shows it.
+        attribute: Name of its attribute in the class that declares it.
+        group: Its heading in the help of a command.
         help: One sentence.
         accepts: Type of the keyword.
         decides: What another value changes.
         default: Value of the keyword if it is not given.
-        where: Who takes it.
+        where: The functions that take it.
         parse: From name and value of the keyword to the value of the attribute.
         choices: Values that are allowed, if they have names.
         flags: Other flags that people type.
-        metavar: What is shown for the value in help; N for a number.
-        usually: What happens without it, where the default does not say so.
-        more: What else callers of the library should know.
-        remember: From the value of the attribute to JSON that is the same for the same output.
+        metavar: Placeholder for the value in help; N for a number.
+        usually: The behaviour without it, where the default does not say so.
+        more: Further information for callers of the library.
+        remember: Converts the value of the attribute to JSON that is the same for the same output.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Option:
 
     @property
     def description(self) -> str:
-        """All of it, for callers of the library."""
+        """The whole description, for callers of the library."""
         usually = f"If None, {self.usually}." if self.usually else ""
         return " ".join(filter(None, [self.help, self.more, usually]))
 
@@ -156,7 +156,7 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
     """Declare a field of a dataclass as an option.
 
     Args:
-        group: As the attributes of `Option`; likewise the following.
+        group: The same as in `Option`, like the following.
         decides: What another value changes.
         help: One sentence.
         default: Value of the field if nothing is given.
@@ -171,7 +171,7 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
 def entries(kind: type) -> tuple[Option, ...]:
     """The options that a dataclass declares, in order.
 
-    Kept, since they are asked for 21 times a conversion: a third of what a tiny dump takes.
+    Cached, since a conversion calls it 21 times, which would be a third of the time of a tiny dump.
     """
     hints = get_type_hints(kind)
     options = []
@@ -218,7 +218,7 @@ def choose(
 
 
 def contradiction(*names: str) -> OptionError:
-    """The error of options that cannot be given together."""
+    """The error for options that contradict each other."""
     flags = " and ".join(flag(name) for name in names)
     return OptionError(f"{flags} contradict each other; give one of them")
 
@@ -254,7 +254,7 @@ def at_least(least: int, most: int | None = None) -> Callable[[str, int | None],
 
 
 def size(least: int, example: str) -> Callable[[str, str | int | None], int | None]:
-    """Bytes as people write them: `500MB`, `1.5 GiB`, or a plain number."""
+    """Parse a size such as `500MB`, `1.5 GiB`, or a plain number of bytes."""
 
     def read(name: str, value: str | int | None) -> int | None:
         if value is None:
@@ -276,7 +276,7 @@ def size(least: int, example: str) -> Callable[[str, str | int | None], int | No
 
 
 def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    """Names with commas between them, or a list of such."""
+    """Parse names separated by commas, or a list of them."""
     parts = [value] if isinstance(value, str) else value
     return tuple(dict.fromkeys(entry.strip() for part in parts for entry in part.split(",")))
 
@@ -372,7 +372,7 @@ def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class IdList:
-    """Ids of a file, which travel to the workers with every task.
+    """Ids from a file, which every task carries to its worker.
 
     Attributes:
         packed: The ids as 64-bit integers, in ascending order.

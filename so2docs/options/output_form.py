@@ -1,4 +1,4 @@
-"""What the name of an output says about its form, and the form that options ask for."""
+"""The form of an output, by its name and by options."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
 def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
-    """The form that an output's name and the options ask for.
+    """Choose the form of an output, by its name and by options.
 
     Args:
         output: The name.
-        kwargs: Values of keywords; those that say nothing of the form are left to others.
+        kwargs: Values of keywords; those about anything else are ignored.
 
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
@@ -90,7 +90,7 @@ def _by_name(output: str) -> list[str]:
     """Find the formats of a file name; none if it has no extension.
 
     Raises:
-        OptionError: It says something else.
+        OptionError: It has an unknown extension.
     """
     plain, _ = split_compression(output)
     formats = [name for name, kind in FORMATS.own.items() if plain.endswith(kind.extensions)]

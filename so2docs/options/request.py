@@ -1,6 +1,6 @@
-"""From the keywords of a call to what they ask for: `Options` and `RunOptions`.
+"""Keywords of a call -> `Options` and `RunOptions`.
 
-The fingerprint of the options tells one output from another: a spill and a manifest record it.
+A spill and a manifest record the fingerprint of the options, which identifies the output.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def validate_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any
 
     Args:
         kwargs: The keywords.
-        where: Who is called: see `Option.where`.
+        where: The called function: see `Option.where`.
 
     Returns:
         The keywords, iterators as lists and numbers of other libraries as `int`.
@@ -61,9 +61,9 @@ def build_options(
 
     Args:
         kwargs: The keywords; others are ignored.
-        form: In what form files are written.
+        form: Form of the output.
         site_field: Name and value of a field to add to each document.
-        core: What the keyword of this name came to.
+        core: The chosen core.
 
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
@@ -85,12 +85,12 @@ def build_options(
 
 
 def build_filters(kwargs: Mapping[str, Any]) -> Filters:
-    """The filters that keywords ask for."""
+    """Make the filters from keywords."""
     return Filters(**_values(Filters, kwargs))
 
 
 def build_run_options(kwargs: Mapping[str, Any]) -> RunOptions:
-    """How keywords ask to run."""
+    """Make the options of the run from keywords."""
     return RunOptions(**_values(RunOptions, kwargs), tables=table_files(kwargs))
 
 
@@ -103,7 +103,7 @@ def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """Files of tables that keywords name."""
+    """Files of tables in keywords."""
     names = dict.fromkeys(table.file_option for table in TABLES.values())
     return {
         name: OPTIONS[name].read(kwargs[name]) for name in names if kwargs.get(name) is not None
@@ -111,7 +111,7 @@ def table_files(kwargs: Mapping[str, Any]) -> Tables:
 
 
 def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
-    """The recipe that keywords ask for.
+    """The recipe in keywords.
 
     Raises:
         OptionError: There is no such recipe, or an option needs one.
@@ -128,7 +128,7 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
 
     Args:
         nest: Names, or `all`.
-        tables: Files of tables, which are asked for by that.
+        tables: Files of tables, which are nested, too.
 
     Raises:
         OptionError: There is no such table.
@@ -159,7 +159,7 @@ _FACTS = {
     "site_field_name": f"name of {flag('site_field')}",
     "user_ids": f"ids of users ({flag('nest', 'users')})",
 }
-"""What follows from several options, and what it is called."""
+"""Facts that follow from several options, with their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,9 @@ class Fingerprint:
     """The options that an output depends on.
 
     Attributes:
-        spill: What the first pass obeys, by the names of options.
-        output: What else changes the output.
-        facts: What follows from several options, of what the first pass obeys.
+        spill: Options of the first pass, by name.
+        output: Other options that change the output.
+        facts: Facts that the first pass depends on, and that follow from several options.
     """
 
     spill: dict[str, Any]
@@ -203,11 +203,11 @@ class Fingerprint:
         return self.output | self.spill
 
     def differences(self, requested: Fingerprint, *, of_spill_only: bool) -> list[str]:
-        """Names of options that keep a conversion from resuming what another one began.
+        """Names of options that prevent a conversion from resuming another one.
 
         Args:
             requested: The options of the conversion that is to resume.
-            of_spill_only: Whether only what the first pass made is used again.
+            of_spill_only: Whether only the results of the first pass are reused.
         """
         before, now = self.spill | self.facts, requested.spill | requested.facts
         if not of_spill_only:

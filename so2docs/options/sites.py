@@ -1,4 +1,4 @@
-"""Which site a dump comes from, as far as its name tells."""
+"""The site of a dump, by the name of the dump."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PUBLISHED = re.compile(
 
 
 def site_from_name(source: str | os.PathLike[str]) -> str:
-    """The site that a dump comes from, as far as its name tells.
+    """The site of a dump, by the name of the dump.
 
     `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` come from
     `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` comes from `stackoverflow.com`. A date or
@@ -58,15 +58,15 @@ def without_date(name: str) -> str:
 
 
 def published_host(site: str | None) -> str | None:
-    """The host name that the name of an archive or a folder is; None if it is no published one."""
+    """The host name in the name of an archive or folder; None for unpublished sites."""
     return site.lower() if site and _PUBLISHED.fullmatch(site) else None
 
 
 def checked_host(host: str) -> str:
-    """A host name that was given, without what may be around it in an address.
+    """Extract the host name from a host name or an address.
 
     Raises:
-        OptionError: It is none.
+        OptionError: It is not a host name.
     """
     name = re.sub(r"^https?://|/+$", "", host.strip())
     if not _HOST.fullmatch(name):
@@ -77,7 +77,7 @@ def checked_host(host: str) -> str:
 
 
 def site_name(source: object) -> str:
-    """The name of the site that a dump comes from, as far as the dump's own name tells.
+    """The name of the site of a dump, by the name of the dump.
 
     Raises:
         OptionError: It has none.
@@ -90,14 +90,14 @@ def site_name(source: object) -> str:
 
 
 def host(source: object, requested: str | None) -> str:
-    """The host name of the site that a dump comes from.
+    """The host name of the site of a dump.
 
     Args:
-        source: What the dump is read from.
-        requested: What the user says that it is; None: what the name of the dump says.
+        source: The source of the dump.
+        requested: The host name that the user gave; None to use the name of the dump.
 
     Raises:
-        OptionError: It is none, or cannot be told.
+        OptionError: It is not a host name, or is unknown.
     """
     if requested is not None:
         return checked_host(requested)

@@ -44,7 +44,7 @@ from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, QUESTION_ATTRIBUTES, RESE
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
-"""Names that documents have already."""
+"""Names of fields that documents already have."""
 
 MOST_FILES = 10_000
 UNDATED = "undated"
@@ -57,7 +57,7 @@ OTHER_FORMS = dict.fromkeys(
     ("csv", "tsv", "xlsx", "excel", "arrow", "feather"),
     "documents are nested: parquet has typed columns, and so2docs sqlite makes flat tables",
 ) | dict.fromkeys(("sqlite", "sqlite3", "db", "sql"), "so2docs sqlite makes a database")
-"""What serves those who ask for a form that documents do not have."""
+"""Advice for requested forms that documents do not have."""
 
 _filter = partial(option, "Filters", "spill")
 _document = partial(option, "Documents", "output")
@@ -73,9 +73,9 @@ _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 class Filters:
     """The filters of a conversion; a row has to pass all of them.
 
-    Rows are looked at in the first pass, before anything is made of them, so that what is rejected
-    costs little more than being parsed. A rejected post leaves its key: the second pass must know
-    that the question of an answer was in the dump, and which of two posts with one id came first.
+    Rows are tested in the first pass, before anything is made of them, so that rejected rows cost
+    little more than parsing. A rejected post leaves its key: the second pass must know that the
+    question of an answer was in the dump, and which of two posts with one id came first.
     """
 
     tags: tuple[str, ...] = _filter(
@@ -202,7 +202,7 @@ class Filters:
 
     @property
     def expected_share(self) -> float:
-        """Share of the dump that is at least left; 0 where that cannot be told beforehand."""
+        """Least share of the dump that passes; 0 if it is not known beforehand."""
         if self != Filters(sample=self.sample):
             return 0.0
         return 1.0 if self.sample is None else self.sample / WHOLE
@@ -210,10 +210,10 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """In what form files are written.
+    """The form of the output.
 
     Attributes:
-        is_looked_up: Whether single documents are to be found in it by an index.
+        is_looked_up: Whether an index lets single documents be found.
     """
 
     format: str = _output(
@@ -310,7 +310,7 @@ class OutputForm:
 
     @property
     def packing(self) -> Compression:
-        """How the bytes on the disk are compressed, by us or by the format."""
+        """The compression of the bytes on disk, by so2docs or inside the format."""
         return self.compression if FORMATS[self.format].compressed else "zstd"
 
     @property
@@ -321,9 +321,9 @@ class OutputForm:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is made of a dump. Travels to the workers whole.
+    """The options that determine the output.
 
-    Whoever makes them says which core it is: `auto` may mean another one in a worker.
+    All workers get them. They name the core, since `auto` may choose another one in a worker.
     """
 
     site_field: tuple[str, str] | None = _document(
@@ -495,7 +495,7 @@ class Options:
 
     @property
     def changes_documents(self) -> bool:
-        """Whether nested documents become something else before they are written."""
+        """Whether nested documents are changed before they are written."""
         return self.recipe is not None or self.is_attributed or self.body != "html"
 
     @property
@@ -519,7 +519,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a conversion runs, which no byte of the documents depends on.
+    """Options of the run, which no byte of the documents depends on.
 
     Attributes:
         tables: Files of tables by the tables' names.
@@ -589,7 +589,7 @@ class RunOptions:
 
     @property
     def threads(self) -> int:
-        """How many threads may decompress."""
+        """Number of threads that decompress."""
         return self.jobs or os.cpu_count() or 1
 
 
