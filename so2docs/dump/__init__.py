@@ -1,4 +1,5 @@
-"""Any source -> a dump: a file to read in ranges, or a stream to read from its start.
+"""Reads a dump: a file in ranges, or a stream from its start.
 
-`opening` is the entry. The content of a source determines its kind, not its name.
+`tables` finds the files of a dump and `opening` opens them. The content of a file, not its name,
+determines what it is.
 """
