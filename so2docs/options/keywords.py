@@ -45,10 +45,10 @@ class DocumentKeywords(TypedDict, total=False):
         drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
             releases.
         drop_users: Leave out all posts and comments of the users in FILE: their ids, one a line.
-            With a question go its answers. Who edited a post is left out, too, if it is one of
-            them.
-        drop_posts: Leave out the questions and answers in FILE: their ids, one a line. With a
-            question go its answers.
+            The answers of such a question are left out, too, and so is the editor of a post if the
+            file lists it.
+        drop_posts: Leave out the questions and answers in FILE: their ids, one a line. The answers
+            of such a question are left out, too.
         sample: Keep a share of the questions, such as 1%; the same ones every time. A hash of the
             id decides: a sample is part of every larger one.
         limit: Keep the first N questions in order of their ids.
@@ -57,10 +57,10 @@ class DocumentKeywords(TypedDict, total=False):
         without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
         recipe: Write the records of a data set instead of the documents: preferences, pairs (or
             dpo), qa, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, or
-            package.module:function of your own. A `Recipe` or a function will do, too.
+            package.module:function of your own. A `Recipe` or a function is accepted, too.
         best: Use only the best answer, with recipe='qa'.
         conversational: Write messages instead of texts, with recipe='pairs'.
-        system: Start each conversation with this message of the system, with recipe='messages'.
+        system: Start each conversation with this system message, with recipe='messages'.
         max_length: Longest passage in characters, or in tokens, with recipe='chunks'. If None, 2000
             characters or 512 tokens.
         overlap: Most that a passage repeats of the one before, with recipe='chunks'. If None, 0.
@@ -73,8 +73,9 @@ class DocumentKeywords(TypedDict, total=False):
         nest: Nest these tables, which are looked for next to the posts.
         skip_malformed: Put rows that are not well-formed XML with the strays, instead of failing.
         strict: Fail where a character would be repaired or a row left out.
-        core: What turns rows into JSON; the output is the same. `auto`: what the environment
-            variable `SO2DOCS_CORE` says, else `compiled` if a C compiler was there at installation.
+        core: The core that turns rows into JSON; the output is the same. `auto`: what the
+            environment variable `SO2DOCS_CORE` says, else `compiled` if a C compiler was there at
+            installation.
         chunk_bytes: Bytes of the dump that one task of the first pass takes. If None, some
             megabytes.
     """

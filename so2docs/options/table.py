@@ -127,8 +127,8 @@ class Filters:
         accepts=str | os.PathLike[str] | None,
         parse=id_list,
         metavar="FILE",
-        more="With a question go its answers. Who edited a post is left out, too, if it is one of "
-        "them.",
+        more="The answers of such a question are left out, too, and so is the editor of a post if "
+        "the file lists it.",
         remember=lambda value: value and str(value),
     )
     drop_posts: IdList | None = _filter(
@@ -136,7 +136,7 @@ class Filters:
         accepts=str | os.PathLike[str] | None,
         parse=id_list,
         metavar="FILE",
-        more="With a question go its answers.",
+        more="The answers of such a question are left out, too.",
         remember=lambda value: value and str(value),
     )
     sample: int | None = _filter(
@@ -349,7 +349,7 @@ class Options:
         "package.module:function of your own.",
         accepts=RecipeLike | None,
         metavar="NAME",
-        more="A `Recipe` or a function will do, too.",
+        more="A `Recipe` or a function is accepted, too.",
         parse=lambda name, value: value,
         remember=lambda value: value and value.fingerprint,
     )
@@ -358,8 +358,7 @@ class Options:
         f"Write messages instead of texts, with {flag('recipe', 'pairs')}.", False
     )
     system: str | None = _document(
-        f"Start each conversation with this message of the system, with "
-        f"{flag('recipe', 'messages')}.",
+        f"Start each conversation with this system message, with {flag('recipe', 'messages')}.",
         metavar="TEXT",
     )
     max_length: int | None = _document(
@@ -409,7 +408,7 @@ class Options:
         "Documents", "run", "Fail where a character would be repaired or a row left out.", False
     )
     core: Core = _run(
-        "What turns rows into JSON; the output is the same.",
+        "The core that turns rows into JSON; the output is the same.",
         "auto",
         more="`auto`: what the environment variable `SO2DOCS_CORE` says, else `compiled` if a C "
         "compiler was there at installation.",
