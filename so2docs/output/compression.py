@@ -1,4 +1,4 @@
-"""Segments of the output are compressed on their own, in a worker, and joined to one stream.
+"""Segments of the output are compressed separately, in workers, and joined to one stream.
 
 Each segment can follow any other. A gzip stream (RFC 1952) is one member: raw deflate data (RFC
 1951) of each segment ended on a byte boundary by a full flush, an empty final block, and the CRC-32
@@ -22,7 +22,7 @@ from so2docs.options.choices import Compression
 from so2docs.output.segments import Journal, Segment
 
 SEGMENT_BYTES = 1024 * 1024
-"""A segment of the output is about this long before compression."""
+"""Approximate size of a segment of the output before compression."""
 
 # No file name, no time, "unknown" operating system: the bytes depend on the documents only.
 GZIP_HEADER = GZIP + b"\x08\x00\x00\x00\x00\x00\x00\xff"
@@ -39,13 +39,13 @@ _NOWHERE = b"\0"
 def compress(
     raw: bytes, compression: Compression, level: int, first_id: int = 0, documents: int = 0
 ) -> Segment:
-    """Compress a segment so that it can follow any other and be inflated on its own.
+    """Compress a segment so that it can follow any other and be decompressed alone.
 
     Args:
         raw: Whole lines.
         compression: `gzip`, `zstd` or `none`.
-        level: Of zstd; or of gzip: 0 to 3 for ISA-L (2 is about fifteen times as fast as zlib's
-            6), 4 to 9 for zlib.
+        level: Level of zstd; or of gzip: 0 to 3 for ISA-L (2 is about fifteen times as fast as
+            zlib's 6), 4 to 9 for zlib.
         first_id: Question id of its first document.
         documents: Number of its documents.
     """
@@ -59,7 +59,7 @@ def compress(
 
 
 def detect_compression(start: bytes) -> Compression:
-    """How a file of lines is compressed that starts with these bytes, of which two tell."""
+    """The compression of a file of lines, by its first bytes (two suffice)."""
     return _STARTS.get(start[:2], "none")
 
 

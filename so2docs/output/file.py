@@ -1,8 +1,8 @@
 """One output file from independently compressed segments, with its index next to it.
 
-Last in the flow. A worker compresses a segment on its own; the main process only appends them in
-order. The file grows under `NAME.part`, and so does its index; both get their names when they are
-whole, the index first, so that there is no output without one.
+This is the last step. Workers compress segments; the main process only appends them in order. The
+file grows as `NAME.part`, and so does its index; both get their names when they are complete, the
+index first, so that no output lacks one.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from so2docs.store.disk import write_all
 
 
 class Output:
-    """A file that appears under its name only when it is whole; `-` is standard output.
+    """A file that has its name only once it is complete; `-` is standard output.
 
     Args:
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
-        resume: A checkpoint of an earlier session that `matches_checkpoint` finds true.
-        level: Of the compression of what `write` gets.
-        label: The part of its name that is its own, where an output has several files.
+        resume: A checkpoint of an earlier session, verified by `matches_checkpoint`.
+        level: Level of compression for bytes from `write`.
+        label: The part of its name that differs, if the output has several files.
         indexed: Whether an index is written next to it; never for standard output.
 
     Attributes:
         part: The temporary name.
-        compression: As given.
+        compression: The compression.
         journal: The segments so far.
 
     Raises:
@@ -97,7 +97,7 @@ class Output:
         return self._file
 
     def hold(self, data: bytes) -> int:
-        """Keep bytes for the next segment; the number of those so far."""
+        """Keep bytes for the next segment; return the number of kept bytes."""
         self._held.append(data)
         self._held_bytes += len(data)
         return self._held_bytes
@@ -108,7 +108,7 @@ class Output:
             self.end_segment()
 
     def end_segment(self, first_id: int = 0, documents: int = 0) -> int:
-        """Compress what is held as a segment; its CRC-32 before compression."""
+        """Compress the kept bytes as a segment; return their CRC-32."""
         if not self._held_bytes:
             return 0
         raw = b"".join(self._held)
@@ -122,10 +122,10 @@ class Output:
         copy_all(self.place(segment))
 
     def place(self, segment: Segment) -> list[Copy]:
-        """Append a segment, but for its data where that is in a file.
+        """Append a segment, except its data if that is in a temporary file.
 
         Returns:
-            What is to be copied, by any process, before the file is sealed.
+            Copies that some process has to make before the file is sealed.
         """
         copies, stored = [], segment.stored
         with self._explain_errors():
@@ -144,14 +144,14 @@ class Output:
         return copies
 
     def checkpoint(self) -> FileState:
-        """How far the file has come, once all is copied that has its place; not standard output."""
+        """The state of the file, once all pending copies are made; not for standard output."""
         return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:
-        """End the stream: what is left to do is to give file and index their names.
+        """End the stream, so that file and index only have to be renamed.
 
         Args:
-            record: How it was made, for the index.
+            record: The provenance, for the index.
         """
         self.end_segment()
         journal = self.journal
@@ -182,13 +182,13 @@ class Output:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what is appended next opens it again."""
+        """Close the file; the next append opens it again."""
         if self._file is not None and self.path != "-":
             self._file.close()
             self._file = None
 
     def discard(self) -> None:
-        """Remove what was written under the temporary names."""
+        """Remove the temporary files."""
         self.close()
         if self.path != "-":
             for path in (self.part, journal_path(self.part)):
@@ -197,7 +197,7 @@ class Output:
 
 
 def matches_checkpoint(path: str, compression: Compression, state: FileState | None) -> bool:
-    """Whether an output under its temporary name, and its journal, begin as a checkpoint says."""
+    """Whether a temporary output and its journal start with the bytes of a checkpoint."""
     if state is None or not state.size:
         return True
     part = part_path(path)

@@ -6,7 +6,7 @@ r"""The index next to an output: where each segment starts, so that one segment 
     entries  one per segment, in the order of the file: question id of its first document, offset of
              its (compressed) bytes, bytes before compression, number of documents, CRC-32 of the
              bytes before compression
-    record   how the output was made, as JSON (`provenance`); empty if that is not known
+    record   the provenance of the output as JSON; empty if it is not known
     footer   segments, documents, end of the last segment, size of the output, CRC-32 of the last
              64 KiB of the output, bytes of the record, CRC-32 of the index up to here
 
@@ -15,8 +15,8 @@ and -1 documents.
 
 Of a gzip output the last bytes hold the CRC-32 and the length of all documents, so an index of
 another file, or of an earlier state of this one, does not pass. An entry takes 32 bytes and is
-for about a megabyte of documents: 3 MB for the 100 GB of Stack Overflow, which are not unpacked but
-searched as they are.
+for about a megabyte of documents: 3 MB for the 100 GB of Stack Overflow, which are searched without
+parsing them.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _TAIL_BYTES = 64 * 1024
 
 
 class UnusableIndexError(So2docsError):
-    """An index is missing, damaged or of another file; its text is the reason."""
+    """An index is missing, damaged or of another file; the text is the reason."""
 
 
 class UnreadableIndexError(UnusableIndexError):
-    """The system cannot read an index that is there."""
+    """The system cannot read an existing index."""
 
 
 class UnfitIndexError(UnusableIndexError):
@@ -75,13 +75,13 @@ def tail_crc(file: BinaryIO, size: int) -> int:
 def build(
     entries: Iterable[Entry] | None, end: int, output: BinaryIO, record: bytes = b""
 ) -> bytes:
-    """The index of a whole output.
+    """The index of a complete output.
 
     Args:
-        entries: The segments of the output; None if nothing is looked up in it.
-        end: Where the first segment would start; or the last one ends, if nothing is looked up.
+        entries: The segments of the output; None if documents are not looked up in it.
+        end: Start of the first segment; or end of the last one, if nothing is looked up.
         output: The output, open.
-        record: How it was made.
+        record: The provenance.
     """
     data = bytearray(HEADER)
     segments, documents = 0, -1 if entries is None else 0
@@ -102,7 +102,7 @@ class Index:
     Attributes:
         segments: Number of segments.
         documents: Number of documents; -1 where nothing is looked up.
-        record: How the output was made; empty if that is not known.
+        record: The provenance of the output; empty if it is not known.
         size: Bytes of the output.
         tail: CRC-32 of the last 64 KiB of the output.
     """
@@ -137,10 +137,10 @@ class Index:
         self._data = data
 
     def check(self, file: BinaryIO) -> None:
-        """Make sure that it belongs to this file in its present state.
+        """Check that it belongs to this file in its present state.
 
         Raises:
-            UnfitIndexError: It is the index of something else.
+            UnfitIndexError: It belongs to another file or state.
         """
         size = file.seek(0, os.SEEK_END)
         if size != self.size or tail_crc(file, size) != self.tail:
@@ -191,7 +191,7 @@ def load(output: str, file: BinaryIO) -> Index:
 
 
 def read_record(output: str) -> bytes:
-    """How an output was made, by the index next to it; empty if that is not known.
+    """The provenance in the index next to an output; empty if it is not known.
 
     Raises:
         OSError: The output cannot be read.

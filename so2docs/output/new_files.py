@@ -1,12 +1,11 @@
-"""Files that a command makes in one go: all of them get their names at its end, or none does.
+"""Files that a command writes together: all of them get their names at its end, or none.
 
-Each is written under its temporary name, brought to the disk, and named with the others, a main
-file after the side files that describe it. A conversion, which can be resumed, keeps in its spill
-what is finished; everything else that writes a file does it in this way.
+Each is written under its temporary name, synced to disk, and renamed with the others, a main file
+after the side files that describe it. A conversion, which can be resumed, records finished files in
+its spill; all other commands write files in this way.
 
 There is one writer for each output: two would mix their bytes under one temporary name. The system
-gives a lock up with the process. What a killed process left can so be told from what another one is
-working on.
+releases a lock with the process, which distinguishes files of a killed process from those in use.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _TEMPORARY = "so2docs-"
 
 @contextmanager
 def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
-    """Keep other processes from an output, or wait until the one that has it is done.
+    """Lock an output, or wait until the process that has locked it is done.
 
     Args:
         output: Its name; `-` is standard output, which needs no lock.
-        seconds: How long to wait for another process.
+        seconds: Longest time to wait for another process.
 
     Yields:
         Whether it is locked, which not every file system can do.
@@ -104,10 +103,10 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
 
 @contextmanager
 def temporary_folder(parent: str | None) -> Iterator[str]:
-    """A folder that is removed at the end; those that killed processes left are removed, too.
+    """Make a temporary folder; remove it at the end, and those of killed processes.
 
     Args:
-        parent: Where it is made; the system's folder for temporary files if None.
+        parent: Its parent; the system's folder for temporary files if None.
 
     Raises:
         OutputError: It cannot be made.
@@ -137,7 +136,7 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
 
 
 def _remove_abandoned(parent: str) -> None:
-    """Remove temporary folders whose processes were killed, of which their locks are left."""
+    """Remove temporary folders of killed processes, of which unlocked lock files are left."""
     for lock in Path(parent).glob(f".{_TEMPORARY}*.{LOCK}"):
         path = lock.with_name(lock.name.removeprefix(".").removesuffix(f".{LOCK}"))
         with suppress(So2docsError), output_lock(str(path), seconds=0) as is_locked:
@@ -150,7 +149,7 @@ FOR_SMALL_FILES = 10.0
 
 
 class NewFiles:
-    """Files under way; as a context manager, they get their names or are removed."""
+    """Unfinished files; as a context manager, they get their names or are removed."""
 
     def __init__(self) -> None:
         self._locks = ExitStack()
@@ -167,17 +166,17 @@ class NewFiles:
         advice: str = "choose another output",
         seconds: float = PATIENCE,
     ) -> None:
-        """Make sure that a file may be made, and keep other processes from it.
+        """Check that a file may be written, and lock it.
 
         Args:
             path: Its name; `-` is standard output.
-            read: Files that it must not replace; None for what is not a file.
+            read: Files that it must not replace; None for an input that is not a file.
             force: Replace a file of this name.
-            advice: What to do if it may not be made.
-            seconds: How long to wait for another process that makes it.
+            advice: Advice for the error.
+            seconds: Longest time to wait for another process that writes it.
 
         Raises:
-            OutputError: It may not, or another process is making it.
+            OutputError: It may not be written, or another process is writing it.
         """
         if path == "-":
             return
@@ -261,7 +260,7 @@ def clean_up(path: str) -> None:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write a small file whole or not at all; a device or a pipe is written to directly.
+    """Write a small file completely or not at all; write to a device or pipe directly.
 
     Raises:
         OutputError: It cannot be written.

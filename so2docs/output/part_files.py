@@ -1,13 +1,13 @@
-"""Where a command may write, under which names, and how files get their final ones.
+"""Checks of output paths, temporary names, and renaming files to their final names.
 
-Whoever reads a folder or a glob of outputs must not come upon index, strays, manifest and lock. A
-name that starts with a dot keeps out of what folders are read with (Spark, Arrow, Hugging Face,
-shells) and one that does not end like data out of the globs of those that take names with a dot,
-too (DuckDB, Polars, ClickHouse). They are named after the whole output, so that those of two
-formats do not meet.
+Readers of a folder or a glob of outputs must not read index, strays, manifest and lock. Programs
+that read folders skip names that start with a dot (Spark, Arrow, Hugging Face, shells); globs of
+those that do not (DuckDB, Polars, ClickHouse) skip names without the extension of data. The names
+contain the whole name of the output, so that those of two formats differ.
 
-A file has a temporary name until it is whole. Another one of the same size must not pass for it: it
-is known by its inode and time, and in a later session by the CRC-32 of all of its bytes.
+A file has a temporary name until it is complete. It is identified by its inode and time, in a later
+session by the CRC-32 of all of its bytes, so that another file of the same size is not taken for
+it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INDEX, STRAYS, MANIFEST, LOCK, RECORD = "index", "strays", "manifest", "lock", "
 
 
 def side_file(output: str, what: str) -> str:
-    """The file next to an output that holds its index, its strays or its manifest."""
+    """The path of the index, the strays or the manifest of an output."""
     folder, name = os.path.split(output)
     return os.path.join(folder, f".{name}.{what}")
 
@@ -40,9 +40,9 @@ class TargetKind:
     """Files that a command writes next to its work, and that replace only their own kind.
 
     Attributes:
-        name: What one is called.
-        option: The option that names it.
-        starts: What they start with.
+        name: Name for messages.
+        option: The option with its path.
+        starts: First bytes of such files.
     """
 
     name: str
@@ -56,7 +56,7 @@ PAGE = TargetKind("page", flag("html"), (b"<!DOCTYPE html>",))
 
 
 def check_folder(path: str, advice: str = "choose another output") -> None:
-    """Refuse to write where there is no folder, or where it is closed.
+    """Refuse to write to a missing folder, or one without permission.
 
     Raises:
         OutputError: The folder of a file is missing or not writable.
@@ -110,15 +110,15 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
 
 
 def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
-    """Refuse to write a report or a page where that cannot be, or over anything else.
+    """Refuse to write a report or a page to an impossible path, or over another file.
 
     Args:
         path: Its name.
-        kind: What it is.
+        kind: Its kind.
         read: Files that are read or written by the same command.
 
     Raises:
-        OutputError: It cannot be written there, or something else is there.
+        OutputError: It cannot be written there, or would replace another file.
     """
     advice = f"choose another {kind.option}"
     if not path:
@@ -141,20 +141,20 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
 
 
 def is_same(path: str, other: str) -> bool:
-    """Whether two names lead to one file, which hard and symbolic links can bring about."""
+    """Whether two paths are the same file, also by hard and symbolic links."""
     return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 _READ_BYTES = 4 * 1024 * 1024
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
-"""Some file systems sync no folders, and a folder may be closed to readers."""
+"""Some file systems do not sync folders, and a folder may be unreadable."""
 
 PART = ".part"
-"""What follows the name of a file until it is whole."""
+"""Extension of a file until it is complete."""
 
 
 def part_path(path: str) -> str:
-    """The name of a file until it is whole."""
+    """The name of a file until it is complete."""
     return path + PART
 
 
@@ -164,12 +164,12 @@ def journal_path(part: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a file that may not be there."""
+    """Remove a file if it exists."""
     Path(path).unlink(missing_ok=True)
 
 
 class LostFileError(OutputError):
-    """A finished file is gone, or is not what was written, before it has its name.
+    """A finished file is lost or changed before it has its name.
 
     Attributes:
         path: Its final name.
@@ -188,15 +188,15 @@ class LostFileError(OutputError):
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file that grows or is whole, as a checkpoint keeps it.
+    """A growing or complete file in a checkpoint.
 
     Attributes:
-        size: Its bytes; of a file that grows, the bytes of its saved journal.
-        crc: CRC-32 of those; None where a library wrote them.
-        label: The part of its name that is its own, where an output has several files.
-        is_whole: Whether it is whole and on the disk, under its temporary name or the final one.
+        size: Its bytes; for a growing file, the bytes of its saved journal.
+        crc: CRC-32 of these bytes; None if a library wrote them.
+        label: The part of its name that differs, if the output has several files.
+        is_whole: Whether it is complete and synced, under its temporary or its final name.
         identity: Device, inode and modification time; None for a file of an earlier session.
-        index: The index next to it, if it has one, which is published with it.
+        index: The index next to it, if any, which is renamed with it.
     """
 
     size: int
@@ -218,14 +218,14 @@ class FileState:
         return replace(self, identity=identify(part_path(path)), index=index)
 
     def all_files(self, path: str) -> list[tuple[str, FileState]]:
-        """Its index, if there is one, and itself, each with its name."""
+        """Its index, if any, and the file itself, each with its name."""
         side = [(side_file(path, INDEX), self.index)] if self.index else []
         return [*side, (path, self)]
 
     def find(self, path: str) -> str | None:
-        """The name that it has, of the two; None if it is lost.
+        """Its present name, temporary or final; None if it is lost.
 
-        Reads a file that an earlier session wrote.
+        Reads a file of an earlier session.
         """
         for name in (part_path(path), path):
             with explain_errors(name), suppress(FileNotFoundError):
@@ -277,10 +277,10 @@ def write_part(path: str, data: bytes) -> FileState:
 
 
 def finish_file(path: str) -> FileState:
-    """Bring a file to the disk that a library wrote under its temporary name.
+    """Sync a temporary file that a library wrote.
 
     Raises:
-        OutputError: That cannot be done.
+        OutputError: It cannot be synced.
         DiskFullError: The disk is full.
     """
     part = part_path(path)
@@ -292,11 +292,11 @@ def finish_file(path: str) -> FileState:
 
 
 def publish(files: Sequence[tuple[str, FileState]]) -> None:
-    """Give finished files their names, in this order, each after its index.
+    """Rename finished files to their names, in this order, each after its index.
 
     Raises:
         LostFileError: One of them is lost; none gets its name then.
-        OutputError: A name cannot be given.
+        OutputError: A file cannot be renamed.
         DiskFullError: The disk is full.
     """
     every = [pair for path, file in files if path != "-" for pair in file.all_files(path)]
@@ -316,7 +316,7 @@ def publish(files: Sequence[tuple[str, FileState]]) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    """Bring the names in a folder to the disk."""
+    """Sync a folder."""
     if os.name == "nt":
         return
     try:
@@ -332,7 +332,7 @@ def _sync_folder(path: str) -> None:
 
 @contextmanager
 def explain_errors(path: str) -> Iterator[None]:
-    """Turn what the system says of a file that is written into an error with advice."""
+    """Convert an error of the system about a written file to one with advice."""
     try:
         yield
     except (BrokenPipeError, So2docsError):

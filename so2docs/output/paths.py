@@ -1,4 +1,4 @@
-"""Where a conversion writes, and whether it may: how an output that is there already was made."""
+"""The paths of a conversion, and whether it may write there: provenance of existing outputs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ UP_TO_DATE: State = "up to date"
 
 
 class ExistingOutputError(OutputExistsError):
-    """An output is there already; the text says how it was made.
+    """The output exists; the text says how it was made.
 
     Attributes:
-        state: How it compares with what would be made now; `unknown` where it does not say.
+        state: Its difference from a new output; `unknown` without a provenance.
     """
 
     def __init__(self, message: str, state: State, advice: str) -> None:
@@ -52,7 +52,7 @@ class ExistingOutputError(OutputExistsError):
 
 
 def read_provenance(path: str) -> Provenance | None:
-    """How an output was made; None if that is not known.
+    """The provenance of an output; None if it is not known.
 
     Args:
         path: A file of the output.
@@ -70,7 +70,7 @@ def read_provenance(path: str) -> Provenance | None:
 
 
 def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) -> OutputError:
-    """The error where it cannot be read how an output was made."""
+    """The error for an unreadable provenance."""
     reason = error.strerror if isinstance(error, OSError) else error
     return OutputError(
         f"{path}: how it was made cannot be read: {reason}; fix this, then run the same command "
@@ -79,7 +79,7 @@ def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) ->
 
 
 def _compare(files: list[str], provenance: Provenance) -> tuple[State, str]:
-    """The state of an output, and what to say of it."""
+    """The state of an output, and a description."""
     differences = []
     for path in files:
         recorded = read_provenance(path)
@@ -104,12 +104,12 @@ class OutputPaths:
     """The paths of the files of a conversion.
 
     Attributes:
-        output: Name of the output, which the user gave; `-` is standard output.
+        output: The user's name of the output; `-` is standard output.
         work_dir: Folder for the spill, if the user gave one.
         form: Form of the output.
-        made_of_it: Names, in the folder of the output, of the files that a recipe makes of it in
+        made_of_it: Names, in the folder of the output, of the files that a recipe makes from it at
             the end; the output itself is temporary then.
-        is_by_site: Whether the output is a file in a folder of the site's name, which is made.
+        is_by_site: Whether the output is in a folder with the name of the site.
     """
 
     output: str
@@ -144,7 +144,7 @@ class OutputPaths:
         return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
     def _split_files(self, end: str = "") -> list[str]:
-        """Files that exist of a split output, or such with something after their names."""
+        """Existing files of a split output, or those with an extension after these names."""
         if not self.form.is_split:
             return []
         folder, stem = os.path.split(self.stem)
@@ -161,7 +161,7 @@ class OutputPaths:
 
     @property
     def strays_compression(self) -> Compression:
-        """How the side file is compressed: as the output, if that is as a whole."""
+        """The compression of the side file: that of the output, if it is compressed as a whole."""
         is_whole = self.output != "-" and self.form.format != "parquet"
         return self.form.compression if is_whole else "gzip"
 
@@ -198,7 +198,7 @@ class OutputPaths:
             os.makedirs(os.path.dirname(self.file(name)), exist_ok=True)
 
     def check(self, file: str | None) -> None:
-        """Refuse to write where that cannot be, or over a file of the dump."""
+        """Refuse to write to an impossible path, or over a file of the dump."""
         if self.output == "-":
             return
         check_folder(self.output)
@@ -233,12 +233,12 @@ class OutputPaths:
         """Refuse to overwrite an output, unless forced; side files without one are replaced.
 
         Args:
-            provenance: What the conversion would record.
+            provenance: The provenance of the new output.
             force: Overwrite what exists.
 
         Raises:
-            ExistingOutputError: There is an output; the text says whether it is the same.
-            OutputExistsError: Something else is there.
+            ExistingOutputError: The output exists; the text says whether it is up to date.
+            OutputExistsError: Another file is there.
         """
         if force or self.output == "-":
             return
@@ -256,7 +256,7 @@ class OutputPaths:
         return f"{self.stem}.error.xml"
 
     def save_excerpt(self, error: DumpError) -> None:
-        """Save the bytes that show what is wrong with a dump."""
+        """Save the excerpt of a broken dump."""
         path = self.excerpt
         if error.excerpt is None or is_same(path, error.path):
             return

@@ -1,7 +1,7 @@
-"""How an output was made, recorded with it: in the index next to a file, in Parquet's metadata.
+"""Provenance: how an output was made, recorded in the index next to it or in Parquet metadata.
 
 The same conversion makes the same record: nothing in it depends on the machine, the day or the run.
-What went to standard output has none.
+An output on standard output has none.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from so2docs.options.table import Options, OutputForm
 from so2docs.report import Report
 
 CONTRACT = 1
-"""Of documents; a change of what the same dump and options become makes it one more."""
+"""Version of the documents; it changes if the same dump and options give other documents."""
 
 KEY = b"so2docs"
-"""Its name among the metadata of a Parquet file."""
+"""Its key in the metadata of a Parquet file."""
 
 _COUNTS = ("rows", "questions", "answers", "filtered", "records", "without_record")
 _SUMS = ("strays", "other_types")
@@ -34,17 +34,17 @@ _OF_FORM = {
     "skip_malformed",
     *(e.name for part in (Options, OutputForm) for e in entries(part) if e.group == "Output"),
 }
-"""Options with which the documents are the same."""
+"""Options that do not change the documents."""
 
 
 class InputFile(NamedTuple):
-    """A file that was read.
+    """An input file.
 
     Attributes:
-        table: Which table it holds.
+        table: Its table.
         name: Its name, without folders.
-        bytes: Its size; of what can be read only once, as far as it was read.
-        content: Hash of its bytes at 17 places; None for what can be read only once.
+        bytes: Its size; for a source that can be read only once, the bytes that were read.
+        content: Hash of its bytes at 17 positions; None for a source that can be read only once.
     """
 
     table: str
@@ -54,11 +54,11 @@ class InputFile(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """In what an output differs from what would be made now.
+    """The difference between an output and a new one.
 
     Attributes:
         is_dump: Whether it was made from another dump.
-        reason: That, or the names of the options, to follow "made".
+        reason: A text with this, or with the names of options, to follow "made".
     """
 
     is_dump: bool
@@ -70,12 +70,12 @@ class Provenance:
     """How an output was made.
 
     Attributes:
-        version: Of so2docs.
-        contract: Of the documents.
-        options: What decides the output, by the keywords of `convert`.
-        input: The files that were read.
-        site: Host name of the site; None if the name of the dump does not tell.
-        counts: Of the whole conversion; of a file of a split output, its documents.
+        version: Version of so2docs.
+        contract: Version of the documents.
+        options: Options that determine the output, by keywords of `convert`.
+        input: The input files.
+        site: Host name of the site; None if the name of the dump does not have it.
+        counts: Counts of the whole conversion; for a file of a split output, its documents.
     """
 
     version: str
@@ -96,14 +96,14 @@ class Provenance:
         return cls(__version__, CONTRACT, values, tuple(files), site, {})
 
     def having_read(self, dump_bytes: int) -> Provenance:
-        """The record when it is known how many bytes of posts there are."""
+        """The record with the size of the posts."""
         posts, *tables = self.input
         if posts.content is None:
             posts = posts._replace(bytes=dump_bytes)
         return replace(self, input=(posts, *tables))
 
     def with_counts(self, report: Report) -> Provenance:
-        """The record of a conversion that is done."""
+        """The record of a complete conversion."""
         values = {name: getattr(report, name) for name in _COUNTS}
         counts = {name: value for name, value in values.items() if value is not None}
         counts |= {name: sum(getattr(report, name).values()) for name in _SUMS}
@@ -122,7 +122,7 @@ class Provenance:
         return orjson.dumps(self.as_dict(), option=orjson.OPT_SORT_KEYS)
 
     def difference(self, requested: Provenance) -> Difference | None:
-        """In what the output differs from what `requested` would make; None if it is up to date."""
+        """The difference from an output with `requested`; None if it is up to date."""
         if any(file.content is None for file in (*self.input, *requested.input)):
             return Difference(True, "from a dump that cannot be compared, since it is read once")
         if [file[2:] for file in self.input] != [file[2:] for file in requested.input]:
@@ -140,7 +140,7 @@ class Provenance:
 
         Args:
             requested: The other record.
-            of_documents: Leave out those that decide only the form of the file.
+            of_documents: Leave out options that determine only the form of the file.
         """
         names = sorted(self.options.keys() | requested.options.keys())
         differing = [
@@ -152,7 +152,7 @@ class Provenance:
 
 
 def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
-    """Options with larger integers, as that of `sample`, as text, which every reader keeps."""
+    """Convert large integers, such as that of `sample`, to text, which every reader keeps."""
     return {
         name: str(value) if isinstance(value, int) and value >= 1 << 63 else value
         for name, value in options.items()
@@ -160,7 +160,7 @@ def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(data: bytes) -> Provenance | None:
-    """The record that `to_json` wrote; None for another version's, or what is not one."""
+    """Parse the result of `to_json`; None for another version, or anything else."""
     try:
         values = orjson.loads(data)
         values["input"] = tuple(InputFile(**file) for file in values["input"])
@@ -170,7 +170,7 @@ def load(data: bytes) -> Provenance | None:
 
 
 def input_file(file: TableFile) -> InputFile:
-    """Name, bytes and hash of the file that a table is in."""
+    """Name, size and hash of the file of a table."""
     name, source = file.table.name, file.source
     if source is None or not source.is_file:
         return InputFile(name, _printable_name(file.name), 0, None)

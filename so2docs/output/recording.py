@@ -1,7 +1,7 @@
 """Documents on their way into the output: unchanged, changed, or as the records of a recipe.
 
-An unchanged document is not parsed: its bytes are joined only when they are written. Where
-files are split by date, each is told the label of its file by the date of its question, which a
+An unchanged document is not parsed: its bytes are joined only when they are written. If files are
+split by date, each document gets the label of its file from the date of its question, which a
 record need not have.
 """
 
@@ -26,12 +26,12 @@ from so2docs.schema import RESERVED
 
 
 class RecordMaker:
-    """Makes the records of one document after the other.
+    """Makes records of documents.
 
     Args:
-        recipe: What to make of a document; None to leave it one.
-        host: Host name of the site, where documents say where they are from.
-        convert_body: Makes of the HTML of a body what is asked for; None if it stays HTML.
+        recipe: The recipe; None to keep documents.
+        host: Host name of the site, if documents get an attribution.
+        convert_body: Converts the HTML of a body; None to keep HTML.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RecordMaker:
             json: The document.
 
         Raises:
-            RecipeError: The recipe fails, or returns what is no record.
+            RecipeError: The recipe fails, or returns an invalid record.
         """
         document = orjson.loads(json)
         if self._convert_body is not None:
@@ -84,7 +84,8 @@ _DATE = re.compile(
 """The date of a question, which comes before what is nested in it and has dates of its own, as its
 answers have.
 
-Inside a JSON string each quote has a backslash before it, so the name of a member is nowhere else.
+Inside a JSON string each quote has a backslash before it, so the name of a member cannot occur in a
+value.
 """
 
 

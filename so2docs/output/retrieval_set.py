@@ -1,8 +1,8 @@
 """The records of recipe `beir` -> the folder of a retrieval set.
 
-What is relevant to a query may come later in the dump, or be left out by a filter: so the records
-go to one file first, which never gets its name, and are read back once all ids of the corpus are
-known. Memory: a bit for each id between the lowest and the highest of a page of 32,768.
+A relevant document may come later in the dump than its query, or may be filtered: so the records go
+to one temporary file first, and are read back once all ids of the corpus are known. Memory: a bit
+for each id between the lowest and the highest of a page of 32,768.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ _ID = b'{"_id":"'
 def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
     """The file of records of a retrieval set, in its folder.
 
-    Returns:
-        None if no retrieval set is asked for.
+    Returns: The file; None without such a recipe.
 
     Raises:
-        OptionError: An option asks for another form.
+        OptionError: An option requests another form.
     """
     choice = find_recipe(kwargs)
     if choice is None or not choice.recipe.files:
@@ -58,15 +57,15 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
 
 
 def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileState]:
-    """Make the files of a retrieval set, which are left to be published.
+    """Make the files of a retrieval set, without renaming them.
 
     Args:
-        names: Where the conversion writes.
+        names: The paths of the conversion.
         records: The file of records.
-        report: What is said of the conversion; its output is the folder.
+        report: The report of the conversion, whose output is the folder.
 
     Raises:
-        LostFileError: The records are not as they were left.
+        LostFileError: The file of records was changed.
         OutputError: A file cannot be written.
     """
     for path, file in records.all_files(names.output):
@@ -110,7 +109,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
 
 
 def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """Each query, with the ids of what is relevant to it."""
+    """Each query, with the ids of its relevant documents."""
     query: dict[str, str] = {}
     relevant: list[str] = []
     for line in lines:

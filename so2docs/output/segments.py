@@ -1,12 +1,12 @@
-"""Segments: consecutive documents, compressed on their own, and the list of those in a file.
+"""Segments: consecutive documents, compressed together, and the list of segments of a file.
 
-Data never travels between processes: a worker puts its segments into a temporary file, from which
-they are copied, within the kernel where that can be. Sent through a pipe, they took a sixth of a
-conversion at two jobs, and memory for what waited there.
+Data is not sent between processes: a worker writes its segments to a temporary file, from which
+they are copied, within the kernel if possible. Sending them through a pipe took a sixth of a
+conversion at two jobs, and memory for waiting data.
 
 The journal of a file lists its segments: the one list from which index, seek table and footer are
 written. It takes a few bytes a segment in memory (of a dump of 100 GB, 5 MB, and 30 MB for Parquet)
-and is saved next to the growing file at every checkpoint, so that a later session can go on.
+and is saved next to the growing file at every checkpoint, so that a later session can resume.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Stored:
 
     Attributes:
         path: The file.
-        offset: Where in it the data starts.
+        offset: Offset of the data in it.
         size: Its bytes.
         crc: Their CRC-32.
     """
@@ -55,9 +55,9 @@ class Segment:
         crc: CRC-32 of the bytes before compression.
         first_id: Question id of the first document.
         documents: Number of documents.
-        note: What the end of the file has to say about this segment, if anything.
-        stored: Where the data is, if it is in a temporary file.
-        label: That of its file, where files are split by date or share; empty for none.
+        note: Information on this segment for the end of the file, if any.
+        stored: Position of the data, if it is in a temporary file.
+        label: Label of its file, if files are split by date or share; empty otherwise.
     """
 
     data: bytes
@@ -80,10 +80,10 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
 
     Args:
         path: The file; it is not written if no segment has data.
-        groups: Segments.
+        groups: Groups of segments.
 
     Returns:
-        The same groups, with the place of the data instead of the data.
+        The same groups, with the position of the data instead of the data.
 
     Raises:
         OutputError: The file cannot be written.
@@ -104,7 +104,7 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
 
 
 def temporary_files(*groups: Iterable[Segment]) -> set[str]:
-    """The temporary files that segments are in."""
+    """The temporary files of segments."""
     return {segment.stored.path for group in groups for segment in group if segment.stored}
 
 
@@ -116,14 +116,14 @@ def remove(*groups: Iterable[Segment]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Bytes of a file that belong into another one.
+    """Bytes of a file to copy to another one.
 
     Attributes:
-        source: The file that has them.
-        offset: Where they start in it.
+        source: The file to copy from.
+        offset: Offset of the bytes in it.
         size: Their number.
-        target: The file that gets them.
-        at: Where they start in that.
+        target: The file to copy to.
+        at: Offset in the target.
     """
 
     source: str
@@ -133,7 +133,7 @@ class Copy:
     at: int
 
     def join(self, other: Copy) -> Copy | None:
-        """Both in one, if the other continues this one."""
+        """Join two copies if the other continues this one."""
         end = replace(self, offset=self.offset + self.size, at=self.at + self.size, size=other.size)
         return replace(self, size=self.size + other.size) if end == other else None
 
@@ -142,7 +142,7 @@ def copy_all(copies: Iterable[Copy]) -> None:
     """Copy bytes between files.
 
     A process that is killed here may still write for a moment while another one resumes what it
-    did: the same bytes in the same place, since a file that is started again is another file.
+    did: the same bytes at the same position, since a file that is started again is another file.
 
     Raises:
         OutputError: A source is cut off, or a target cannot be written.
@@ -161,7 +161,7 @@ def copy_all(copies: Iterable[Copy]) -> None:
 
 
 def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
-    """Copy without reading, where system and file system can; the bytes that were copied."""
+    """Copy without reading, if the system supports it; return the number of copied bytes."""
     total = 0
     while total < size and hasattr(os, "copy_file_range"):
         try:

@@ -1,8 +1,8 @@
 """The formats that documents can be written in: one small class each.
 
-A new one is a class with the few members of `Format` and a line here; what is known of it without
-writing it is in `options.choices`. Another package offers its own as an entry point of the group
-`so2docs.formats`: a subclass of `Format` with a `FormatTraits` as `traits`.
+A new format is a class with the few members of `Format` and a line here; properties that are known
+without writing it are in `options.choices`. Another package adds a format as an entry point of the
+group `so2docs.formats`: a subclass of `Format` with a `FormatTraits` as `traits`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
 
 
 def of(options: Options) -> Format:
-    """The format that the options ask for."""
+    """The format of an output with these options."""
     recipe = None if options.recipe is None else options.recipe.recipe
     if options.form.format == "parquet":
         from so2docs.output.formats.parquet import Parquet, RecordParquet  # PyArrow loads slowly.

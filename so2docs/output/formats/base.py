@@ -1,4 +1,4 @@
-"""What a format implements, and what has a default; those that are JSON with little around it."""
+"""The interface of formats, with defaults, and the formats that are JSON with a frame."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from so2docs.output.segments import Journal, Segment
 
 
 class Format:
-    """How a file holds documents. Workers frame and compress; the main process does the rest.
+    """The form of documents in a file. Workers frame and compress; the main process does the rest.
 
     A file is `header`, the documents with `between` between any two of them, and `footer`.
 
     Attributes:
-        holds_record: Whether the footer says how the file was made.
+        holds_record: Whether the footer has the provenance.
         header: Bytes before the first document.
         between: Bytes between two documents.
-        closing: Bytes after a document without its closing brace, if nothing else is around it.
-        segment_bytes: Bytes of documents to compress together, about.
+        closing: Bytes after a document without its closing brace, if there is no other frame.
+        segment_bytes: Approximate bytes of documents to compress together.
 
     Args:
         form: The form of the output.
-        level: Of the compression.
-        fields: What posts keep of their attributes.
+        level: Level of the compression.
+        fields: The selected fields.
         tables: Names of the tables that are nested.
         site: Name and value of the field with the site that each document has, if it has one.
-        is_attributed: Whether documents say where they are from.
+        is_attributed: Whether documents have an attribution.
     """
 
     holds_record: ClassVar[bool] = False
@@ -80,12 +80,12 @@ class Format:
 
         Args:
             journal: The segments before it.
-            record: How the file was made.
+            record: The provenance.
         """
         return b""
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Most bytes that the footer takes when one more segment is appended."""
+        """Most bytes of the footer after one more segment."""
         return len(self.footer(journal))
 
 

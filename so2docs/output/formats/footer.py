@@ -1,7 +1,7 @@
-"""One Parquet file from files of one row group each, made apart from each other.
+"""One Parquet file from files of one row group each, made independently.
 
-The data of a row group may be anywhere in a file: only the footer says where. So row groups are
-appended like any other segment, and their descriptions, moved to their final offsets, make the
+The data of a row group may be anywhere in a file: only the footer has its position. So row groups
+are appended like any other segment, and their descriptions, moved to their final offsets, make the
 footer. (Structures and field ids: parquet.thrift of the Parquet format.)
 """
 
@@ -40,7 +40,7 @@ class Sequence(NamedTuple):
 
 
 class ThriftReader:
-    """Reads values from some bytes; `at` is the place after the last one."""
+    """Reads values from bytes; `at` is the position after the last one."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
@@ -156,8 +156,8 @@ _KEY, _VALUE = 1, 2
 def split_row_group(file: bytes) -> tuple[bytes, bytes]:
     """The data of a file with one row group, and the description of that row group.
 
-    The description ends with the places of the pages (`OffsetIndex`), one after the other in the
-    order of the columns: they are offsets in the whole file, so that only its end can have them.
+    The description ends with the positions of the pages (`OffsetIndex`), in the order of the
+    columns: these are offsets in the whole file, so only its end can have them.
     """
     metadata, size = _metadata(file)
     (group,) = metadata[_ROW_GROUPS].value.values
@@ -168,12 +168,12 @@ def split_row_group(file: bytes) -> tuple[bytes, bytes]:
 
 
 def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]], start: int) -> bytes:
-    """The footer of a file, after the places of its pages.
+    """The footer of a file, after the positions of its pages.
 
     Args:
         empty: A file without row groups, for the schema.
-        groups: Where the data of each row group starts, and what `split_row_group` said of it.
-        start: Where the data of the last row group ends.
+        groups: The start of the data of each row group, and its description from `split_row_group`.
+        start: The end of the data of the last row group.
     """
     row_groups: list[Struct] = []
     pages = bytearray()
@@ -190,7 +190,7 @@ def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]], start: int) 
 
 
 def read_value(path: str, key: bytes) -> bytes:
-    """A value among the metadata of a Parquet file; empty if it has none of this name.
+    """A value in the metadata of a Parquet file; empty if the name is missing.
 
     Raises:
         OSError: The file cannot be read.
@@ -227,10 +227,10 @@ def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, 
 
     Args:
         group: The row group.
-        reader: What follows it: the places of its pages.
-        distance: The bytes.
-        pages: Where the places of its pages are appended.
-        start: Where `pages` starts in the file.
+        reader: The bytes after it: the positions of its pages.
+        distance: Bytes to add to offsets.
+        pages: The buffer for the positions of its pages.
+        start: Offset of `pages` in the file.
     """
     group.pop(_ORDINAL, None)  # Sixteen bits, and no reader needs it.
     _shift(group, {_GROUP_OFFSET}, distance)
@@ -246,7 +246,7 @@ def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, 
 
 
 def _shift(fields: Struct, ids: set[int], distance: int) -> None:
-    """Add to those offsets that a structure has; zero says that there is none."""
+    """Add to the offsets in a structure, except missing ones, which are zero."""
     for field_id in ids & fields.keys():
         if fields[field_id].value:
             fields[field_id].value += distance
