@@ -1,4 +1,4 @@
-"""Segments of documents -> one file, or several, each of them whole.
+"""Segments of documents -> the files of an output, each of them whole.
 
 Header, documents, separators and footer of a file are segments of their own, so that none depends
 on its neighbours. Files by number are written one after the other, those by date as the documents
@@ -26,9 +26,8 @@ from so2docs.report import Report
 _MOST_OPEN = 32
 """Files that are open at a time; others are opened again where a document belongs there."""
 
-
 _MORE_SEGMENTS = 3
-"""What a file gets besides what it has: a separator, a segment, and the footer."""
+"""Segments that a file may still get: a separator, one of documents, and the footer."""
 
 
 class Writer:

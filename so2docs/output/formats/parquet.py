@@ -143,7 +143,7 @@ def make_columns(
     Args:
         attributes: Its attributes.
         parts: What it holds.
-        added: What posts and users have besides.
+        added: Attributes that only posts and users have.
         is_post: Whether it is a post.
         key: The key that it is under.
         shape: What is under the key.
