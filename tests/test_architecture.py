@@ -92,6 +92,7 @@ ONLY_USERS = {
         "sqlite.build",
         "sqlite.file",
         "sqlite.rows",
+        "sqlite.search",
     },
     "click": {
         "cli",

@@ -3,11 +3,6 @@
 The file is written under `DATABASE.part`, without a journal, and gets its name when it is whole.
 Memory: some batches of documents, and what `file` lets SQLite have. Rows are made, and the
 full-text index, in processes of their own; this one nests documents, and inserts.
-
-To find words in texts takes as long as everything else. The full-text index is made in a file of
-its own, and its tables are then copied into the database: they are plain tables, as
-https://sqlite.org/fts5.html documents ("FTS5 Data Structures"). Each batch of texts becomes a
-segment of the index, and all segments are merged once, at the end.
 """
 
 from __future__ import annotations
@@ -18,11 +13,11 @@ import pickle
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import orjson
 
@@ -44,7 +39,6 @@ from so2docs.sqlite.layout import (
     FORMAT,
     LAYOUTS,
     NESTED,
-    TEXTS,
     index_name,
     listed,
     quoted,
@@ -53,6 +47,7 @@ from so2docs.sqlite.layout import (
     texts_sql,
 )
 from so2docs.sqlite.rows import USERS_DIFFER, Batch, Made, Row, Tally, make_rows
+from so2docs.sqlite.search import Texts, copy_index, index_texts
 from so2docs.sqlite.sources import DocumentSource, PathLike, open_source
 
 _MOST_TAGS = 30
@@ -152,100 +147,6 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
             f"LIMIT {_MOST_TAGS}"
         ),
     }
-
-
-class Texts(NamedTuple):
-    """The texts of a batch of documents.
-
-    Attributes:
-        pickled: Rows of the table `texts`, pickled; empty if there are none.
-        first_row: What is to be added to their numbers.
-    """
-
-    pickled: bytes
-    first_row: int
-
-
-_INDEX_CACHE_KIB = 16 * 1024
-_HASH_BYTES = 16 * 1024 * 1024
-_MOST_SEGMENTS = 1_000
-"""Segments of a level before they are merged; FTS5 can have twice as many in all."""
-
-_connections: dict[str, Connection] = {}
-
-
-def index_texts(
-    batches: Iterable[Texts],
-    path: str,
-    sql: str,
-    *,
-    is_apart: bool,
-    meanwhile: Callable[[], object],
-) -> None:
-    """Make the full-text index of texts, in a file of its own.
-
-    Args:
-        batches: A few thousand texts at once.
-        path: The file.
-        sql: The statement that makes the index.
-        is_apart: Whether a process of its own makes the index while `batches` goes on.
-        meanwhile: Called after the last batch, while that process merges what it has made.
-    """
-    batches = iter(batches)
-    start = list(itertools.islice(batches, 2))
-
-    def tasks() -> Iterator[Texts | None]:
-        yield from (texts for texts in itertools.chain(start, batches) if texts.pickled)
-        yield None
-        meanwhile()
-
-    try:
-        # A process costs more than it saves where there is little to do.
-        with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
-            deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
-    finally:
-        if connection := _connections.pop(path, None):
-            connection.close()
-
-
-def _index(path: str, sql: str, texts: Texts | None) -> None:
-    """Add the texts of a batch to the index; None after the last one."""
-    connection = _connections.get(path)
-    if connection is None:
-        connection = _connections[path] = connect(path, _INDEX_CACHE_KIB)
-        connection.execute(sql)
-        _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
-        # A word in a title says more than one in a body.
-        connection.execute(
-            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0)')"
-        )
-    if texts is not None:
-        rows: list[Row] = pickle.loads(texts.pickled)
-        words = len(rows[0]) - len(TEXTS)  # The row's number comes first.
-        connection.executemany(
-            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?, ?, ?, ?)",
-            sorted((row[0] + texts.first_row, *row[words:]) for row in rows),
-        )
-        return
-    connection.execute("INSERT INTO search(search) VALUES ('optimize')")
-    _configure(connection, automerge=4, crisismerge=16)  # The defaults.
-    connection.execute("COMMIT")
-    _connections.pop(path).close()
-
-
-def _configure(connection: Connection, **values: int) -> None:
-    connection.executemany("INSERT INTO search(search, rank) VALUES (?, ?)", values.items())
-
-
-def copy_index(connection: Connection, path: str, sql: str) -> None:
-    """Copy an index into its database."""
-    connection.execute(sql)
-    connection.execute("ATTACH ? AS made", (path,))
-    for table in ("data", "idx", "docsize", "config"):
-        connection.execute(f"DELETE FROM search_{table}")
-        connection.execute(f"INSERT INTO search_{table} SELECT * FROM made.search_{table}")
-    for statement in ("COMMIT", "DETACH made", "BEGIN"):
-        connection.execute(statement)
 
 
 _BATCH = 500
