@@ -655,6 +655,11 @@ def _chosen(
             yield replace(part, attributes=inside, parts=inner)
 
 
+OTHER = "Other"
+"""Column for attributes without a column, and values that do not fit the type of theirs.
+
+The text of a JSON object: not all readers know maps (data set hubs do not), all know text."""
+
 ANSWERS = "Answers"
 RESERVED = frozenset({ANSWERS, *(part.key for part in POST_PARTS)})
 """Keys that so2docs adds to a post, nested or not: no attribute may have these names."""

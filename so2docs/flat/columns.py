@@ -17,7 +17,7 @@ import orjson
 
 from so2docs.parse import core
 from so2docs.parse.posts import number, tags
-from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Attributes, Table
+from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Attributes, Table
 
 Row = dict[str, str]
 
@@ -83,11 +83,6 @@ def why_stray(row: Row, key: str, what: str) -> str | None:
     return f"{what}_invalid_{key.lower()}" if _integer(row[key]) is None else None
 
 
-OTHER = "Other"
-"""Column for attributes without a column, and values that do not fit the type of theirs.
-
-The text of a JSON object, as in the Parquet files of documents."""
-
 _KINDS = {TEXT: 0, INTEGER: 1, DATE: 2, BOOLEAN: 3, TEXTS: 4}
 _OTHER_KIND = 5
 _OFFSET_BYTES = 4
@@ -121,14 +116,9 @@ class TableColumns:
         """The Arrow schema."""
         import pyarrow as pa
 
-        types = {
-            INTEGER: pa.int64(),
-            TEXT: pa.string(),
-            DATE: pa.timestamp("ms", tz="UTC"),
-            BOOLEAN: pa.bool_(),
-            TEXTS: pa.list_(pa.field("element", pa.string())),
-        }
-        fields = [(name, types[kind]) for name, kind in self.table.attributes.items()]
+        from so2docs.output.formats.parquet import TYPES
+
+        fields = [(name, TYPES[kind]) for name, kind in self.table.attributes.items()]
         return pa.schema([*fields, (OTHER, pa.string())])
 
     def parse(self, data: bytes) -> tuple[Any, int | None] | None:

@@ -14,7 +14,7 @@ import orjson
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import DiskFullError, OutputError
-from so2docs.flat.columns import OTHER, TableColumns
+from so2docs.flat.columns import TableColumns
 from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
@@ -27,7 +27,7 @@ from so2docs.output.part_files import (
     part_path,
 )
 from so2docs.output.segments import Journal, Segment
-from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Table, Type
+from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Table, Type
 from so2docs.sqlite import file as sqlite_file
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}

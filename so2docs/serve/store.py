@@ -20,6 +20,7 @@ import orjson
 from so2docs.domain import rank_by_votes
 from so2docs.dump.storage import FileIdentity, identify
 from so2docs.errors import OutputError
+from so2docs.schema import OTHER
 from so2docs.serve.formulas import formula_sign, looks_mathematical
 from so2docs.serve.query import (
     Conditions,
@@ -30,7 +31,7 @@ from so2docs.serve.query import (
     split_terms,
 )
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
-from so2docs.sqlite.layout import LAYOUTS, NESTED, OTHER, index_name, literal, quoted
+from so2docs.sqlite.layout import LAYOUTS, NESTED, index_name, literal, quoted
 from so2docs.sqlite.rows import RebuiltDocuments, html_to_text
 
 PAGE = 20

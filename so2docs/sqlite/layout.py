@@ -16,6 +16,7 @@ from so2docs.schema import (
     BADGES,
     INTEGER,
     OF_KIND,
+    OTHER,
     QUESTION_ATTRIBUTES,
     TYPES,
     USER_ATTRIBUTES,
@@ -25,7 +26,6 @@ from so2docs.schema import (
 FORMAT = 4
 """Of the layout; a database of another one is refused."""
 
-OTHER = "Other"
 ABOUT = "so2docs"
 """The table of what is known of the database itself: names and JSON values."""
 

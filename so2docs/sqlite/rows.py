@@ -19,6 +19,7 @@ from so2docs.options.choices import Search
 from so2docs.reader.reading import parse_document
 from so2docs.schema import (
     ANSWERS,
+    OTHER,
     POST_PARTS,
     POSTS,
     VOTE_TYPES,
@@ -30,7 +31,6 @@ from so2docs.sqlite.layout import (
     INTEGERS,
     LAYOUTS,
     NESTED,
-    OTHER,
     Layout,
     name_column,
 )

@@ -38,6 +38,7 @@ from so2docs.schema import (
     DATE,
     INTEGER,
     INTEGERS,
+    OTHER,
     POSTS,
     QUESTION_ATTRIBUTES,
     TEXT,
@@ -48,12 +49,6 @@ from so2docs.schema import (
     Type,
     select_parts,
 )
-
-OTHER = "Other"
-"""Column for attributes that have none of their own, or a value that is not of its type.
-
-As the text of a JSON object: not all readers know maps (data set hubs do not), all know text.
-"""
 
 _NONE: set[str] = set()
 
@@ -82,7 +77,7 @@ class ObjectColumns:
     def fields(self) -> list[Any]:
         """The Arrow fields."""
         always = {"Id", "Answers"} if self.is_post else set()
-        types = [(name, _TYPES[kind]) for name, kind in self.attributes.items()]
+        types = [(name, TYPES[kind]) for name, kind in self.attributes.items()]
         types.append((OTHER, pa.string()))
         types += [(part.key, part.type) for part in self.parts]
         return [pa.field(name, kind, name not in always) for name, kind in types]
@@ -161,7 +156,7 @@ def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
     return make_columns(own, part.parts, added, key=part.key, shape=part.shape)
 
 
-_TYPES: dict[Type, Any] = {
+TYPES: dict[Type, Any] = {
     INTEGER: pa.int64(),
     TEXT: pa.string(),
     DATE: pa.timestamp("ms", tz="UTC"),
@@ -169,6 +164,7 @@ _TYPES: dict[Type, Any] = {
     TEXTS: pa.list_(pa.field("element", pa.string())),
     INTEGERS: pa.list_(pa.field("element", pa.int64())),
 }
+"""The Arrow types of attributes."""
 
 
 def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
@@ -206,7 +202,7 @@ def _array(kind: Type, values: list[Any]) -> Any:
     if kind == "date":
         texts = pa.array(values, pa.string())
         return pc.assume_timezone(texts.cast(pa.timestamp("ms")), "UTC")
-    return pa.array(values, _TYPES[kind])
+    return pa.array(values, TYPES[kind])
 
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
