@@ -9,7 +9,6 @@ A dump is cut, parsed, nested and compressed by the functions that `so2docs.conv
 only what carries their bytes between machines. PySpark is imported when a session is needed.
 """
 
-from so2docs.spark.api import convert, documents
-from so2docs.spark.report import SparkReport
+from so2docs.spark.api import SparkReport, convert, documents
 
 __all__ = ["SparkReport", "convert", "documents"]

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
-from so2docs.dump import storage
+from so2docs.api.batch import SiteRow, site_table
 from so2docs.errors import (
     ClusterError,
     DiskFullError,
-    DumpError,
     OptionError,
     So2docsError,
     WorkerDiedError,
@@ -30,11 +29,92 @@ from so2docs.options.table import Options
 from so2docs.report import Report
 from so2docs.spark import folders, jobs, sites
 from so2docs.spark.jobs import run
-from so2docs.spark.report import SparkReport
-from so2docs.spark.sites import Dumps, Site, SiteState, convert_site
+from so2docs.spark.sites import Dumps, Site, convert_site, raise_or_note
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(slots=True)
+class SparkReport:
+    """Counts, bytes and seconds of all sites.
+
+    Attributes:
+        sites: The report of each site that was converted, by name.
+        finished: Names of the sites that an earlier run had finished.
+        failures: Why the others were not converted, by name.
+        seconds: Wall time.
+    """
+
+    sites: dict[str, Report] = field(default_factory=dict)
+    finished: list[str] = field(default_factory=list)
+    failures: dict[str, So2docsError] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def worker_peak_bytes(self) -> int:
+        """Most resident memory of a task: of a Python worker and the processes it started.
+
+        The heap of the executor is not part of it.
+        """
+        return self.total().peak_memory_bytes
+
+    def total(self, dump: str = "all sites", output: str = "") -> Report:
+        """The sum of the reports; of times, memory and processes, the most.
+
+        Args:
+            dump: What to call the dumps.
+            output: What to call the folder.
+        """
+        result = Report(dump, output, files=0)
+        for report in self.sites.values():
+            result += report
+            result.recipe = report.recipe
+        result.seconds = self.seconds
+        return result
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return {
+            "sites": {name: report.as_dict() for name, report in self.sites.items()},
+            "finished": self.finished,
+            "failures": {name: str(error) for name, error in self.failures.items()},
+            "seconds": self.seconds,
+            "worker_peak_bytes": self.worker_peak_bytes,
+        }
+
+    def __str__(self) -> str:
+        of_all = self.total()
+        columns = [name for name in _count(of_all) if name != "filtered" or of_all.filtered]
+        rows: list[SiteRow] = [
+            (name, "converted", [_count(report)[column] for column in columns])
+            for name, report in self.sites.items()
+        ]
+        rows += [(name, "finished before", None) for name in self.finished]
+        rows += [(name, "failed", None) for name in self.failures]
+        lines = [site_table(columns, rows)]
+        lines += [f"{name} nested: {table}" for name, table in of_all.tables.items()]
+        lines += [f"{name} failed: {error}" for name, error in self.failures.items()]
+        size = of_all.dump_bytes + sum(table.bytes for table in of_all.tables.values())
+        rate = size / 1e6 / self.seconds if self.seconds else 0.0
+        lines.append(
+            f"{size / 1e6:,.1f} MB to {of_all.output_bytes / 1e6:,.1f} MB in "
+            f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
+            f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker"
+        )
+        return "\n".join(lines)
+
+
+def _count(report: Report) -> dict[str, int]:
+    return {
+        "rows": report.rows,
+        "questions": report.questions,
+        "answers": report.answers,
+        "strays": report.strays.total(),
+        "other types": report.other_types.total(),
+        "filtered": report.filtered,
+    }
+
 
 PART_BYTES = "128MB"
 """Most bytes of a part file: Spark reads one with one task if it is compressed."""
@@ -128,21 +208,21 @@ def convert(
     report = SparkReport()
     failures = report.failures if on_error == "skip" else None
     folder, patterns = sites.locate(output_dir), sites.patterns(source)
-    found_states = sites.find(
+    results = sites.find(
         patterns, partial(run, spark), folder=folder, nest=options.nest, force=force
     )
-    states = dict(_raise_or_note(found_states, failures))
-    for s in states:  # Before anything is converted.
+    sizes = dict(raise_or_note(results, failures))
+    for s in sizes:  # Before anything is converted.
         sites.check_host(s, options)
-    report.finished = [s.name for s, state in states.items() if state.is_finished]
-    pending = {s: state for s, state in states.items() if not state.is_finished}
+    report.finished = [s.name for s, size in sizes.items() if size is None]
+    pending = {s: size for s, size in sizes.items() if size is not None}
     run_id = uuid.uuid4().hex
     begun = run(spark, folders.begin, [(s.folder, run_id) for s in pending])
-    pending = {s: pending[s] for s, _ in _raise_or_note(zip(pending, begun, strict=True), failures)}
+    pending = {s: pending[s] for s, _ in raise_or_note(zip(pending, begun, strict=True), failures)}
     kwargs["split_size"] = PART_BYTES
     task = partial(convert_site, run=run_id, keywords=kwargs, site_field=site_field)
-    results = _convert_sites(spark, pending, task)
-    converted = _raise_or_note(((s, results[s]) for s in pending), failures)
+    reports = _convert_sites(spark, pending, task)
+    converted = raise_or_note(((s, reports[s]) for s in pending), failures)
     report.sites = {s.name: result for s, result in converted}
     report.seconds = time.perf_counter() - begun_at
     return report
@@ -197,19 +277,15 @@ def _make_options(kwargs: Mapping[str, Any]) -> Options:
 
 def _convert_sites(
     spark: SparkSession,
-    states: Mapping[Site, SiteState],
+    sizes: Mapping[Site, int],
     task: Callable[[Site], Report],
 ) -> dict[Site, Report | So2docsError]:
     """Convert sites: a job for those that one core serves, and one for the large ones."""
     profile = _make_profile(spark)
-    large = {site for site, state in states.items() if profile and state.size > LARGE_BYTES}
-    groups = [
-        (
-            sites.by_size((site, states[site]) for site in states if (site in large) is is_large),
-            job_profile,
-        )
-        for is_large, job_profile in ((True, profile), (False, None))
-    ]
+    large = {site for site, size in sizes.items() if profile and size > LARGE_BYTES}
+    large_sites = sites.by_size((s, size) for s, size in sizes.items() if s in large)
+    other_sites = sites.by_size((s, size) for s, size in sizes.items() if s not in large)
+    groups = [(large_sites, profile), (other_sites, None)]
     results: dict[Site, Report | So2docsError] = {}
     with ThreadPoolExecutor(len(groups)) as threads:
         jobs = [threads.submit(_run_job, spark, task, *group) for group in groups]
@@ -251,19 +327,3 @@ def _make_profile(spark: SparkSession) -> Any:
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
     return ResourceProfileBuilder().require(TaskResourceRequests().cpus(cores)).build
-
-
-def _raise_or_note(
-    results: Iterable[tuple[Site, Result | So2docsError]],
-    failures: dict[str, So2docsError] | None,
-) -> Iterator[tuple[Site, Result]]:
-    """The results that are not errors; an error is noted, or raised where there is no place."""
-    for site, result in list(results):
-        if not isinstance(result, So2docsError):
-            yield site, result
-            continue
-        if isinstance(result, DumpError) and site.folder and result.excerpt is not None:
-            result.excerpt_path = storage.join(site.folder, folders.ERROR)
-        if failures is None or isinstance(result, OptionError):
-            raise result
-        failures[site.name] = result

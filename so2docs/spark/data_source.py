@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -26,9 +24,9 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from so2docs.errors import OptionError, So2docsError
+from so2docs.errors import OptionError
 from so2docs.options.request import build_options, validate_keywords
-from so2docs.options.table import OPTIONS
+from so2docs.options.table import OPTIONS, Options
 from so2docs.spark import jobs, sites
 from so2docs.spark.jobs import catch_errors
 from so2docs.spark.sites import document_batches
@@ -83,9 +81,9 @@ class _Request:
     def __init__(self, texts: Mapping[str, str]) -> None:
         path, paths = texts.get("path"), texts.get("paths", "[]")
         self.patterns = sites.patterns([path] if path else json.loads(paths))
-        self.typed = _parse("typed", texts.get("typed", "true"), bool)
+        self.typed = _parse_switch(texts.get("typed", "true"))
         # Spark refuses a reader that takes filters while it is not set up to push them.
-        self.push_filters = _parse("push_filters", texts.get("push_filters", "false"), bool)
+        self.push_filters = _parse_switch(texts.get("push_filters", "false"))
         self.site_field = "Site" if self.typed else texts.get("site_field")
         options = {name: text for name, text in texts.items() if name not in _OWN}
         kwargs = {name: _parse_keyword(name, text) for name, text in options.items()}
@@ -94,9 +92,12 @@ class _Request:
             self.kwargs["site"] = texts["site"]
 
     @property
+    def options(self) -> Options:
+        return build_options(self.kwargs, core=self.kwargs.get("core", "auto"))
+
+    @property
     def columns(self) -> StructType:
-        options = build_options(self.kwargs, core=self.kwargs.get("core", "auto"))
-        return jobs.columns(options, typed=self.typed)
+        return jobs.columns(self.options, typed=self.typed)
 
 
 class DumpReader(DataSourceReader):  # type: ignore[misc]
@@ -135,15 +136,16 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> Sequence[InputPartition]:
         """A dump a partition, the largest first."""
         request = self._request
-        results = sites.find(request.patterns, _run_here, nest=_tables(request.kwargs))
-        states = dict(_raise_errors(results))
-        options = build_options(request.kwargs, core=request.kwargs.get("core", "auto"))
+        options = request.options
+        sizes = dict(
+            sites.raise_or_note(sites.find(request.patterns, _run_here, nest=options.nest))
+        )
         if request.kwargs.get("site") is None:
-            for site in states:
+            for site in sizes:
                 sites.check_host(site, options)
         selected = [
-            (site, state)
-            for site, state in states.items()
+            (site, size or 0)
+            for site, size in sizes.items()
             if self._sites is None or site.name in self._sites
         ]
         return [InputPartition(site) for site in sites.by_size(selected)]
@@ -201,19 +203,8 @@ class FilteringReader(DumpReader):
         self._sites = {*names} if self._sites is None else self._sites & {*names}
 
 
-def _tables(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    return build_options(kwargs, core=kwargs.get("core", "auto")).nest
-
-
 def _run_here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
     return [catch_errors(function, task) for task in tasks]
-
-
-def _raise_errors(results: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    for site, state in results:
-        if isinstance(state, So2docsError):
-            raise state
-        yield site, state
 
 
 def _own_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -251,9 +242,5 @@ def _parse_keyword(name: str, text: str) -> Any:
     return OPTIONS[name].from_text(text) if name in OPTIONS else text
 
 
-def _parse(name: str, text: str, *kinds: Any) -> Any:
-    """Convert a text option of Spark to the value of a keyword."""
-    if bool in kinds or int in kinds:
-        with suppress(ValueError):  # The validation of keywords says what it must be.
-            return orjson.loads(text.lower())
-    return text
+def _parse_switch(text: str) -> bool:
+    return text.lower() not in ("false", "0")

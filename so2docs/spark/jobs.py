@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Item = TypeVar("Item")
 
 _FOREIGN = ("pyspark", "py4j", "grpc")
 _BATCH_BYTES = 2 * 1024 * 1024
@@ -83,19 +82,6 @@ def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2
         return ClusterError(f"the executor failed: {type(error).__name__}: {error}")
 
 
-def batch_by_bytes(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Divide items into lists of some megabytes, by the bytes of each."""
-    batch, batch_bytes = list[Item](), 0
-    for item in items:
-        batch.append(item)
-        batch_bytes += size(item)
-        if batch_bytes >= _BATCH_BYTES:
-            yield batch
-            batch, batch_bytes = [], 0
-    if batch:
-        yield batch
-
-
 @contextmanager
 def _spark_errors() -> Iterator[None]:
     """Say in one line why Spark ended a job."""
@@ -132,7 +118,8 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool)
     import pyarrow as pa
 
     parquet = _parquet(options, site) if typed else None
-    for some in batch_by_bytes(documents, lambda one: len(one[1])):
+
+    def make(some: list[tuple[int, bytes]]) -> Iterator[Any]:
         ids, lines = zip(*some, strict=True)
         if parquet is None:
             sites = pa.array([site] * len(ids), pa.string())
@@ -141,6 +128,16 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool)
         else:
             table = parquet.table([orjson.loads(line) for line in lines])
             yield from table.cast(_spark_schema(parquet.schema)).to_batches()
+
+    batch, size = list[tuple[int, bytes]](), 0
+    for document in documents:
+        batch.append(document)
+        size += len(document[1])
+        if size >= _BATCH_BYTES:
+            yield from make(batch)
+            batch, size = [], 0
+    if batch:
+        yield from make(batch)
 
 
 def columns(options: Options, *, typed: bool) -> StructType:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from so2docs.api.convert import convert_validated, document_session, options_for
 from so2docs.dump import storage
@@ -37,6 +37,8 @@ Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """Applies a function to tasks: what it returns or the `So2docsError` that it raises, for each."""
 
+Result = TypeVar("Result")
+
 _HADOOP = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 
 
@@ -49,17 +51,8 @@ class Site:
     folder: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SiteState:
-    """The state of a site before it is converted.
-
-    Attributes:
-        size: Bytes of its posts and tables, about.
-        is_finished: Whether its folder has all its files.
-    """
-
-    size: int = 0
-    is_finished: bool = False
+Size = int | None
+"""Bytes of the posts and tables of a site, about; None if its folder has all its files."""
 
 
 def find(
@@ -69,7 +62,7 @@ def find(
     folder: str = "",
     nest: tuple[str, ...] = (),
     force: bool = False,
-) -> list[tuple[Site, SiteState | So2docsError]]:
+) -> list[tuple[Site, Size | So2docsError]]:
     """Find dumps by paths and patterns, name them, and look at each; `run` does so."""
     paths: dict[str, None] = {}
     for matches in run(find_dumps, patterns):
@@ -142,11 +135,11 @@ def _place(path: str) -> list[str]:
     return [part for part in place if part not in (".", "..")] or ["posts"]
 
 
-def inspect(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> SiteState:
+def inspect(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> Size:
     """Look at the folder of a site, at head and tail of its plain file, at the kind of others."""
     present = folders.list_names(site.folder) if site.folder else []
     if folders.SUCCESS in present and not force:
-        return SiteState(is_finished=True)
+        return None
     try:
         posts = file_in_folder(site.path, POSTS) if os.path.isdir(site.path) else site.path
         with Catalog() as catalog:
@@ -158,7 +151,23 @@ def inspect(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> S
         folders.save_excerpt(site.folder, error)
         raise
     size = dump.size if dump else facts.expected
-    return SiteState(size + sum(table.size for table in tables.values()))
+    return size + sum(table.size for table in tables.values())
+
+
+def raise_or_note(
+    results: Iterable[tuple[Site, Result | So2docsError]],
+    failures: dict[str, So2docsError] | None = None,
+) -> Iterator[tuple[Site, Result]]:
+    """The results that are not errors; an error is noted, or raised where there is no place."""
+    for site, result in list(results):
+        if not isinstance(result, So2docsError):
+            yield site, result
+            continue
+        if isinstance(result, DumpError) and site.folder and result.excerpt is not None:
+            result.excerpt_path = storage.join(site.folder, folders.ERROR)
+        if failures is None or isinstance(result, OptionError):
+            raise result
+        failures[site.name] = result
 
 
 def check_host(site: Site, options: Options) -> None:
@@ -175,9 +184,9 @@ def check_host(site: Site, options: Options) -> None:
         ) from error
 
 
-def by_size(sites: Iterable[tuple[Site, SiteState]]) -> list[Site]:
+def by_size(sites: Iterable[tuple[Site, int]]) -> list[Site]:
     """The longest first, so that none is left for the end."""
-    return [site for site, _ in sorted(sites, key=lambda one: -one[1].size)]
+    return [site for site, _ in sorted(sites, key=lambda one: -one[1])]
 
 
 _STEM = folders.PART.rstrip("-")

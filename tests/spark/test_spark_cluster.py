@@ -97,7 +97,7 @@ def test_a_task_has_as_many_processes_as_spark_gives_it_cores(tmp_path: Path) ->
     options = ["--master", "local[2]", "--conf", "spark.task.cpus=2"]
     result = run_process("spark", dump, votes, out, *options, "--report", report, timeout=600)
     assert result.returncode == 0, result.stderr
-    assert "in all" in result.stderr
+    assert "total" in result.stderr
     jobs = {name: one["jobs"] for name, one in json.loads(report.read_text())["sites"].items()}
     assert jobs == {"votes": 1, "wide": 2}
     assert b"".join(lines_of(out / "votes")) == (SAMPLES / "votes.jsonl").read_bytes()
