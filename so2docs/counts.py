@@ -73,7 +73,8 @@ LEAST, MOST = added_by(_least), added_by(_most)
 def _sum(one: Any, more: Any) -> Any:
     """Add to a value, in place where that is possible."""
     if isinstance(more, Counts | dict | set):
-        one = type(more)() if one is None else one
+        if one is None:
+            return deepcopy(more)
         if isinstance(more, Counts):
             one += more
         elif isinstance(more, Counter | set):

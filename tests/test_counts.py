@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from so2docs.counts import ChunkTally, RowCounts, TableCounts
+from so2docs.flat.tables import FlatTable, TablesReport
 from so2docs.report import Report
 
 NUMBERS = st.integers(0, 10**12)
@@ -59,3 +60,13 @@ def test_names_and_maxima_of_a_sum() -> None:
     assert report == Report(
         "a", "out", rows=5, seconds=2.0, jobs=2, strays_path="strays", manifest={}, files=2
     )
+
+
+def test_reports_of_different_tables_add_up() -> None:
+    posts, votes = (
+        TablesReport(name, {name: FlatTable(name, f"{name}.parquet", rows=2, written=2)}, jobs=jobs)
+        for name, jobs in (("posts", 1), ("votes", 2))
+    )
+    total = posts + votes + votes
+    assert {name: table.rows for name, table in total.items()} == {"posts": 2, "votes": 4}
+    assert (total.jobs, votes["votes"].rows, total["votes"].path) == (2, 2, "votes.parquet")

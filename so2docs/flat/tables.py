@@ -22,7 +22,7 @@ from typing import Any, TypeVar, get_args
 import orjson
 
 from so2docs._version import __version__
-from so2docs.counts import ChunkTally, Counts
+from so2docs.counts import MOST, ChunkTally, Counts
 from so2docs.dump.dump import Chunk, slices
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, Catalog, names_in_folder
@@ -396,9 +396,9 @@ class TablesReport(Printed, Mapping[str, FlatTable]):
 
     folder: str
     tables: dict[str, FlatTable] = field(default_factory=dict)
-    jobs: int = 1
-    seconds: float = 0.0
-    peak_memory_bytes: int = 0
+    jobs: int = field(default=1, metadata=MOST)
+    seconds: float = field(default=0.0, metadata=MOST)
+    peak_memory_bytes: int = field(default=0, metadata=MOST)
 
     def __getitem__(self, name: str) -> FlatTable:
         return self.tables[name]
