@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -23,11 +23,12 @@ from so2docs.escape import for_terminal
 from so2docs.output.segments import Entry
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import bar
-from so2docs.reader.collection import Collection
-from so2docs.reader.collection import open as open_output
 from so2docs.reader.reading import SegmentReader
 from so2docs.report import as_size
 from so2docs.statistics import html
+
+if TYPE_CHECKING:
+    from so2docs.reader.collection import Collection
 
 LONGEST = 10
 MOST_ANSWERS = 1000
@@ -241,6 +242,8 @@ def stats(
         OutputError: The file cannot be read, is damaged, or cannot be indexed.
         WorkerDiedError: A worker process was killed.
     """
+    from so2docs.reader.collection import open as open_output  # Workers need none of it.
+
     total = Stats(os.fspath(path))
     with open_output(total.path, progress=progress) as docs:
         total.file_bytes = docs.reader.identity.size
