@@ -9,12 +9,12 @@ post, which several rows of one type may have after a merge, from the last.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 import orjson
 
-from so2docs.parse.posts import tags
+from so2docs.parse.posts import number, tags
 from so2docs.schema import (
     BODIES,
     CLOSE_REASONS,
@@ -83,6 +83,25 @@ def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) ->
             if user is not None:
                 holder["User"] = orjson.Fragment(user)
     return [orjson.dumps({key: value})[1:-1] for key, value in fields.items()]
+
+
+def forget_users(row: Row, users: Collection[int | str]) -> None:
+    """Take users out of what a row says about others, in place: voters, proposer, approvers.
+
+    Args:
+        row: Attributes of a row of `PostHistory.xml`, as texts.
+        users: Their ids.
+    """
+    kind = number(row.get("PostHistoryTypeId", ""))
+    if kind == _SUGGESTED and "Comment" in row:
+        parsed = _comment(_SUGGESTED, row["Comment"])
+        if any(user in users for user in (parsed.get("ProposedBy"), *parsed.get("ApprovedBy", ()))):
+            del row["Comment"]
+    if kind not in CONTENT and "Text" in row:
+        parsed = _voters(row["Text"])
+        if voters := parsed.get("Voters"):
+            kept = [voter for voter in voters if voter.get("Id") not in users]
+            row["Text"] = orjson.dumps(parsed | {"Voters": kept}).decode()
 
 
 def _time(row: Row) -> tuple[str, int]:

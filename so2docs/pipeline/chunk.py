@@ -21,6 +21,7 @@ from isal.isal_zlib import crc32
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump, closes_within, slices
 from so2docs.errors import Location, MalformedDumpError, flag
+from so2docs.history import forget_users
 from so2docs.options.table import Options
 from so2docs.parse import core, posts, repeats, rows, table_rows
 from so2docs.parse.core import Added
@@ -255,9 +256,11 @@ class _RowFiling(RowSink):
             table_rows.add_rows(self.posts, self._table, rows, self._known.find, self._projection)
 
     def _drop(self, rows: list[Row]) -> list[Row]:
-        """Leave out comments of users whom a list names; forget who offered a bounty or edited."""
+        """Leave out comments of the listed users; forget who voted, offered a bounty or edited."""
         remaining: list[Row] = []
         for row in rows:
+            if "PostHistoryTypeId" in row:
+                forget_users(row, self._dropped_users)
             if posts.number(row.get("UserId", "")) in self._dropped_users:
                 if self._table.kind == COMMENT:
                     continue

@@ -99,6 +99,20 @@ def test_bounties_and_edits_of_dropped_users_stay_without_them(core: Any, tmp_pa
         row(Id=n, PostId=2, PostHistoryTypeId=5, RevisionGUID=f"g{n}", Text="b", **of)
         for n, of in enumerate([by, {"UserId": 8}])
     ]
+    voters = '{"OriginalQuestionIds":[1],"Voters":[{"Id":5,"DisplayName":"Ada"},{"Id":8}]}'
+    edits += [
+        row(Id=7, PostId=1, PostHistoryTypeId=10, RevisionGUID="c", Comment="101", Text=voters),
+        *(
+            row(
+                Id=n,
+                PostId=1,
+                PostHistoryTypeId=24,
+                RevisionGUID=f"s{n}",
+                Comment=f"Proposed by {proposer} approved by 7, {approver} edit id of 3",
+            )
+            for n, proposer, approver in ((10, 5, 8), (11, 8, 5), (12, 8, 9))
+        ),
+    ]
     for name, rows_of_table in (("Posts", posts), ("Votes", votes), ("PostHistory", edits)):
         write_dump(tmp_path / f"{name}.xml", *rows_of_table)
     write_dump(tmp_path / "Users.xml", *(row(Id=n, DisplayName=f"u{n}") for n in (5, 7, 8)))
@@ -112,10 +126,15 @@ def test_bounties_and_edits_of_dropped_users_stay_without_them(core: Any, tmp_pa
     history = document["Answers"][0]["History"]
     assert [one.get("UserId") for one in history] == [None, 8]
     assert [one["UserId"] for one in document["Answers"][0]["Editors"]] == [8]
+    closed, *suggested = document["History"]
+    assert (closed["Voters"], closed["OriginalQuestionIds"]) == ([{"Id": 8}], [1])
+    assert [one.get("ProposedBy") for one in suggested] == [None, None, 8]
+    assert [one.get("ApprovedBy") for one in suggested] == [None, None, [7, 9]]
     assert (report.dropped, report.tables["votes"].nested) == (0, 2)
     everything = (tmp_path / "q.jsonl").read_text() + Path(report.strays_path or "").read_text()
     assert "Ada" not in everything
     assert '"UserId":5' not in everything
+    assert '"Id":5' not in everything
 
 
 def test_an_empty_list_changes_nothing(tmp_path: Path) -> None:
