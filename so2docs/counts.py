@@ -205,6 +205,12 @@ class ChunkTally(RowCounts):
     last_id: int | None = None
     first_questions: dict[int, int] = field(default_factory=dict)
 
+    def count_rows(self, count: int, last_id: int | None = None) -> None:
+        """Add rows; the last of them may have no usable `Id`."""
+        self.rows += count
+        if last_id is not None:
+            self.last_id = last_id
+
 
 def list_by_name(counts: dict[str, int]) -> str:
     """A total and its parts, such as `3 (malformed_row 1, repeated_id 2)`."""

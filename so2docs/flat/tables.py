@@ -54,7 +54,7 @@ from so2docs.output.segments import remove as remove_stored
 from so2docs.parse import core, rows
 from so2docs.parse.core import choose_core
 from so2docs.parse.posts import malformed_line, stray_line
-from so2docs.pipeline.chunk import malformed_error
+from so2docs.pipeline.chunk import parse_slice
 from so2docs.pipeline.first_pass import read_to_end
 from so2docs.pipeline.worker import peak_memory
 from so2docs.pipeline.workers import Workers
@@ -168,24 +168,23 @@ def _batches(
     compiled = columns.parse(data) if task.request.core == "compiled" else None
     if compiled is not None:
         batch, last_id = compiled
-        tally.rows += batch.num_rows
-        tally.last_id = tally.last_id if last_id is None else last_id
+        tally.count_rows(batch.num_rows, last_id)
         yield batch
         return
     what = task.table.row
-    for part in rows.parse(data):
-        if isinstance(part, rows.Malformed):
-            at = offset + part.position
-            if not (task.request.skip_malformed and part.can_be_skipped):
-                raise malformed_error(task.chunk.dump, at, tally, data, part)
-            tally.rows += 1
-            result.strays += malformed_line(at, part.raw, f"malformed_{what}")
-            tally.strays[f"malformed_{what}"] += 1
-            continue
-        tally.repaired_characters += part.repaired
-        tally.rows += len(part.rows)
+
+    def reject(at: int, raw: bytes) -> None:
+        reason = f"malformed_{what}"
+        result.strays += malformed_line(at, raw, reason)
+        tally.strays[reason] += 1
+
+    groups = parse_slice(
+        task.chunk.dump, tally, offset, data, reject, skip_malformed=task.request.skip_malformed
+    )
+    for group in groups:
+        tally.count_rows(len(group))
         usable = []
-        for row in part.rows:
+        for row in group:
             if reason := why_stray(row, "Id", what):
                 result.strays += stray_line(reason, row)
                 tally.strays[reason] += 1

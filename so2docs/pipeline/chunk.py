@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -493,25 +493,57 @@ def _file_slice(
     """File a slice by the compiled core if it can be, and by the reference otherwise."""
     added = steps.add_compiled(data)
     if added is not None:
-        count, last_id = added
-        tally.rows += count
-        tally.last_id = tally.last_id if last_id is None else last_id
+        tally.count_rows(*added)
         return
+
+    def reject(at: int, raw: bytes) -> None:
+        steps.posts.strays += posts.malformed_line(at, raw, steps.malformed)
+        steps.posts.stray_reasons[steps.malformed] += 1
+
+    groups = parse_slice(
+        task.chunk.dump, tally, offset, data, reject, skip_malformed=task.options.skip_malformed
+    )
+    for group in groups:
+        tally.count_rows(len(group), rows.row_id(group[-1]))
+        steps.add(group)
+
+
+def parse_slice(
+    dump: Dump,
+    tally: ChunkTally,
+    offset: int,
+    data: bytes,
+    reject: Callable[[int, bytes], None],
+    *,
+    skip_malformed: bool,
+) -> Iterator[list[Row]]:
+    """Parse a slice of a chunk by the reference, and count what is not in the rows.
+
+    Args:
+        dump: The dump.
+        tally: Counts of the chunk; the caller adds the rows that are yielded.
+        offset: Offset of the slice.
+        data: The slice.
+        reject: Called with the offset and the bytes of each row that is not XML.
+        skip_malformed: Leave out such rows, where that is possible.
+
+    Yields:
+        Groups of rows, none of them empty.
+
+    Raises:
+        MalformedDumpError: A row is not XML; lines in it count from the start of the chunk.
+    """
     for part in rows.parse(data):
         if isinstance(part, rows.Malformed):
             at = offset + part.position
-            if not (task.options.skip_malformed and part.can_be_skipped):
-                raise malformed_error(task.chunk.dump, at, tally, data, part)
-            tally.rows += 1
-            steps.posts.strays += posts.malformed_line(at, part.raw, steps.malformed)
-            steps.posts.stray_reasons[steps.malformed] += 1
+            if not (skip_malformed and part.can_be_skipped):
+                raise malformed_error(dump, at, tally, data, part)
+            tally.count_rows(1)
+            reject(at, part.raw)
             continue
         tally.repaired_characters += part.repaired
         if part.rows:
-            tally.rows += len(part.rows)
-            last_id = rows.row_id(part.rows[-1])
-            tally.last_id = tally.last_id if last_id is None else last_id
-            steps.add(part.rows)
+            yield part.rows
 
 
 def malformed_error(
