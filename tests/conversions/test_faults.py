@@ -115,6 +115,9 @@ def test_nothing_is_wrong_whichever_call_fails() -> None:
         ("patch of sites", "open64 of /patched/two.jsonl.part", "fails"),
         ("flat csv", "rename of /flat/PostLinks", "SIGKILL"),
         ("sqlite", "open64 of /./so2docs", "SIGINT"),
+        ("tables", "pread64 of", "is short"),
+        ("tables", "read of /site", "is short"),
+        ("show", "read of /bare.jsonl", "is short"),
     ],
 )
 def test_a_call_that_went_wrong_before(command: str, call: str, what: str) -> None:

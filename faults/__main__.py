@@ -1,4 +1,4 @@
-"""Rounds of faults: `python tests/faults --seed 0 --rounds 200`.
+"""Rounds of faults: `python faults --seed 0 --rounds 200`.
 
 A conversion is stopped, starved or damaged at one of its steps. With `--calls`, one system call of
 any command that writes fails, or a signal comes with it; with `--every NAME`, each call of one.
@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from faults import calls
 from faults.call_rounds import CallPlan, CallRounds, plan_call

@@ -1,6 +1,6 @@
 """Conversions under faults that a seed decides, each run to its end in spite of them.
 
-    python tests/faults --seed 0 --rounds 200
+    python faults --seed 0 --rounds 200
 
 `plan` makes a round of a seed, `sites` the dumps; `process` runs the command and stops it at a
 step, `disturb` is what then happens to it, `verdict` says what is wrong with what came of it;

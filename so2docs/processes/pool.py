@@ -1,19 +1,20 @@
-"""The processes that both passes run in: tasks in, results in order out.
+"""Worker processes for both passes: tasks in, results in order out.
 
-A bounded number of tasks is under way at any time, so that neither tasks nor results pile up. With
-one job everything runs in the calling process. Workers are started afresh on every system, need no
+The number of unfinished tasks is bounded, so neither tasks nor results pile up. With one job
+everything runs in the calling process. Workers are new processes on every system (no fork), need no
 `if __name__ == "__main__"` in the caller's script, ignore Ctrl-C (the caller stops them) and end
 when the caller dies.
 
-Each worker has a thread in the caller that hands it one task at a time and waits for the result, by
-pipes that no other process holds an end of. So a worker that dies, even within a result, shows as
-the end of its pipe; there is no lock, semaphore or shared memory that it could leave taken. When
-the caller closes the pipe of the tasks, or dies, the worker ends at once.
+Each worker has a thread in the caller, which sends one task at a time and waits for the result. No
+other process holds an end of their pipes, so a dead worker shows as the end of its pipe, even
+within a result. There are no locks, semaphores or shared memory that it could block. When the
+caller closes the pipe of the tasks, or dies, the worker ends at once.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import pickle
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from contextlib import suppress
 from typing import IO, TypeVar
 
 from so2docs.errors import So2docsError, WorkerDiedError, flag
-from so2docs.pipeline.worker import COMMAND
+from so2docs.processes.worker import COMMAND
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -37,8 +38,22 @@ _LIMITS: dict[int | None, str] = {
 }
 
 
+_WORTH_A_PROCESS = 32 * 1024 * 1024
+"""Bytes of input that are read in about the time of starting workers."""
+
+
+def choose_jobs(jobs: int | None, size: int) -> int:
+    """The number of processes: as requested, or all cores, or one for a small input.
+
+    Args:
+        jobs: The requested number.
+        size: Bytes of the input; 0 if unknown.
+    """
+    return jobs or (1 if 0 < size < _WORTH_A_PROCESS else os.cpu_count() or 1)
+
+
 class _Worker:
-    """A worker process, seen from the caller."""
+    """A worker process, in the caller."""
 
     def __init__(self) -> None:
         try:
@@ -51,7 +66,7 @@ class _Worker:
                 retry=f"use fewer {flag('jobs')}, or raise {_LIMITS.get(error.errno, 'the limit')}",
             ) from error
         self.peak = 0
-        with suppress(OSError):  # If it is dead already, its first task will tell.
+        with suppress(OSError):  # If the worker is already dead, its first task will fail.
             self._send(sys.path)
 
     @property
@@ -61,13 +76,13 @@ class _Worker:
         return self.process.stdin, self.process.stdout
 
     def _send(self, value: object) -> None:
-        data = pickle.dumps(value)  # Whole, or nothing is sent.
+        data = pickle.dumps(value)  # Pickle first, so a failure sends nothing.
         tasks, _ = self._pipes
         tasks.write(data)
         tasks.flush()
 
     def run(self, function: Callable[[Task], Result], task: Task) -> Result:
-        """Have a task done.
+        """Run a task in the worker.
 
         Raises:
             WorkerDiedError: The process ended first.
@@ -79,14 +94,14 @@ class _Worker:
         except (EOFError, OSError, pickle.UnpicklingError):
             raise WorkerDiedError(
                 "a worker process was killed, perhaps because memory ran out",
-                retry=f"if it was memory, use fewer {flag('jobs')}",
+                retry=f"in that case, use fewer {flag('jobs')}",
             ) from None
         if error is not None:
             raise error from cause
         return result  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Release what is held of the process, which was killed."""
+        """Close the pipes and release the killed process."""
         self.process.wait()
         for pipe in self._pipes:
             with suppress(OSError):
@@ -94,18 +109,18 @@ class _Worker:
 
 
 class Workers:
-    """Runs tasks in `jobs` processes, each started when there is a task that no other can take.
+    """Runs tasks in `jobs` processes, each started when all others are busy.
 
     Attributes:
-        peaks: Most resident memory of each worker, in bytes, by process id.
+        peaks: Peak resident memory of each worker, in bytes, by process id.
     """
 
     def __init__(self, jobs: int, *, is_apart: bool = False) -> None:
-        """Start nothing yet.
+        """Prepare the pool; processes start with the first tasks.
 
         Args:
-            jobs: Processes; a single one is this process.
-            is_apart: Let a single one be another process, which keeps what modules hold.
+            jobs: Number of processes; 1 is the calling process.
+            is_apart: Use a separate process even for one job, with its own state of modules.
         """
         self.jobs = jobs
         self._is_inline = jobs == 1 and not is_apart
@@ -123,7 +138,7 @@ class Workers:
             return
         self._is_ending = True
         for worker in self._workers:
-            worker.process.kill()  # What it is doing is no longer needed.
+            worker.process.kill()  # Results of running tasks are no longer needed.
         self._threads.shutdown(wait=True, cancel_futures=True)
         for worker in self._workers:
             worker.close()
@@ -141,16 +156,16 @@ class Workers:
 
         Args:
             function: A function of a module, so that a worker can import it.
-            tasks: Its arguments, taken as workers become free.
-            ahead: Tasks that wait besides those that run.
-            died: Makes the result of a task whose worker died; another worker takes the next task.
+            tasks: Arguments of the function, taken as workers become free.
+            ahead: Number of waiting tasks, besides the running ones.
+            died: Makes the result of a task whose worker died; a new worker takes the next task.
 
         Yields:
             The results, in the order of the tasks.
 
         Raises:
             WorkerDiedError: A worker ended without an answer, and `died` is None.
-            Exception: The first error of a task, in the order of the tasks.
+            Exception: The error of the first task that failed, in the order of the tasks.
         """
         if self._is_inline:
             for task in tasks:
@@ -166,7 +181,7 @@ class Workers:
             yield waiting.popleft().result()
 
     def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
-        """Have one task done after those that wait; where all runs in this process, at once."""
+        """Run one task after the waiting ones; at once if all tasks run in this process."""
         if self._is_inline:
             future: Future[Result] = Future()
             future.set_result(function(task))
@@ -184,7 +199,7 @@ class Workers:
         task: Task,
         died: Callable[[Task, WorkerDiedError], Result] | None,
     ) -> Result:
-        """In a thread: have a task done by the worker of this thread."""
+        """Run a task by the worker of the current thread."""
         worker = getattr(self._own, "worker", None)
         if worker is None:
             worker = self._own.worker = _Worker()
@@ -203,6 +218,6 @@ class Workers:
 
 
 def _leave_signals() -> None:
-    """Signals are for the main thread; and a worker starts with those blocked that it ignores."""
+    """Block signals in this thread: the main thread handles them, and new workers ignore them."""
     if hasattr(signal, "pthread_sigmask"):  # Not on Windows.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

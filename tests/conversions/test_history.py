@@ -2,9 +2,11 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,64 @@ def test_history_of_one_question_in_full(site: Path) -> None:
     assert question["BodyMarkdown"] == "body"
 
 
+RARE = {
+    "Proposed by 203.0.113.7|0a-B approved by 5, 6 edit id of 7": {"ApprovedBy": [5, 6]},
+    "Proposed by 2001:db8::1|0a-B approved by  edit id of 7": {"ApprovedBy": []},
+    "Proposed by 6 approved by  edit id of 7": {"ProposedBy": 6, "ApprovedBy": []},
+    "Rollback to [0a-B] - overridden": {
+        "Comment": "Rollback to [0a-B] - overridden",
+        "RollbackTo": "0a-B",
+    },
+}
+
+
+@pytest.mark.usefixtures("core")
+@pytest.mark.parametrize("comment", RARE)
+def test_rare_forms_of_suggested_edits_and_rollbacks(comment: str, site: Path) -> None:
+    kind = 8 if comment.startswith("Rollback") else 24
+    rows = [
+        event(1, 2, 1, "a", 1, UserId=5, Text="old"),
+        event(2, 5, 1, "b", 2, UserId=5, Text="new"),
+        event(3, kind, 1, "b", 2, Comment=comment),
+    ]
+    write_dump(site / "PostHistory.xml", *rows)
+    [question, *_] = so2docs.documents(site, nest=["history"], jobs=1)
+    entry = question["History"][1]
+    known = {"Id", "RevisionGUID", "CreationDate", "UserId", "Events"}
+    assert {name: value for name, value in entry.items() if name not in known} == RARE[comment]
+    [record] = so2docs.documents(site, recipe="edits", jobs=1, site="a.example")
+    assert (record["before"], record["after"]) == ("old", "new")
+    assert record["comment"] == RARE[comment].get("Comment", "")
+
+
+@pytest.mark.usefixtures("core")
+def test_attributes_with_the_names_of_keys_of_an_entry(site: Path, tmp_path: Path) -> None:
+    """They are in the object `Other`, in JSON, columns and databases alike."""
+    names = ("Events", "Voters", "OriginalQuestionIds", "Body", "RollbackTo", "Other")
+    text = voters("x", OriginalQuestionIds=[2])
+    rows = [
+        event(1, 10, 1, "a", 1, Comment="101", Text=text, **dict.fromkeys(names[:3], "first")),
+        event(2, 5, 1, "a", 1, Text="b", **dict.fromkeys(names, "second"), New="new"),
+    ]
+    write_dump(site / "PostHistory.xml", *rows)
+    other = dict.fromkeys(names[:3], "first") | dict.fromkeys(names[3:], "second")
+    nest = ["history-text"]
+    report = so2docs.convert(site, tmp_path / "q.jsonl", nest=nest, jobs=1)
+    assert not report.tables["history-text"].strays
+    [question, *_] = documents = list(so2docs.read(tmp_path / "q.jsonl"))
+    [entry] = question["History"]
+    assert (entry["Other"], entry["New"], entry["Body"]) == (other, "new", "b")
+    assert (entry["Events"], entry["OriginalQuestionIds"]) == (["EditBody", "PostClosed"], [2])
+    assert question["Closed"]["OriginalQuestionIds"] == [2]
+    so2docs.convert(site, tmp_path / "q.parquet", nest=nest, jobs=1)
+    [question, *_] = (
+        pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "q.parquet").to_pylist()
+    )
+    assert json.loads(question["History"][0]["Other"]) == {"New": "new", "Other": other}
+    so2docs.to_sqlite(tmp_path / "q.jsonl", tmp_path / "q.db")
+    assert stored_documents(tmp_path / "q.db") == documents
+
+
 def test_rows_without_a_place(site: Path, tmp_path: Path) -> None:
     write_dump(site / "PostHistory.xml", *EVENTS, *BROKEN)
     report = so2docs.convert(site, tmp_path / "q.jsonl", nest=["history"], jobs=1)
@@ -179,26 +239,27 @@ def test_fields_of_the_history(site: Path) -> None:
         so2docs.documents(site, nest=["history"], fields="Id,BodyMarkdown")
 
 
-def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:
+def stored_documents(database: Path) -> list[Any]:
     from so2docs.sqlite.about import connect_to_site, read_about
-    from so2docs.sqlite.rows import RebuiltDocuments
+    from so2docs.sqlite.rows import StoredDocuments
 
+    about = read_about(str(database))
+    [site_about] = about.sites
+    with closing(connect_to_site(about, site_about)) as connection:
+        return list(StoredDocuments(connection))
+
+
+def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:
     output, database = tmp_path / "q.jsonl.gz", tmp_path / "q.db"
     so2docs.convert(site, output, nest=["history-text", "users"], jobs=1)
     result = so2docs.to_sqlite(output, database)
-    assert result.lost == []
     assert result.rows["history"] == sum(
         len(post["History"]) for q in so2docs.read(output) for post in (q, *q["Answers"])
     )
-    about = read_about(str(database))
-    [site_about] = about.sites
-    connection = connect_to_site(about, site_about)
-    try:
-        rebuilt = list(RebuiltDocuments(connection, about, site_about))
+    stored = stored_documents(database)
+    with closing(sqlite3.connect(database)) as connection:
         events = connection.execute("SELECT Events FROM history WHERE Id = 20").fetchone()
-    finally:
-        connection.close()
-    assert [json.dumps(d) for d in rebuilt] == [json.dumps(d) for d in so2docs.read(output)]
+    assert [json.dumps(d) for d in stored] == [json.dumps(d) for d in so2docs.read(output)]
     assert json.loads(events[0]) == ["InitialTitle", "InitialBody", "InitialTags"]
 
 

@@ -1,9 +1,9 @@
-"""A worker process: tasks come by its standard input, results go by its standard output.
+"""A worker process, which gets tasks by standard input and sends results by standard output.
 
-Both pipes are its own: nothing that happens to this process, at whatever moment, leaves another one
-waiting. When the caller closes the pipe of the tasks, or dies, the worker ends at once.
+No other worker shares these pipes, so the death of this process never blocks another one. When the
+caller closes the pipe of the tasks, or dies, the worker ends at once.
 
-A module of its own, so that a worker imports nothing that only its caller needs.
+This is a separate module so that a worker does not import what only the caller needs.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any, BinaryIO
 
 COMMAND = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from so2docs.pipeline.worker import serve; serve()"
+    "from so2docs.processes.worker import serve; serve()"
 )
-"""What Python runs as a worker; its first input is where the caller finds modules."""
+"""Python code of a worker; its first input is the caller's search path for modules."""
 
 
 class InWorkerError(Exception):
-    """The traceback of an error in a worker, as its cause."""
+    """The traceback of an error in a worker, set as its cause."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
@@ -37,18 +37,18 @@ class InWorkerError(Exception):
 
 def serve() -> None:
     """Run tasks until the caller closes the pipe."""
-    # Who stops a service signals all of its processes; the caller decides when a worker ends.
+    # Stopping a service signals all of its processes, but the caller decides when a worker ends.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):  # Not on Windows.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     results = os.fdopen(os.dup(1), "wb")
     with suppress(OSError):
-        os.dup2(2, 1)  # What a library prints is no result.
+        os.dup2(2, 1)  # Keep prints of libraries out of the results.
     tasks: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, tasks), daemon=True).start()
     _keep_freed_memory()
-    # The passes make millions of objects and hardly a cycle: collecting once a task saves 3 %.
+    # The passes make millions of objects and hardly any cycles; collecting once a task saves 3 %.
     gc.freeze()
     gc.disable()
     functions: set[Callable[[Any], Any]] = set()
@@ -57,22 +57,22 @@ def serve() -> None:
         answer = _answer(function, task)
         if function not in functions:
             functions.add(function)
-            gc.freeze()  # What it imported; collecting looked at that after each task: 3 % more.
+            gc.freeze()  # Collections skip its imports: saves 3 %.
         try:
             results.write(answer)
             results.flush()
         except OSError:
-            os._exit(1)  # Nobody reads it any more.
+            os._exit(1)  # The caller is gone.
 
 
 def _receive(pipe: BinaryIO, tasks: SimpleQueue[Any]) -> None:
-    """Take tasks as they come, so that the caller never waits, and notice when it is gone."""
+    """Read tasks as they come, so that the caller never waits, and end when it is gone."""
     try:
         while True:
             tasks.put(pickle.load(pipe))
     except (EOFError, OSError, pickle.UnpicklingError):
         os._exit(0)
-    except BaseException as error:  # What the task needs cannot be imported; the rest is lost.
+    except BaseException as error:  # An import failed; the rest of the pipe is unusable.
         tasks.put((_fail, error))
         tasks.put((os._exit, 1))
 
@@ -99,9 +99,9 @@ def _answer(function: Callable[[Any], Any], task: Any) -> bytes:
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc keep what is freed for the next task instead of handing it back each time.
+    """Let glibc keep freed memory for the next task instead of returning it to the system.
 
-    Three of four page faults less, 5 % off a conversion; the peak is the same.
+    This avoids three of four page faults and 5 % of the time of a conversion; the peak is the same.
     """
     trim_threshold, mmap_threshold = -1, -3  # From malloc.h.
     with suppress(AttributeError, ImportError, OSError, TypeError):
@@ -113,9 +113,9 @@ def _keep_freed_memory() -> None:
 
 
 def peak_memory() -> int:
-    """Most resident memory of this process so far, in bytes; 0 where the system does not tell."""
+    """Peak resident memory of this process, in bytes; 0 if unknown."""
     try:
-        # ru_maxrss would do, but counts what the parent held when it started this process.
+        # ru_maxrss also counts the memory of the parent when it started this process.
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
     except (OSError, IndexError):

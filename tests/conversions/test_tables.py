@@ -118,7 +118,9 @@ def test_a_table_of_another_site(site: Path, tmp_path: Path) -> None:
     with heard() as messages:
         so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1, nest="all")
     (warning,) = (text for text in messages if "have no post" in text)
-    assert warning.startswith("comments: 36 of 39 rows have no post; is the table of the same site")
+    assert warning.startswith(
+        "comments: 36 of 39 rows have no post; is the table from the same site"
+    )
     messages.clear()
     write_dump(site / "Comments.xml", *rows[:3], rows[-1])
     with heard() as messages:

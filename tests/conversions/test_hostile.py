@@ -90,7 +90,7 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
     "tags": (b"<tags/>", "holds <tags>, expected <posts>"),
     "another-root": (
         b"<Error><Code>NoSuchKey</Code></Error>",
-        "is an error that a server sent .<Error>",
+        "is an error message from a server .<Error>",
     ),
     "within-rows": (
         question(1)[9:] + question(2),
@@ -102,7 +102,7 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
     ),
     "json": (b'[{"a": 1}]', r"is JSON, not a Posts\.xml; give the Posts\.xml of a dump"),
     "parquet": (b"PAR1" + bytes(50), r"is a Parquet file, not XML; give the Posts\.xml"),
-    "torrent": (b"d8:announce35:", "is a torrent, .*; download what it describes"),
+    "torrent": (b"d8:announce35:", "is a torrent, .*; download its files"),
     "row-as-root": (question(1), "starts with <row>, expected <posts> around the rows"),
     "only-a-row": (b'<row Id="1" PostTypeId="1"/>', "starts with <row>, expected <posts>"),
     "two-roots": (b"<posts/><posts/>", "has content after its empty root element"),
@@ -274,7 +274,7 @@ def test_one_id_under_many_questions(jobs: int, chunk_bytes: int | None, tmp_pat
     so2docs.convert(dump, output, jobs=jobs, chunk_bytes=chunk_bytes)
     oracle = nest(dump)
     assert list(so2docs.read(output)) == oracle.documents
-    assert list(so2docs.read(tmp_path / ".questions.jsonl.gz.strays")) == oracle.strays
+    assert list(so2docs.read(tmp_path / ".questions.jsonl.gz.strays.gz")) == oracle.strays
 
 
 NAMES: dict[str, Callable[[Path], Path]] = {
@@ -299,7 +299,7 @@ def test_names(kind: str, tmp_path: Path) -> None:
     output = path.with_suffix(".jsonl.gz")
     command = ["convert", path, output, "--report", f"{output}.json"]
     assert run_process(*command).returncode == 0
-    names = {path.name, output.name, f"{output.name}.json", f".{output.name}.strays"}
+    names = {path.name, output.name, f"{output.name}.json", f".{output.name}.strays.gz"}
     names.add(f".{output.name}.index")
     assert set(left_by(output)) == names
     path.write_bytes(b"<posts>")
@@ -322,7 +322,7 @@ def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:
 def test_links_to_the_dump_are_not_written_to(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1))
     data = dump.read_bytes()
-    names = "questions.jsonl.gz", "questions.jsonl.gz.part", ".questions.jsonl.gz.strays.part"
+    names = "questions.jsonl.gz", "questions.jsonl.gz.part", ".questions.jsonl.gz.strays.gz.part"
     for name in names:
         for link in (os.link, os.symlink):
             link(dump, tmp_path / name)

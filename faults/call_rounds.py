@@ -1,9 +1,9 @@
 """A round: a command one of whose system calls goes wrong, and the same command again.
 
-Each call of each command can fail: with an error, by writing less than it was given, or by a signal
-just before or after it. The command then ends with the files of an undisturbed one or with a line
-that says what to do; every file under a final name is whole; and the same command, run again, ends
-with those files and nothing else.
+Each call of each command can fail: with an error, by reading or writing less than it was asked to,
+or by a signal just before or after it. A read can only be short. The command then ends with the
+files of an undisturbed one or with a line that says what to do; every file under a final name is
+whole; and the same command, run again, ends with those files and nothing else.
 """
 
 import errno
@@ -44,7 +44,8 @@ REMOVAL = re.compile(r"unlink|rmdir|so2docs-[0-9a-f]{8}")
 NOTICES = re.compile(r"building an index in one pass over the file|the index is kept in memory")
 """In lines that are not errors, whatever comes of the command."""
 
-WRITES = (b"write", b"pwrite", b"copy_file_range")
+READS = (b"read", b"pread")
+SHORT_CALLS = (*READS, b"write", b"pwrite", b"copy_file_range")
 
 FAULTS = (
     (FAIL, errno.EIO),
@@ -125,7 +126,7 @@ class CallRounds:
         _, calls = self.undisturbed(name)
         for number, call in enumerate(calls):
             for what, how in FAULTS:
-                if what != SHORT or call.startswith(WRITES):
+                if _can_happen(what, call):
                     share = (number + 0.5) / len(calls)
                     text = f"{call.decode(errors='replace')} ({number + 1} of {len(calls)})"
                     yield CallPlan(None, name, share, what, how, text)
@@ -139,8 +140,8 @@ class CallRounds:
         writer = WRITERS[plan.writer]
         expected, calls = self.undisturbed(plan.writer)
         call = int(plan.share * len(calls))
-        if plan.what == SHORT:  # Only a write can be short: the next one.
-            call = next((n for n in range(call, len(calls)) if calls[n].startswith(WRITES)), call)
+        remaining = range(call, len(calls))
+        call = next((n for n in remaining if _can_happen(plan.what, calls[n])), call)
         self._clear()
         result = self._command(writer, plan.what, plan.number, call + 1)
         self.hit = self._calls()[call].decode(errors="replace") if self._was_hit() else "no call"
@@ -275,6 +276,11 @@ class CallRounds:
         control.session = 0
         assert process.exitcode is not None
         return Result(process.exitcode, messages.read_text(errors="replace"))
+
+
+def _can_happen(what: int, call: bytes) -> bool:
+    """Whether a fault can happen at a call."""
+    return call.startswith(SHORT_CALLS) if what == SHORT else not call.startswith(READS)
 
 
 def without_notices(result: Result) -> Result:

@@ -126,7 +126,7 @@ static void leave(enum happening what)
         return result; \
     } while (0)
 
-/* As much of a write as a short one takes. */
+/* As much as a short read or write takes. */
 static size_t taken(enum happening what, size_t size)
 {
     return what == SHORT && size > 1 ? size / 2 : size;
@@ -177,6 +177,21 @@ int openat64(int folder, const char *path, int flags, ...)
 {
     MODE(flags)
     PASS(int, openat64, folder, path, folder, path, flags, mode);
+}
+
+ssize_t read(int file, void *data, size_t size)
+{
+    PASS_SIZED(ssize_t, read, file, size, file, data, size);
+}
+
+ssize_t pread(int file, void *data, size_t size, off_t at)
+{
+    PASS_SIZED(ssize_t, pread, file, size, file, data, size, at);
+}
+
+ssize_t pread64(int file, void *data, size_t size, off64_t at)
+{
+    PASS_SIZED(ssize_t, pread64, file, size, file, data, size, at);
 }
 
 ssize_t write(int file, const void *data, size_t size)

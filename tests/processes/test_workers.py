@@ -21,8 +21,8 @@ from so2docs.errors import (
     So2docsError,
     WorkerDiedError,
 )
-from so2docs.pipeline.worker import peak_memory
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers
+from so2docs.processes.worker import peak_memory
 
 
 def late(task: int) -> tuple[int, int]:
@@ -112,7 +112,9 @@ def test_the_first_error_comes_through_whole(jobs: int) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
 def test_reports_a_dead_worker() -> None:
     with (
-        pytest.raises(WorkerDiedError, match="killed, perhaps because memory ran out; if it"),
+        pytest.raises(
+            WorkerDiedError, match="killed, perhaps because memory ran out; in that case"
+        ),
         Workers(2) as workers,
     ):
         list(workers.run(dying, range(5)))
@@ -162,7 +164,7 @@ def stopping(task: int) -> int:
 
 THREADS = """
 import sys, threading
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers
 main = sys.modules["__main__"]
 def work():
     for _ in range(2):
@@ -211,7 +213,7 @@ def test_a_result_that_cannot_be_sent_is_an_error() -> None:
 
 THAT_WORKERS_CANNOT_IMPORT = """
 import sys, types
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers
 def function(task): return task
 function.__module__ = "only_here"
 sys.modules["only_here"] = types.ModuleType("only_here")

@@ -139,7 +139,7 @@ def test_skip_malformed(chunk_bytes: int | None, tmp_path: Path) -> None:
     assert (report.rows, report.strays) == (4, {"malformed_row": 2})
     (document,) = so2docs.read(output)
     assert [post["Id"] for post in (document, *document["Answers"])] == [1, 2]
-    strays = list(so2docs.read(tmp_path / ".questions.jsonl.gz.strays"))
+    strays = list(so2docs.read(tmp_path / ".questions.jsonl.gz.strays.gz"))
     data = dump.read_bytes()
     for stray in strays:
         assert stray["reason"] == "malformed_row"

@@ -1,0 +1,1 @@
+"""Worker processes: tasks in, results in order out."""
