@@ -14,7 +14,7 @@ NATIVE = Path("so2docs/parse/native")
 
 
 class StableWheel(bdist_wheel):
-    """One wheel for every Python from 3.11 on."""
+    """One wheel for every Python from 3.11 on, and without a core for every system."""
 
     def finalize_options(self) -> None:
         """Tag the wheel with the stable ABI that the core is written for."""
@@ -22,16 +22,25 @@ class StableWheel(bdist_wheel):
             self.py_limited_api = "cp311"
         super().finalize_options()
 
+    def run(self) -> None:
+        """Build, and make the wheel a pure one if no core came of it."""
+        self.run_command("build")
+        core = self.get_finalized_command("build_ext").get_outputs()
+        if not any(Path(path).exists() for path in core):
+            self.distribution.ext_modules = []
+            self.root_is_pure, self.py_limited_api = True, False
+        super().run()
+
 
 setup(
-    # Written by `make man`, before wheels and source distributions are built.
+    # Written by `make docs`.
     data_files=[("share/man/man1", sorted(path.as_posix() for path in Path("man").glob("*.1")))],
     cmdclass={"bdist_wheel": StableWheel},
     ext_modules=[
         Extension(
             "so2docs.parse._core",
             sources=sorted(path.as_posix() for path in NATIVE.glob("*.c")),
-            depends=[(NATIVE / "core.h").as_posix()],
+            depends=sorted(path.as_posix() for path in NATIVE.glob("*.h")),
             # The parts call each other, not what another library happens to name alike.
             extra_compile_args=[] if sys.platform == "win32" else ["-fvisibility=hidden"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_STABLE_ABI else [],

@@ -1,10 +1,10 @@
-"""Archives as published, with all tables: `7z x`, `7z x` and then the folder, the archive directly.
+"""Measure archives with all tables: `7z x`, `7z x` and the folder, and the archive directly.
 
 `python benchmarks/archives.py --size 300MB --size 1GB --sites 40 [--rounds 3]`; needs 7z. 7z packs
-generated posts and tables, in the shares that a small site has of them: in one solid block of
-bzip2, as published, in one of LZMA2, and with a block for each member. Each round runs the three
-ways one after the other, so that a busy neighbour slows all of them. Most of the time goes into
-packing and into bzip2. Standard error says what is done when.
+generated posts and tables, in the shares of a small site: in one solid block of bzip2, as
+published, in one block of LZMA2, and in a block for each member. Each round runs the three ways one
+after the other, so a busy neighbour slows all of them. Most of the time goes into packing and
+bzip2. Steps and their times go to standard error.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ FORMS = {
     "bzip2, a block for each member": ["-m0=bzip2", "-ms=off"],
 }
 POSTS, HISTORY = 0.3, 0.35
-"""Shares of bytes. Nobody asks for the history, which is passed over."""
+"""Shares of bytes of the tables. The history is not requested, and skipped."""
 
 ROWS = {"comments": 0.12 / 380, "links": 0.005 / 110, "votes": 0.12 / 95, "users": 0.1 / 260}
-"""Shares of bytes, by the bytes of a row."""
+"""Rows for a byte of the site: shares of bytes, divided by the bytes of a row."""
 
 SITE_BYTES = 18_000_000
 DIFFERENT_SITES = 4
@@ -43,7 +43,8 @@ def make_site(folder: Path, total: int, seed: int) -> None:
     for name, share, number in (("Posts", POSTS, seed), ("PostHistory", HISTORY, seed + 1000)):
         path, part = folder / f"{name}.xml", str(int(total * share))
         arguments = [str(path), "--size", part, "--seed", str(number)]
-        subprocess.run([sys.executable, str(HERE / "make_dump.py"), *arguments], check=True)
+        command = [sys.executable, str(HERE / "make_dump.py"), *arguments]
+        subprocess.run(command, check=True, stdout=sys.stderr)
     rows = [f"--{name}={max(1, int(total * share))}" for name, share in ROWS.items()]
     command = [sys.executable, str(HERE / "make_tables.py"), str(folder), f"--seed={seed}"]
     subprocess.run([*command, *rows], check=True)
@@ -56,7 +57,7 @@ def pack(archive: Path, folder: Path, options: list[str]) -> None:
 
 
 def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
-    """What each way takes, once: `7z x`, the folders that it leaves, the archives."""
+    """Measure each way once: `7z x`, the unpacked folders, the archives."""
     out, converter = (
         work / "out",
         [sys.executable, "-m", "so2docs", "convert", "-q", "--with", "all"],
@@ -100,7 +101,7 @@ def show(name: str, rounds: list[dict[str, list[Measured]]]) -> None:
 
 
 def tell(what: str) -> None:
-    """Say what comes now, and when."""
+    """Print the next step and the time."""
     print(time.strftime("%H:%M:%S"), what, file=sys.stderr, flush=True)
 
 

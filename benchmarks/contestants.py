@@ -1,8 +1,8 @@
-"""What so2docs is measured against; each runs as `python benchmarks/contestants.py NAME DUMP OUT`.
+"""Contestants of so2docs; each runs as `python benchmarks/contestants.py NAME DUMP OUT`.
 
-`iterparse` and `compress` are the floors: reading every row with lxml and nothing else, and writing
-the documents with ISA-L and nothing else; `rows_to_json` is that of the compiled core. The others
-are what people would use instead.
+`iterparse` and `compress` are floors: only reading every row with lxml, and only compressing the
+documents with ISA-L. `rows_to_json` is the floor of the compiled core. The others are alternatives
+for users.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELDS = {
 
 
 def iterparse(dump: str, out: str) -> None:
-    """Every row with lxml's iterparse, freed as it goes, and not looked at."""
+    """Parse every row with lxml's iterparse, and free it unused."""
     from lxml import etree
 
     for _, row in etree.iterparse(dump, tag="row", huge_tree=True, resolve_entities=False):
@@ -38,11 +38,11 @@ def iterparse(dump: str, out: str) -> None:
 
 
 def compress(documents: str, out: str) -> None:
-    """The documents of an output, a megabyte a time, with ISA-L level 2; prints its seconds."""
+    """Compress documents of an output, a megabyte at a time, with ISA-L level 2; prints seconds."""
     from isal import igzip, isal_zlib
 
     seconds = 0.0
-    opened: Any = igzip  # Has no types.
+    opened: Any = igzip  # It has no types.
     with opened.open(documents) as file:
         while piece := file.read(1 << 20):
             started = time.process_time()
@@ -54,16 +54,16 @@ def compress(documents: str, out: str) -> None:
 
 
 def rows_to_json(dump: str, out: str) -> None:
-    """Rows to JSON by the compiled core, read and copied once; prints its seconds."""
+    """Convert rows to JSON with the compiled core, read and copied once; prints seconds."""
     from so2docs.dump.dump import open_dump, slices
     from so2docs.parse import core, posts, rows
-    from so2docs.parse.posts import Posts
+    from so2docs.parse.posts import RecordBuffer
 
     opened = open_dump(dump)
     started = time.process_time()
     for _, data in slices(opened, opened.start, opened.end):
-        found = Posts()
-        if core.add_fast(data, found) is None:  # A few have a row that is odd.
+        found = RecordBuffer()
+        if core.add_fast(data, found) is None:  # A few slices have an unusual row.
             for part in rows.parse(data):
                 posts.add(found, part.rows if isinstance(part, rows.Rows) else [])
         b"".join(bucket.json for bucket in found.buckets.values())
@@ -71,7 +71,7 @@ def rows_to_json(dump: str, out: str) -> None:
 
 
 def in_memory(dump: str, out: str) -> None:
-    """The usual script: all posts in dictionaries, then one JSON line a question."""
+    """Run the usual script: all posts in dictionaries, then one JSON line a question."""
     from lxml import etree
 
     questions: dict[str, dict[str, object]] = {}
@@ -92,7 +92,7 @@ def in_memory(dump: str, out: str) -> None:
 
 
 def clickhouse(dump: str, out: str) -> None:
-    """One SQL statement: Id, Title, Body, and Id, Score, Body of the answers."""
+    """Run one SQL statement: Id, Title, Body, and Id, Score, Body of the answers."""
     import chdb
 
     database: Any = chdb
@@ -109,7 +109,7 @@ def clickhouse(dump: str, out: str) -> None:
 
 
 def duckdb(dump: str, out: str) -> None:
-    """The same in DuckDB; only the five predefined entities and line feeds are unescaped."""
+    """Do the same in DuckDB; only the five predefined entities and line feeds are unescaped."""
     import duckdb as database
 
     def unescaped(name: str) -> str:
@@ -151,7 +151,7 @@ CONTESTANTS: dict[str, Callable[[str, str], None]] = {
 
 
 def is_installed(name: str) -> bool:
-    """Whether the package that a contestant needs is there."""
+    """Whether the package of a contestant is installed."""
     return name not in NEEDS or importlib.util.find_spec(NEEDS[name]) is not None
 
 

@@ -1,8 +1,8 @@
-"""Processor time of what is nested, for each row of its table, compared with that of comments.
+"""Measure CPU time of nested tables, for each row, compared with comments.
 
 `python benchmarks/history.py FOLDER` converts a folder of `make_tables.py` with nothing nested,
-then with comments and each level of the history, in turn, some times. What a table costs is
-what the conversion takes with it, less what it takes without; ratios are those of the medians.
+then with comments and each level of the history, in turn, some times. The cost of a table is
+the time of a conversion with the table, minus the time without; ratios are those of the medians.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEVELS = ("comments", "closings", "history", "history-text")
 
 
 def convert(folder: str, out: Path, jobs: int, table: str | None) -> tuple[Measured, int]:
-    """Run the command; what it took, and how many rows the table has."""
+    """Run the command; returns its time, and the number of rows of the table."""
     words = [sys.executable, "-m", "so2docs", "convert", folder, str(out), "--force", "--quiet"]
     words += ["--jobs", str(jobs), "--report", "-"]
     done = run(words if table is None else [*words, "--with", table])

@@ -5,9 +5,8 @@
     python benchmarks/lookup.py /tmp/questions.jsonl.gz
     python benchmarks/lookup.py /tmp/questions.jsonl.gz --dump /tmp/Posts.xml   # converts it, too
 
-Cold: the pages of output and index are given back to the system before each look-up, which opens
-the output anew. Processor time is that of all processes; on a busy machine it says more than wall
-time.
+Cold look-ups drop the pages of output and index first, and open the output again. CPU time is that
+of all processes; on a busy machine it is more reliable than wall time.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from so2docs.reader.reading import SegmentReader
 
 
 def some_ids(path: str, number: int, seed: int) -> list[int]:
-    """Question ids from random places of an output."""
+    """Choose question ids from random positions of an output."""
     choice = random.Random(seed)
     reader = SegmentReader(path)
     with so2docs.open(path) as docs:
@@ -50,7 +49,7 @@ def some_ids(path: str, number: int, seed: int) -> list[int]:
 
 
 def forget(*paths: str) -> None:
-    """Drop the pages of files from memory."""
+    """Drop the pages of files from the page cache."""
     for path in paths:
         file = os.open(path, os.O_RDONLY)
         os.fsync(file)
@@ -59,7 +58,7 @@ def forget(*paths: str) -> None:
 
 
 def report(label: str, times: list[tuple[float, float]]) -> None:
-    """Print the spread of some times."""
+    """Print the spread of times."""
     wall = sorted(seconds for seconds, _ in times)
     processor = statistics.median(seconds for _, seconds in times)
     middle, slow = statistics.median(wall), wall[int(len(wall) * 0.95)]
@@ -70,25 +69,25 @@ def report(label: str, times: list[tuple[float, float]]) -> None:
 
 
 def processor_time() -> float:
-    """Seconds that this process and those below it have used."""
+    """CPU seconds of this process and its children."""
     return sum(os.times()[2:4]) + time.process_time()
 
 
 def timed(function: Any, *arguments: Any) -> tuple[float, float]:
-    """Wall time and processor time of a call, in seconds."""
+    """Measure wall time and CPU time of a call, in seconds."""
     begun, used = time.perf_counter(), processor_time()
     function(*arguments)
     return time.perf_counter() - begun, processor_time() - used
 
 
 def open_and_find(path: str, question_id: int) -> None:
-    """What one look-up in a program of its own does."""
+    """Look up one document, as a separate program does."""
     with Collection(path) as docs:
         assert docs[question_id]["Id"] == question_id
 
 
 def lookups(path: str) -> None:
-    """Look-ups, cold and warm."""
+    """Measure cold and warm look-ups."""
     index = index_path(path)
     cold = []
     for question_id in some_ids(path, 100, seed=1):
@@ -114,7 +113,7 @@ def lookups(path: str) -> None:
 
 
 def index_figures(path: str) -> None:
-    """Size of the index, and how long it takes to make it again."""
+    """Measure the size of the index, and the time to build it again."""
     index = Path(index_path(path))
     written = index.read_bytes()
     share = len(written) / os.path.getsize(path)
@@ -130,19 +129,19 @@ def index_figures(path: str) -> None:
 
 
 def resident(process: int) -> int:
-    """Resident bytes of a process and those below it."""
+    """Resident bytes of a process and its children."""
     total = 0
     try:
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
         total = pages * os.sysconf("SC_PAGE_SIZE") + sum(resident(int(child)) for child in children)
     except OSError:
-        pass  # It has ended meanwhile.
+        pass  # The process has ended meanwhile.
     return total
 
 
 def run(label: str, *command: str) -> float:
-    """Run a command; print its times and its most memory."""
+    """Run a command; print its times and its peak memory."""
     before, begun = os.times(), time.perf_counter()
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
     most = 0
@@ -158,7 +157,7 @@ def run(label: str, *command: str) -> float:
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """A name for an output that is removed at the end."""
+    """Name an output, which is removed at the end."""
     folder = tempfile.mkdtemp(prefix="lookup-", dir=os.environ.get("TMPDIR"))
     try:
         yield os.path.join(folder, "questions.jsonl.gz")
@@ -167,14 +166,14 @@ def scratch() -> Iterator[str]:
 
 
 class WithoutIndex(Output):
-    """An output as it would be without an index."""
+    """An output that gets no index."""
 
     def __init__(self, *arguments: Any, indexed: bool = False, **options: Any) -> None:
         super().__init__(*arguments, indexed=False, **options)
 
 
 def conversions(dump: str, times: int) -> None:
-    """Conversions with and without an index, by turns."""
+    """Measure conversions with and without an index, in turn."""
     ways = {"with": [str(Path(__file__)), "--convert", dump]}
     ways["without"] = [*ways["with"], "--without-index"]
     cpu: dict[str, list[float]] = {way: [] for way in ways}

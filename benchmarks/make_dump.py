@@ -1,8 +1,8 @@
 """Write a realistic Stack Exchange `Posts.xml` of any size, the same bytes for the same arguments.
 
 Text is drawn word by word from tables of escaped words, in C-level loops, and not from a pool of
-paragraphs: a compressor whose window is longer than the pool would reach a ratio that no real dump
-has. Memory is the tables, four bytes a question and, in a shuffle, one part of the file.
+paragraphs: a compressor with a window longer than the pool would reach unrealistic ratios. Memory
+holds the tables, four bytes a question and, for a shuffle, one part of the file.
 """
 
 import argparse
@@ -27,11 +27,11 @@ ROW_BYTES = 1550
 QUESTION, ANSWER = 1, 2
 # At the end of every dump since 2025-06: meta.stackexchange.com/questions/412018
 MADE_UP = (QUESTION, 1000000001, 0, 0, ""), (ANSWER, 1000000010, 0, 0, "answer_without_parent_id")
-SLOTS = 1 << 16  # of a body table: two random bytes are an index, without arithmetic
-FEW = 1 << 13  # of the other tables, which so stay in the processor's cache: 20 % faster
-TICKS = 1 << 16  # to a day, five to an id, for 17 years: the dates of 97 GB
+SLOTS = 1 << 16  # Slots of a body table: two random bytes are an index, without arithmetic.
+FEW = 1 << 13  # Slots of other tables, which stay in the CPU cache: 20 % faster.
+TICKS = 1 << 16  # Ticks a day, five ticks an id, for 17 years: the dates of 97 GB.
 BUFFER = 1 << 20
-PART_BYTES = 64 << 20  # a shuffle holds one part; 20 GB are 300 open files of the usual 1024
+PART_BYTES = 64 << 20  # A shuffle holds one part; 20 GB need 300 open files of the usual 1024.
 
 COMMON = "the to i a is and in it of this that for on with my you have be not as can if are do code"
 FOREIGN = "café naïve señor größe 日本語 东京 данные ελληνικά 😀 🚀 — “quoted” … →"
@@ -62,7 +62,7 @@ Post = tuple[int, int, int, int, str]  # type, Id, ParentId, AcceptedAnswerId (o
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was written, as the converter counts: strays are in no other number but `rows`."""
+    """Counts of a dump, like those of the converter: strays count only as `rows`."""
 
     rows: int
     questions: int
@@ -72,10 +72,10 @@ class Made:
 
 
 def plan(rng: random.Random, rows_expected: int) -> Iterator[Post]:
-    """Endless posts in ascending id, with some five orphans and two repeated ids."""
+    """Generate endless posts in ascending id, with about five orphans and two repeated ids."""
     draw, questions, promised = rng.random, array("I"), dict[int, int]()
     answers, left_out = 0, 1
-    # Of the ids not promised: 37 % questions, 18 % answers to recent ones, 18 % to any, 27 % none.
+    # Free ids: 37 % questions, 18 % answers to recent ones, 18 % answers to any, 27 % unused.
     for post_id in itertools.count(4):
         if parent := promised.pop(post_id, 0):
             yield ANSWER, post_id, parent, 0, ""
@@ -104,7 +104,7 @@ def plan(rng: random.Random, rows_expected: int) -> Iterator[Post]:
 
 
 def vocabulary(rng: random.Random) -> Pools:
-    """What the fields of forms are drawn from: words by Zipf's law, numbers mostly small."""
+    """Values for the fields of forms: words by Zipf's law, numbers mostly small."""
     parts = "b d g h l m n r s t v w st tr pr", "a e o u ea ou", "l m n nd r s st"
     syllables = ["".join(part) for part in itertools.product(*map(str.split, parts))]
     counts = rng.choices((1, 2, 3), (1, 3, 1), k=9000)
@@ -127,7 +127,7 @@ def vocabulary(rng: random.Random) -> Pools:
 
 
 def fill(forms: str, slots: int = FEW, *, pools: Pools, rng: random.Random) -> list[bytes]:
-    """A table of pieces, each form in its share of the slots."""
+    """Make a table of pieces, each form in its share of the slots."""
     entries = [entry.partition(":") for entry in forms.split("¦")]
     unit = slots / sum(float(share) for share, _, _ in entries)
     table: list[bytes] = []
@@ -142,7 +142,7 @@ def fill(forms: str, slots: int = FEW, *, pools: Pools, rng: random.Random) -> l
 
 
 def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
-    """Rows with their post type, up to the size; each counted by its stray reason or post type."""
+    """Generate rows with post types up to the size; counts them by stray reason or post type."""
     rng = random.Random(f"{seed} content")
     table = functools.partial(fill, pools=vocabulary(rng), rng=rng)
     prose, code = table(PROSE.translate(ESCAPES), SLOTS), table(CODE.translate(ESCAPES), SLOTS)
@@ -200,7 +200,7 @@ def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
 
 
 def reordered(source: Rows, folder: Path, count: int, rng: random.Random | None) -> Iterator[bytes]:
-    """Rows from n temporary files: by post type or, with an `rng`, random in and over all."""
+    """Reorder rows through n temporary files: by post type or, with an `rng`, randomly."""
     with ExitStack() as stack:
         parts = [stack.enter_context(TemporaryFile(dir=folder)) for _ in range(count)]
         for post_type, row in source:
@@ -215,10 +215,10 @@ def make_dump(path: str | Path, size_bytes: int, *, seed: int = 1, order: str = 
     """Write a dump of the size, give or take a row, and return its counts.
 
     Args:
-        path: the file; unless the order is sorted, temporary files of the same size are next to it.
-        size_bytes: from 200,000, or some kinds of stray may be missing.
-        seed: decides everything that is random.
-        order: of the same rows: "sorted" by id, "grouped" by post type, or "shuffled".
+        path: Path of the file; unless sorted, temporary files of the same size are next to it.
+        size_bytes: Size; below 200,000 some kinds of strays may be missing.
+        seed: Seed of all random values.
+        order: Order of the same rows: "sorted" by id, "grouped" by post type, or "shuffled".
     """
     tally: Counter[int | str] = Counter()
     source, folder = rows(size_bytes, seed, tally), Path(path).absolute().parent
@@ -235,7 +235,7 @@ def make_dump(path: str | Path, size_bytes: int, *, seed: int = 1, order: str = 
 
 
 def size(text: str) -> int:
-    """Bytes of a size such as 300MB, 1.5GB or 64MiB."""
+    """Parse a size such as 300MB, 1.5GB or 64MiB."""
     if match := re.fullmatch(r"(\d+\.?\d*) *([KMGT]?)(I?)B?", text.upper()):
         return round(float(match[1]) * (1024.0 if match[3] else 1000.0) ** " KMGT".find(match[2]))
     raise argparse.ArgumentTypeError(f"{text!r} is no size such as 300MB or 1.5GiB")

@@ -1,9 +1,9 @@
 """Write the tables next to a `Posts.xml`, of any size, the same bytes for the same arguments.
 
-The posts are those in the folder (``make_dump.py`` writes them) or, with ``--posts``,
-short ones of 300 bytes, so that many rows of tables and many posts fit on a disk together. Rows of
-the tables are in ascending Id; most belong to recent posts, the others to any, as on a real site.
-One in a thousand belongs to a post that is not there.
+The posts are those of the folder, written by ``make_dump.py``, or, with ``--posts``,
+short posts of 300 bytes, so that many rows and posts fit on a disk. Rows of the tables are in
+ascending Id. Most rows belong to recent posts, as on a real site; one in a thousand belongs to a
+missing post.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LICENCE = b'ContentLicense="CC BY-SA 4.0" />\r\n'
 
 
 class Content:
-    """Where the values of the rows come from."""
+    """Random values for the rows."""
 
     def __init__(self, seed: int, users: int, posts: array[int]) -> None:
         self.rng = random.Random(seed)
@@ -35,7 +35,7 @@ class Content:
         self.text = b" ".join(self.rng.choices(letters, weights, k=WORDS))
 
     def words(self, size: int) -> bytes:
-        """A text of about n bytes."""
+        """Make a text of about n bytes."""
         at = int(self.rng.random() * (len(self.text) - size))
         return self.text[at : at + size]
 
@@ -44,11 +44,11 @@ class Content:
         return min(600, 15 + int(self.rng.expovariate(1 / 165)))
 
     def user(self) -> int:
-        """A user; a few of them write most."""
+        """Choose a user; a few users write most posts."""
         return 1 + int(self.users * self.rng.random() ** 3)
 
     def post(self, share: float, recent: float) -> int:
-        """A post as old as the row, which is at this share of its table."""
+        """Choose a post about as old as the row at this share of its table."""
         draw = self.rng.random
         if draw() < 0.001:
             return 2_000_000_000
@@ -72,7 +72,7 @@ class Content:
 
 
 def post(content: Content, number: int, share: float) -> bytes:
-    """A question, or an answer to one of the posts before it that is a question: a third are."""
+    """Make a question, or an answer to an earlier question; a third of the posts are questions."""
     question = number % 3 == 1
     kind = b'PostTypeId="1"' if question else b'PostTypeId="2" ParentId="%d"'
     if not question:
@@ -136,7 +136,7 @@ def user(content: Content, number: int, share: float) -> bytes:
 
 
 SHORT, LONG = 40, 4
-"""Bytes of a title or tags; how many times as long as a comment a body is."""
+"""Bytes of a title or tags; length of a body relative to a comment."""
 REVISIONS = (
     *[(2, 1, 3)] * 18,
     *[(2,)] * 38,
@@ -149,18 +149,18 @@ REVISIONS = (
     (8,),
     (50,),
 )
-"""Types of the rows of a revision, as often in a hundred as on the site of beer."""
+"""Types of the rows of a revision, with their percentage on the beer site."""
 
 
 class Events:
-    """Makes rows of PostHistory.xml, those of a revision after each other."""
+    """Makes rows of PostHistory.xml, grouped by revision."""
 
     def __init__(self) -> None:
         self.pending: list[int] = []
         self.start = b""
 
     def __call__(self, content: Content, number: int, share: float) -> bytes:
-        """A row."""
+        """Make a row."""
         if not self.pending:
             self.pending = list(content.rng.choice(REVISIONS))
             self.start = b'PostId="%d" RevisionGUID="%b" CreationDate="%b" ' % (
@@ -202,7 +202,7 @@ MAKERS: dict[str, tuple[str, Maker]] = {
 
 
 def batches(content: Content, make: Maker, rows: int) -> Iterator[bytes]:
-    """All rows of a table."""
+    """Generate all rows of a table."""
     for start in range(0, rows, BATCH):
         numbers = range(start, min(start + BATCH, rows))
         yield b"".join([make(content, number + 1, number / rows) for number in numbers])
@@ -218,7 +218,7 @@ def write(path: Path, content: Content, make: Maker, rows: int) -> None:
 
 
 def post_ids(path: Path) -> array[int]:
-    """Ids of the questions and answers of a dump, in its order."""
+    """Read the ids of questions and answers of a dump, in its order."""
     with path.open("rb") as rows:
         return array("q", (int(found[1]) for row in rows if (found := POST.search(row))))
 

@@ -1,4 +1,4 @@
-"""Runs a command and measures its process tree: wall and CPU time, peak memory."""
+"""Run a command and measure its process tree: wall and CPU time, peak memory."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 _EVERY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a command took.
+    """The measurement of a command.
 
     Attributes:
         wall: Seconds from start to end.
         cpu: Seconds of CPU of all its processes, user and system.
-        memory: Most resident memory at one moment, summed over its processes, in bytes; shared
-            pages of files count once for each process.
-        stdout: What it printed.
+        memory: Peak resident memory in bytes, summed over its processes; shared pages of files
+            count once for each process.
+        stdout: Standard output of the command.
     """
 
     wall: float
@@ -31,17 +32,17 @@ class Measured:
     stdout: str
 
 
-def run(command: list[str], cwd: Path | None = None) -> Measured:
+def run(command: list[str], cwd: Path | None = None, stdin: IO[bytes] | None = None) -> Measured:
     """Run a command to its end.
 
     Raises:
-        subprocess.CalledProcessError: It failed.
+        subprocess.CalledProcessError: The command failed.
     """
-    os.sync()  # Nobody pays for what others left to be written.
+    os.sync()  # Flush pages of earlier commands first.
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     process = subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     peak = [0]
     ended = threading.Event()
@@ -64,7 +65,7 @@ def _watch(root: int, peak: list[int], ended: threading.Event) -> None:
 
 
 def _memory_of_tree(root: int) -> int:
-    """Resident bytes of a process and all below it."""
+    """Resident bytes of a process and its descendants."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():

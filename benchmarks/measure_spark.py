@@ -1,7 +1,7 @@
-"""Dumps on Spark in one session: seconds without starting it, and the peak of a Python worker.
+"""Measure dumps on Spark in one session: seconds without its start, and peak of a Python worker.
 
 The peak is VmHWM of a worker and of the processes that it started; the executor's heap is extra.
-`--cpus 2` gives each task two cores, and so two worker processes.
+`--cpus 2` gives each task two cores, and therefore two worker processes.
 """
 
 from __future__ import annotations

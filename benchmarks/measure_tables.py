@@ -1,8 +1,7 @@
-"""Processor time and spill of each table, and of nesting them, in one process.
+"""Measure CPU time and spill of each table, and of nesting them, in one process.
 
-Processor time, because it is the same on a machine that others use too: wall time with `--jobs N`
-on N free cores is about an Nth of it. ``python benchmarks/measure_tables.py FOLDER``; see
-``make_tables.py``.
+CPU time is the same on a busy machine. Wall time with `--jobs N` on N free cores is about an Nth.
+``python benchmarks/measure_tables.py FOLDER``; see ``make_tables.py``.
 """
 
 import argparse
@@ -19,13 +18,13 @@ from so2docs.output.paths import OutputPaths
 from so2docs.parse import core
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.pipeline.session import Session, add_table, map_posts, map_users
-from so2docs.pipeline.worker import peak_memory
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers
+from so2docs.processes.worker import peak_memory
 from so2docs.spill import Spill
 
 
 class Clock:
-    """Prints what each step took."""
+    """Prints the time of each step."""
 
     def __init__(self) -> None:
         self.begun = time.process_time()

@@ -1,4 +1,4 @@
-"""Peak memory, summed over the processes, of dumps of n and 8n bytes in each order."""
+"""Measure peak memory, summed over processes, for dumps of n and 8n bytes in each order."""
 
 from __future__ import annotations
 

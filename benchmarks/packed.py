@@ -1,4 +1,4 @@
-"""A packed dump: how fast it is decompressed alone, and converted, and how many cores are at it.
+"""Measure a compressed dump: speed of decompression and conversion, and number of busy cores.
 
 `python benchmarks/packed.py DUMP.7z`
 """
@@ -27,13 +27,15 @@ with Catalog() as catalog:
 
 
 def measure(dump: str, cores: int, folder: Path) -> list[tuple[str, Measured]]:
-    """Each step in processes of its own."""
+    """Measure each step in new processes."""
     python, output = sys.executable, folder / "questions.jsonl.gz"
     convert = [python, "-m", "so2docs", "convert", dump, str(output), "--force", "-q"]
     lines = []
     for threads in (1, cores):
         took = run([python, "-c", _DECOMPRESS, dump, str(threads)])
         lines.append((f"decompress, {threads} threads", took))
+    library = ["env", "SO2DOCS_CORE=python", python, "-c", _DECOMPRESS, dump, "1"]
+    lines.append(("decompress, 1 threads, without the compiled core", run(library)))
     for jobs in (1, cores):
         report = ["--report", str(folder / "report.json")]
         lines.append((f"convert, {jobs} jobs", run([*convert, "--jobs", str(jobs), *report])))
@@ -41,7 +43,7 @@ def measure(dump: str, cores: int, folder: Path) -> list[tuple[str, Measured]]:
 
 
 def main() -> None:
-    """Measure, and print a line for each."""
+    """Measure each step, and print a line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dump")
     dump = parser.parse_args().dump

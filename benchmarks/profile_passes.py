@@ -1,7 +1,7 @@
 """`make profile`: where the CPU time of one worker goes in each pass.
 
-Times the functions of the flow with the CPU clock, in one process. What is called inside another is
-also part of the other.
+Times the functions of the flow with the CPU clock, in one process. The
+time of a function includes functions called from it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from so2docs import merge
 from so2docs.output import segments
 from so2docs.output.formats import base
 from so2docs.parse import core, posts, repeats, rows
-from so2docs.pipeline import bucket, first_pass
+from so2docs.pipeline import bucket
+from so2docs.scan import table
 from so2docs.store import blocks
 
 STEPS: list[tuple[Any, str, str]] = [
-    (first_pass, "spill_chunk", "first pass"),
+    (table, "read_chunk", "first pass"),
     (rows, "_parse_plain", "  parse: lxml"),
     (rows, "_is_plain", "  look for text between rows"),
     (posts, "add", "  rows -> posts: types, JSON, buckets"),
@@ -42,7 +43,7 @@ STEPS: list[tuple[Any, str, str]] = [
 def timed(
     seconds: dict[str, float], label: str, function: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """`function`, with its CPU time added up under `label`."""
+    """Wrap a function to add up its CPU time under `label`."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         started = time.process_time()

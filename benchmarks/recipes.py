@@ -1,4 +1,4 @@
-"""CPU and memory of each recipe next to plain documents, of one dump, in turns.
+"""Measure CPU and memory of each recipe and of plain documents, for one dump, in turns.
 
 `python benchmarks/recipes.py --size 200MB` prints a table for docs/performance.md.
 """

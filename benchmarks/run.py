@@ -1,8 +1,8 @@
-"""`make bench`: so2docs against the floor and against what people would use instead, in one run.
+"""`make bench`: measure so2docs, the floor and the alternatives in one run.
 
-Prints a table, each line also as a ratio to so2docs with all cores, and writes it as JSON.
+This prints a table, with ratios to so2docs with all cores, and writes it as JSON.
 The floor is a bare lxml iterparse of the dump plus ISA-L level 2 over the documents, shared
-perfectly between the cores. Unavoidable is what no conversion of this kind can do without: rows to
+perfectly between the cores. The unavoidable is the work of any conversion of this kind: rows to
 JSON in C, one copy of it, and ISA-L. One job and the unavoidable are measured in turn, a few times:
 one measurement of each, a minute apart, gave 1.33 as well as 1.77 on one machine, whose cores are
 shared with others and change by a quarter within minutes.
@@ -33,7 +33,7 @@ _PAIRS = 3
 
 @dataclass(slots=True)
 class Line:
-    """One line of the table; seconds and bytes, None where it makes no sense."""
+    """One line of the table; seconds and bytes, None if not applicable."""
 
     name: str
     wall: float
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(slots=True)
 class Pair:
-    """One job, and the parts of the unavoidable, measured right after it; seconds of CPU."""
+    """CPU seconds of one job, and of the parts of the unavoidable, measured right after it."""
 
     job: Line
     converting: float
@@ -53,12 +53,12 @@ class Pair:
 
     @property
     def least(self) -> float:
-        """Seconds of CPU of the unavoidable."""
+        """CPU seconds of the unavoidable."""
         return self.converting + self.packing
 
     @property
     def ratio(self) -> float:
-        """How often the unavoidable fits into the job."""
+        """Ratio of the job to the unavoidable."""
         assert self.job.cpu is not None
         return self.job.cpu / self.least
 
@@ -73,7 +73,7 @@ def so2docs_line(name: str, dump: Path, folder: Path, arguments: list[str]) -> L
 
 
 def contestant(name: str, dump: Path, folder: Path) -> tuple[Line, Measured]:
-    """Run one of the others."""
+    """Run one of the contestants."""
     output = folder / f"{name}.jsonl.gz"
     took = run([sys.executable, str(HERE / "contestants.py"), name, str(dump), str(output)])
     size = output.stat().st_size if output.exists() else None
@@ -82,7 +82,7 @@ def contestant(name: str, dump: Path, folder: Path) -> tuple[Line, Measured]:
 
 
 def pair(dump: Path, folder: Path) -> Pair:
-    """Convert with one job, and do the unavoidable, of the same dump and output."""
+    """Convert with one job, and do the unavoidable with the same dump and output."""
     job = so2docs_line("the same, 1 job", dump, folder, ["--jobs", "1"])
     packing = float(contestant("compress", folder / "so2docs.jsonl.gz", folder)[1].stdout)
     converting = 0.0
@@ -92,9 +92,9 @@ def pair(dump: Path, folder: Path) -> Pair:
 
 
 def measure(dump: Path, folder: Path, names: list[str]) -> tuple[list[Line], list[Pair]]:
-    """All lines, one after the other, and the pairs that some of them are the middle of."""
+    """Measure all lines in turn; returns them, and the pairs behind the medians."""
     cores = os.cpu_count() or 1
-    dump.read_bytes() if dump.stat().st_size < 2e9 else None  # Everybody finds it in memory.
+    dump.read_bytes() if dump.stat().st_size < 2e9 else None  # All find it in the page cache.
     lines = [so2docs_line(f"so2docs, {built()} core, {cores} jobs", dump, folder, [])]
     pairs = [pair(dump, folder) for _ in range(_PAIRS)]
     middle = sorted(pairs, key=lambda one: one.ratio)[len(pairs) // 2]
@@ -119,7 +119,7 @@ def measure(dump: Path, folder: Path, names: list[str]) -> tuple[list[Line], lis
 
 
 def table(lines: list[Line], dump_bytes: int) -> str:
-    """The lines as a Markdown table."""
+    """Format the lines as a Markdown table."""
 
     def size(value: int | None, unit: float) -> str:
         return "" if value is None else f"{value / unit:.0f}"

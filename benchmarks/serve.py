@@ -1,8 +1,8 @@
-"""How long the pages of `so2docs serve` take, by kind of page, and how much memory it has.
+"""Measure the times of pages of `so2docs serve` by kind of page, and its memory.
 
-``python benchmarks/serve.py questions.db``. Each address is asked once before it counts, and is
-another one each time where there are others. Milliseconds are those of the clock, and of CPU of the
-server with its workers: these hold on a machine that others use, too.
+``python benchmarks/serve.py questions.db``. Each address is requested once before the
+measurement; addresses vary if possible. Milliseconds are wall time, and CPU time of the server with
+its workers, which is also reliable on a busy machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TICKS = 100.0
 
 
 def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
-    """Addresses by kind of page."""
+    """Choose addresses by kind of page."""
     rng = random.Random(seed)
 
     def column(sql: str) -> list[Any]:
@@ -60,7 +60,7 @@ def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
 
 
 class Server:
-    """A server in a process of its own."""
+    """Start a server in a separate process."""
 
     def __init__(self, database: str) -> None:
         command = [sys.executable, "-m", "so2docs", "serve", database, "--port", "0"]
@@ -71,7 +71,7 @@ class Server:
         self.connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=600)
 
     def get(self, address: str) -> int:
-        """Bytes of a page."""
+        """Load a page; returns its bytes."""
         self.connection.request("GET", address)
         answer = self.connection.getresponse()
         content = answer.read()
@@ -79,13 +79,13 @@ class Server:
         return len(content)
 
     def processes(self) -> list[int]:
-        """The server and its workers."""
+        """List the server and its workers."""
         own = self.process.pid
         children = Path(f"/proc/{own}/task/{own}/children").read_text().split()
         return [own, *map(int, children)]
 
     def cpu(self) -> float:
-        """Seconds of CPU so far."""
+        """CPU seconds so far."""
         total = 0.0
         for number in self.processes():
             fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
@@ -93,7 +93,7 @@ class Server:
         return total
 
     def memory(self) -> int:
-        """Bytes in memory that are no pages of the database's file."""
+        """Resident bytes without pages of the database file."""
         total = 0
         for number in self.processes():
             status = Path(f"/proc/{number}/status").read_text()

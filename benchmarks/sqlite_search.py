@@ -1,8 +1,8 @@
-"""What a database takes to make, by kind of full text, and how long searches in it take.
+"""Measure making a database by kind of full text, and the times of searches.
 
 ``python benchmarks/sqlite_search.py questions.jsonl.gz``. The queries are drawn from the texts:
 half of one to three words of a title, half of the start of a body, some with a tag or `score:`.
-CPU seconds are shown next to wall-clock seconds: they also hold on a busy machine.
+CPU seconds are shown next to wall-clock seconds, because they also hold on a busy machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORD = re.compile(r"\w{2,}")
 
 
 def queries(database: str, count: int, seed: int = 1) -> list[str]:
-    """Searches as people type them, from what there is to find."""
+    """Make searches as people type them, from words in the database."""
     rng = random.Random(seed)
     found: list[str] = []
     with closing(sqlite3.connect(database)) as connection:
@@ -51,9 +51,9 @@ def queries(database: str, count: int, seed: int = 1) -> list[str]:
 
 
 def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of the clock and of CPU of each search, in ascending order.
+    """Measure wall and CPU milliseconds of each search, in ascending order.
 
-    The second time: the first is another reader's, since one keeps what it found.
+    The second search counts. The first uses another reader, because readers cache results.
     """
     about = read_about(database)
     asked = queries(database, count)

@@ -1,7 +1,7 @@
-"""Flat Parquet of generated tables, by so2docs and by what people use instead, in one run.
+"""Measure writing flat Parquet of generated tables, by so2docs and alternatives, in one run.
 
 `python benchmarks/tables.py --size 1GB --folder /tmp/tables`. Contestants whose packages are
-missing are left out. Each writes every column of every table, typed. Processor time is that of a
+missing are left out. Each writes every column of every table, typed. CPU time is that of a
 process and all its children; rounds are interleaved, and ratios are those of the medians.
 """
 
@@ -24,26 +24,26 @@ from measure import Measured, run
 from so2docs.schema import DUMP, Table
 
 ROWS = {"comments": 1_000, "votes": 3_000, "users": 500, "links": 60}
-"""Rows of each table for a MB of posts; together about as large as the posts."""
+"""Rows of each table for a MB of posts; the tables are together about as large as the posts."""
 
 _BATCH = 50_000
 
 
 def tables_in(folder: str) -> list[tuple[Table, Path]]:
-    """The tables of a folder, with their files."""
+    """List the tables of a folder, with their files."""
     found = [(table, Path(folder) / table.file) for table in DUMP.values()]
     return [(table, path) for table, path in found if path.exists()]
 
 
 def so2docs(folder: str, out: str, jobs: int | None = None) -> None:
-    """The command."""
+    """Run the so2docs command."""
     from so2docs import tables
 
     tables(folder, out, jobs=jobs)
 
 
 def lxml_pyarrow(folder: str, out: str) -> None:
-    """The usual script: iterparse, dictionaries, typed columns of some rows at a time."""
+    """Run the usual script: iterparse, dictionaries, typed columns of some rows at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -92,7 +92,7 @@ def _batches(path: Path) -> Iterator[list[dict[str, str]]]:
 
 
 def clickhouse(folder: str, out: str) -> None:
-    """One SQL statement a table, in the way of ClickHouse's own documentation."""
+    """Run one SQL statement a table, as in the documentation of ClickHouse."""
     import chdb
 
     forms = {
@@ -116,7 +116,7 @@ def clickhouse(folder: str, out: str) -> None:
 
 
 def duckdb_webbed(folder: str, out: str) -> None:
-    """DuckDB with the extension `webbed`, which reads XML."""
+    """Run DuckDB with the extension `webbed`, which reads XML."""
     import duckdb
 
     database: Any = duckdb
@@ -141,7 +141,7 @@ CONTESTANTS: dict[str, Callable[[str, str], None]] = {
 
 
 def can_run(name: str) -> bool:
-    """Whether what a contestant needs is there, or can be installed."""
+    """Whether the package of a contestant is installed, or can be installed."""
     if name == "clickhouse":
         return importlib.util.find_spec("chdb") is not None
     if name == "duckdb_webbed":
@@ -152,7 +152,7 @@ def can_run(name: str) -> bool:
 
 
 def make(folder: Path, size: str, megabytes: int) -> None:
-    """Write the tables, unless they are there."""
+    """Write the tables, unless they exist."""
     if (folder / "Posts.xml").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -115,12 +115,15 @@ static void fill(const uint8_t *data, size_t size)
 
 static void write_body(const uint8_t *data, size_t size)
 {
-    Buffer out = {0};
-    requests_until_failure = data[0];
-    if (put_body_as_markdown((const char *)data + 1, size - 1, &out) == OK) {
-        add_to_checksum(&out);
+    static const char *const SIGNS[] = {"", "$", "\\$"};
+    for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++) {
+        Buffer out = {0};
+        requests_until_failure = data[0];
+        if (put_body_as_markdown((const char *)data + 1, size - 1, SIGNS[i], &out) == OK) {
+            add_to_checksum(&out);
+        }
+        free(out.bytes);
     }
-    free(out.bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

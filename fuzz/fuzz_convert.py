@@ -4,7 +4,7 @@
 
 atheris steers the mutations by what the package and the samples reach; `random` flips, cuts,
 repeats and splices bytes of the samples by chance. What breaks a promise is written to
-`build/fuzz/`, and belongs into `tests/dumps/test_damage.py` when it is mended.
+`build/fuzz/`, and belongs into `tests/conversions/test_damage.py` when it is mended.
 """
 
 import argparse

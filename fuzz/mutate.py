@@ -40,7 +40,12 @@ TESTS = {
     "spill": ("spill.py", ["tests/test_spill.py"]),
     "nest": (
         "nest.py",
-        ["tests/options/test_nested_fields.py", "tests/dumps/test_tables.py", "-k", "not killed"],
+        [
+            "tests/options/test_nested_fields.py",
+            "tests/conversions/test_tables.py",
+            "-k",
+            "not killed",
+        ],
     ),
     "posts": ("parse/posts.py", ["tests/parse/test_posts.py", "tests/parse/test_core.py"]),
     "rows": ("parse/rows.py", ["tests/parse/test_rows.py"]),

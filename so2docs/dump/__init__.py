@@ -1,5 +1,5 @@
-"""Reads a dump: a file in ranges, or a stream from its start.
+"""Read a dump: a file in ranges, or a stream from its start.
 
-`tables` finds the files of a dump and `opening` opens them. The content of a file, not its name,
-determines what it is.
+`tables` finds the files of a dump and `opening` opens them. The content of a file determines its
+type, not its name.
 """

@@ -1,11 +1,11 @@
-"""Archives: the list of members, read once, and the block that is being decompressed.
+"""Archives: the list of members, which is read once, and the open block.
 
-The members of a solid block are one compressed stream. Members that are opened in the order of the
-block share one decompression; those between them are skipped.
+The members of a solid block are one compressed stream. Members opened in the order of the block
+share one decompression, and the members between them are skipped.
 
-py7zr reads the list of members of a 7z archive. The compressions of Stack Exchange's archives
-(bzip2, and the defaults of 7-Zip, LZMA and LZMA2) are decompressed here, bzip2 by several threads;
-others by py7zr.
+py7zr reads the list of members of a 7z archive. This package decompresses the methods of Stack
+Exchange's archives: bzip2, by several threads, and the defaults of 7-Zip, LZMA and LZMA2. py7zr
+decompresses other methods.
 
 Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 """
@@ -13,6 +13,7 @@ Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 from __future__ import annotations
 
 import copy
+import io
 import lzma
 import struct
 import threading
@@ -20,7 +21,7 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -28,15 +29,17 @@ from typing import Any, BinaryIO
 
 from isal.isal_zlib import crc32
 
+from so2docs.dump.bzip2 import decompress_bzip2
 from so2docs.dump.compressed import (
-    decompress_bzip2,
     decompress_deflate,
     decompress_streams,
     decompress_zstd,
+    lzma2_dictionary,
     raw_lzma,
     read_range,
 )
 from so2docs.dump.kinds import Kind, join_names, members_with
+from so2docs.dump.lzma2 import Lzma2, ReadAt
 from so2docs.dump.source import BLOCK_BYTES, Parts, Read, Stream, read_blocks
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.schema import Table
@@ -47,11 +50,11 @@ class Entry:
     """A file in an archive.
 
     Attributes:
-        name: Its path in the archive.
-        size: Bytes, decompressed.
-        block: Number of the block that it is in.
-        offset: Bytes of the decompressed block before it.
-        crc: CRC-32 of its bytes, if the archive has it.
+        name: Path in the archive.
+        size: Decompressed bytes.
+        block: Number of its block.
+        offset: Offset in the decompressed block.
+        crc: CRC-32 of the bytes, if the archive has it.
     """
 
     name: str
@@ -67,7 +70,7 @@ class Archive(ABC):
     Args:
         name: Name of the archive, for messages.
         file: The archive.
-        entries: Its files, in their order.
+        entries: Files in the archive, in order.
     """
 
     kind: str
@@ -78,23 +81,30 @@ class Archive(ABC):
         self.file = file
         self.entries = entries
         self._lock = threading.Lock()
+        self._expected: set[Entry] = set()
         self._opened = 0
         self._block = Stream(read_blocks(lambda _: b""))
         self._number = -1
 
     @abstractmethod
-    def open_block(self, entry: Entry, threads: int) -> Parts:
-        """Decompress the block that an entry is in, from the start of the block."""
+    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+        """Decompress the block of an entry from its start.
+
+        Args:
+            entry: The entry.
+            threads: Number of threads that decompress.
+            work_dir: Folder for temporary files; the system's temporary folder if None.
+        """
 
     @abstractmethod
     def codecs(self) -> dict[str, int]:
-        """Names of compression methods, each with its number of blocks."""
+        """Names of compression methods, with the number of blocks of each."""
 
     def find(self, table: Table) -> Entry:
-        """The member that holds a file of a dump.
+        """Find the member with a file of a dump.
 
         Raises:
-            ArchiveError: There is no such member, it is empty, or several match.
+            ArchiveError: No member matches, or several do, or it is empty.
         """
         names = [entry.name for entry in self.entries]
         matches = members_with(table, names)
@@ -123,27 +133,35 @@ class Archive(ABC):
             )
         return entry
 
-    def read(self, entry: Entry, threads: int) -> Parts:
-        """Read a member; the reading of another one ends.
+    def expect(self, entries: Iterable[Entry]) -> None:
+        """Announce all members to be read, so that others may be skipped."""
+        self._expected.update(entries)
 
-        Everything before it in its block is skipped. A member is read by a thread, which may still
-        be at work when another member is opened.
+    def read(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+        """Read a member, and stop reading any other one.
+
+        The bytes before it in its block are skipped. A thread reads the member, and may still run
+        when another member is opened.
 
         Args:
             entry: The member.
             threads: Number of threads that decompress.
+            work_dir: Folder for temporary files; the system's temporary folder if None.
 
         Raises:
-            ArchiveError: It is encrypted, or compressed in an unusual way.
+            ArchiveError: The member is encrypted, or its compression is not supported.
             EOFError: The archive is truncated, or another member was opened.
             OSError: The checksum is wrong.
         """
         with self._lock:
             self._opened += 1
             opened = self._opened
+            if self._expected and entry not in self._expected:
+                self._expected.clear()
+                self._number = -1  # The open block skips members that were not announced.
             if self._number != entry.block or self._block.count > entry.offset:
                 self._block.close()
-                self._block = Stream(self.open_block(entry, threads))
+                self._block = Stream(self.open_block(entry, threads, work_dir))
                 self._number = entry.block
         start, left, crc = entry.offset, entry.size, 0
         while left:
@@ -152,9 +170,9 @@ class Archive(ABC):
                     raise EOFError
                 before = start - self._block.count
                 try:
-                    data = self._block.read(min(before or left, BLOCK_BYTES))
+                    data = self._block.read_part(before or left)
                 except BaseException:
-                    self._number = -1  # Another member of the block fails in the same way.
+                    self._number = -1  # Other members of the block fail in the same way.
                     raise
             if not data:
                 raise EOFError
@@ -168,7 +186,7 @@ class Archive(ABC):
             yield data
 
     def close(self) -> None:
-        """End the threads that decompress, if there are any, and close the file."""
+        """End the threads that decompress, if any, and close the file."""
         with self._lock:
             self._opened += 1
             self._block.close()
@@ -201,7 +219,7 @@ class SevenZip(Archive):
     """A 7z archive.
 
     Raises:
-        ArchiveError: It is damaged or encrypted.
+        ArchiveError: The archive is damaged or encrypted.
     """
 
     kind = "a 7z archive"
@@ -213,7 +231,7 @@ class SevenZip(Archive):
         super().__init__(name, file, entries)
 
     def codecs(self) -> dict[str, int]:
-        """Names of compression methods, each with its number of blocks."""
+        """Names of compression methods, with the number of blocks of each."""
         streams = self._archive.header.main_streams
         folders = [] if streams is None else streams.unpackinfo.folders
         return dict(
@@ -225,13 +243,14 @@ class SevenZip(Archive):
             )
         )
 
-    def open_block(self, entry: Entry, threads: int) -> Parts:
-        """Decompress the block that an entry is in."""
+    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+        """Decompress the block of an entry."""
         with _translate_seven_zip_errors(self.name):
-            return self._open_folder(self._archive.header.main_streams, entry.block, threads)
+            streams = self._archive.header.main_streams
+            return self._open_folder(streams, entry.block, threads, work_dir)
 
-    def _open_folder(self, streams: Any, number: int, threads: int) -> Parts:
-        """Decompress a folder, as 7z calls a block of solid data."""
+    def _open_folder(self, streams: Any, number: int, threads: int, work_dir: str | None) -> Parts:
+        """Decompress a folder, which is 7z's term for a solid block."""
         name, folders, info = self.name, streams.unpackinfo.folders, streams.packinfo
         folder = folders[number]
         if _count_streams(folder) != 1:
@@ -251,18 +270,45 @@ class SevenZip(Archive):
             method, properties = coder["method"], coder["properties"]
             if method == _COPY:
                 return read_blocks(packed)
-            if method == _BZIP2:
-                return decompress_bzip2(packed, threads)
+            if method in (_BZIP2, _ZSTD):
+                decompress = decompress_bzip2 if method == _BZIP2 else decompress_zstd
+                return decompress(packed, threads)
             if method == _DEFLATE:
                 return decompress_deflate(packed)
-            if method == _ZSTD:
-                return decompress_zstd(packed, threads)
             if method in (_LZMA, _LZMA2):
                 is_lzma2 = method == _LZMA2
                 new = raw_lzma(name, properties, unpacked, is_lzma2=is_lzma2)
-                return decompress_streams(packed, new)
+                # Object stores are read once, in order.
+                if not is_lzma2 or not isinstance(self.file, io.FileIO | io.BufferedIOBase):
+                    return decompress_streams(packed, new)
+                dictionary = lzma2_dictionary(properties)
+                read_at = self._reader_at(start, size)
+                stream = Lzma2(read_at, size, new, dictionary=dictionary, work_dir=work_dir)
+                return stream.parts(threads, self._tell_wanted(number))
         _check_chain(name, folder.coders)
         return _decompress_by_py7zr(packed, folder.get_decompressor(size))
+
+    def _reader_at(self, start: int, size: int) -> ReadAt:
+        """Return a function that reads n bytes of a packed stream at an offset, from any thread."""
+        lock = threading.Lock()
+
+        def read_at(length: int, offset: int) -> bytes:
+            with lock:
+                self.file.seek(start + offset)
+                return self.file.read(min(length, size - offset))
+
+        return read_at
+
+    def _tell_wanted(self, number: int) -> Callable[[int, int], bool]:
+        """Return a function that tells whether a range of a folder overlaps a member to be read."""
+        members = [entry for entry in self._expected if entry.block == number]
+
+        def is_wanted(start: int, end: int) -> bool:
+            return not members or any(
+                entry.offset < end and start < entry.offset + entry.size for entry in members
+            )
+
+        return is_wanted
 
 
 def _entries(archive: Any) -> Iterator[Entry]:
@@ -308,7 +354,7 @@ def _translate_seven_zip_errors(name: str) -> Iterator[None]:
         raise _encrypted_error(name) from None
     except DumpError:
         raise
-    # What py7zr raises on a damaged list of members is not limited to its own exceptions.
+    # For a damaged list of members, py7zr raises any kind of exception.
     except (
         Py7zrError,
         lzma.LZMAError,
@@ -331,9 +377,9 @@ def _translate_seven_zip_errors(name: str) -> Iterator[None]:
 
 
 def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
-    """Refuse what py7zr does not decompress in bounded memory: all but one method and filters.
+    """Refuse methods that py7zr cannot decompress in bounded memory; one method and filters pass.
 
-    PPMd is refused too: pyppmd 1.3 crashes the process on damaged data.
+    PPMd is refused too, since pyppmd 1.3 crashes the process on damaged data.
     """
     methods = [coder["method"] for coder in coders if not _is_filter(coder["method"])]
     if len(methods) > 1 or not {*methods} <= {_COPY, _DEFLATE, _BZIP2, _LZMA, _LZMA2}:
@@ -362,7 +408,7 @@ def _decompress_by_py7zr(read: Read, decompressor: Any) -> Parts:
     first = decompressor.chain[0]
 
     def feed(size: int) -> bytes:
-        # It reads some each time, whether it needs them or not: the input of a bomb would pile up.
+        # Each call reads further input, even if not needed, so the input of a bomb would pile up.
         return read(size) if getattr(first, "needs_input", True) else b""
 
     patience = _PATIENCE
@@ -372,7 +418,7 @@ def _decompress_by_py7zr(read: Read, decompressor: Any) -> Parts:
         except (OSError, EOFError):
             raise
         except Exception as error:
-            # Every library has its own; that of PPMd calls damaged data a MemoryError.
+            # Each library has its own errors; PPMd raises a MemoryError for damaged data.
             raise OSError(str(error) or type(error).__name__) from error
         patience = _PATIENCE if data else patience - 1
         if data:
@@ -380,7 +426,7 @@ def _decompress_by_py7zr(read: Read, decompressor: Any) -> Parts:
     raise EOFError
 
 
-# Zip archives: the files of a dump in them, read without unpacking.
+# Zip archives: read the files of a dump without unpacking the archive.
 
 _ENCRYPTED = 1
 _ZIP_NAMES = {
@@ -392,10 +438,10 @@ _ZIP_NAMES = {
 
 
 class Zip(Archive):
-    """A zip archive, in which each member is a block of its own.
+    """A zip archive; each member is a separate block.
 
     Raises:
-        ArchiveError: It is damaged.
+        ArchiveError: The archive is damaged.
     """
 
     kind = "a zip archive"
@@ -414,12 +460,12 @@ class Zip(Archive):
         )
 
     def codecs(self) -> dict[str, int]:
-        """Names of compression methods, each with its number of members."""
+        """Names of compression methods, with the number of members of each."""
         methods = (member.compress_type for member in self._members)
         return dict(Counter(_ZIP_NAMES.get(method, f"method {method}") for method in methods))
 
-    def open_block(self, entry: Entry, threads: int) -> Parts:
-        """Decompress the block that an entry is in."""
+    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+        """Decompress the block of an entry."""
         member = self._members[entry.block]
         with _translate_zip_errors(self.name):
             if member.flag_bits & _ENCRYPTED:
@@ -440,16 +486,18 @@ class Zip(Archive):
             return decompress_bzip2(packed, threads)
         if method == zipfile.ZIP_DEFLATED:
             return decompress_deflate(packed)
-        # APPNOTE.TXT, 5.8.8: the version, the size of the properties, and these.
+        # APPNOTE.TXT, 5.8.8: the version, the size of the properties, the properties.
         _, size = struct.unpack("<HH", packed(4))
         return decompress_streams(packed, raw_lzma(self.name, packed(size), member.file_size))
 
 
 @contextmanager
 def _translate_zip_errors(name: str) -> Iterator[None]:
-    """Raise errors of an archive as ours."""
+    """Convert errors of zip archives into errors of this package."""
     try:
         yield
+    except DumpError:
+        raise
     except NotImplementedError as error:
         raise ArchiveError(
             name,
@@ -465,10 +513,10 @@ def _translate_zip_errors(name: str) -> Iterator[None]:
 
 
 def open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
-    """Read the list of members of an archive; the file is closed with it, and after an error.
+    """Read the list of members of an archive, which closes the file at the end or after an error.
 
     Raises:
-        ArchiveError: It is damaged or encrypted.
+        ArchiveError: The archive is damaged or encrypted.
     """
     try:
         return Zip(name, file) if kind.name == "a zip archive" else SevenZip(name, file)

@@ -1,16 +1,16 @@
-"""A dump: where its rows start and end, and how a file is cut into ranges of whole rows.
+"""Dumps: find the start and end of the rows, and split a file into ranges of whole rows.
 
-This is the first step: it does not look inside rows. Only the head and the tail of the file are
-read before the passes start, so a dump that was cut off is noticed within milliseconds; memory is
-bounded by `SLICE_BYTES` and the longest row.
+This is the first step, which does not look inside rows. Before the passes start, only the head and
+the tail of the file are read, so a truncated dump is found within milliseconds. Memory is bounded
+by `SLICE_BYTES` and the longest row.
 
-Cutting relies on the XML rule that a raw `<` cannot be part of an attribute value (XML 1.0, [10]
-AttValue): the bytes `<row` followed by white space always start a row.
+XML does not allow a raw `<` in an attribute value (XML 1.0, [10] AttValue), so the bytes `<row`
+followed by white space always start a row.
 
-The same rules for prolog and end hold for a file and a stream. The root closes at the first closing
-tag that only comments, processing instructions and white space follow (XML 1.0, [27] Misc), up to
-the end of the dump. A closing tag that a row or another closing tag follows is part of the text
-between rows; anything else after it is an error. Every byte is read once.
+Files and streams have the same rules for prolog and end. The root ends at the first closing tag
+with nothing but comments, processing instructions and white space (XML 1.0, [27] Misc) after it. A
+closing tag before a row or another closing tag is text between rows; anything else after it is an
+error. Every byte is read once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from so2docs.counts import plural
 from so2docs.dump import storage
 from so2docs.dump.kinds import check_head, check_root
 from so2docs.dump.source import BLOCK_BYTES, End, changed_error, check_unchanged
@@ -33,20 +34,20 @@ from so2docs.errors import (
     MalformedDumpError,
     TruncatedDumpError,
 )
-from so2docs.parse import rows
+from so2docs.parse import core, rows
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import POSTS, Table
 
 BLANK = b" \t\r\n"
-"""White space: XML 1.0, [3] S. Python has more of it."""
+"""White space of XML 1.0, [3] S; Python has further characters."""
 
 HEAD_LIMIT = 16 * 1024 * 1024
-"""Longer prologs are refused."""
+"""Limit of the prolog; longer ones are rejected."""
 
 _WINDOW = 64 * 1024
 
-# What may precede the root's start tag: XML 1.0, [22] prolog. No byte is tried in two ways, so
-# that a prolog without an end takes no longer than any other.
+# Content before the root's start tag: XML 1.0, [22] prolog. No byte is tried in two ways, so an
+# unclosed prolog takes no longer than any other.
 _BEFORE_ROOT = re.compile(
     rb"""(?:\xef\xbb\xbf)?
     (?: [ \t\r\n]++ | <\?.*?\?> | <!--.*?-->
@@ -75,9 +76,9 @@ class Prolog:
     Attributes:
         head: Bytes read from the start of the dump, at least up to the first row.
         start: Offset of the first byte after the root's start tag.
-        first_line: Line of that byte, from 1.
+        first_line: Line of this byte, from 1.
         frame: The root's start and closing tags.
-        is_empty: Whether the root is one empty tag, `<posts/>`.
+        is_empty: Whether the root is a single empty tag, `<posts/>`.
     """
 
     head: bytes
@@ -92,7 +93,7 @@ def read_prolog(path: str, read: Callable[[int], bytes], table: Table) -> Prolog
 
     Args:
         path: Name of the dump, for messages.
-        read: Returns at most as many bytes as asked for; none at the end of the dump.
+        read: Returns at most as many bytes as requested; none at the end of the dump.
         table: The expected table.
 
     Raises:
@@ -121,17 +122,17 @@ def _find_root(
 ) -> tuple[bytes, re.Match[bytes]]:
     head, searched = b"", 0
     while len(head) < HEAD_LIMIT:
-        more = read(max(_WINDOW, len(head)))
-        head += more
-        # Short reads (of a pipe) are gathered: each search starts from the beginning.
-        if more and len(head) < min(2 * searched, HEAD_LIMIT):
+        block = read(max(_WINDOW, len(head)))
+        head += block
+        # Collect short reads (of a pipe), since each search starts from the beginning.
+        if block and len(head) < min(2 * searched, HEAD_LIMIT):
             continue
         searched = len(head)
         before = _BEFORE_ROOT.match(head)
         at = before.end() if before else 0
         if match := _ROOT.match(head, at):
             return head, match
-        if not more or head[at : at + 1] not in (b"<", b""):
+        if not block or head[at : at + 1] not in (b"<", b""):
             break
     if not head:
         raise DumpError(path, "is empty", advice="download it again")
@@ -139,7 +140,7 @@ def _find_root(
     raise MalformedDumpError(
         path,
         f"is not a {table.file}: no root element such as <{table.root}> "
-        f"in its first {len(head):,} byte{'s'[len(head) == 1 :]}",
+        f"in its first {plural(len(head), 'byte')}",
         Location(0, 1, row=table.row),
         advice=f"check that this is the complete {table.file} of a Stack Exchange dump",
         excerpt=head[:_WINDOW],
@@ -147,25 +148,25 @@ def _find_root(
 
 
 MISC_LIMIT = HEAD_LIMIT
-"""Most bytes that are held until it is known what follows a closing tag."""
+"""Limit of the bytes kept in memory until the content after a closing tag is known."""
 
 _MISC = re.compile(rb"(?:[ \t\r\n]++|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
 _UNCLOSED = re.compile(rb"<(?:!--|\?|!?-?\Z)")
 _MOST_BLANKS = 1024
 _MOST_TRIED = 200
 _OVERLAP = 64
-# Beyond, the line of a cut is worth less than the minute of reading that it takes to tell.
+# Above this size, finding the line of a truncation takes a minute, which it is not worth.
 _MOST_COUNTED = 8 * 1024 * 1024 * 1024
 
 
 def _closing_tag(frame: Frame) -> re.Pattern[bytes]:
-    """Matches the root's closing tag, or its start at the end of the data."""
+    """Match the root's closing tag, complete or cut off by the end of the data."""
     blanks = rb"[ \t\r\n]{0,%d}+" % _MOST_BLANKS
     return re.compile(re.escape(frame[1][:-1]) + blanks + rb"(?:(>)|\Z)")
 
 
 def closes_within(raw: bytes, frame: Frame) -> bool:
-    """Whether bytes with the closing tag of the root are not the end, since rows follow."""
+    """Whether rows follow a closing tag of the root, which then is not the end."""
     return any(match[1] for match in _closing_tag(frame).finditer(raw))
 
 
@@ -182,16 +183,23 @@ class Ending:
         self._path = path
         self._table = table
         self.name = frame[1].decode(errors="replace")
+        self._start = frame[1][:-1]
         self._tag = _closing_tag(frame)
         self._later = re.compile(ROW_START.pattern + b"|" + self._tag.pattern.replace(rb"|\Z", b""))
         self._overlap = max(_OVERLAP, len(frame[1]))
 
+    def rows_before(self, data: bytearray, size: int) -> int:
+        """The offset up to which the first `size` bytes are certainly rows."""
+        if core.has_tag(data, size, self._start):
+            return self.find(bytes(memoryview(data)[:size]), is_all=False)[0]
+        return max(0, size - self._overlap)
+
     def find(self, data: bytes, *, is_all: bool) -> tuple[int, bool]:
-        """Search for the end in some of the bytes after the root's start tag.
+        """Search for the end in a part of the bytes after the root's start tag.
 
         Args:
             data: Bytes of the dump.
-            is_all: Whether the dump ends with them.
+            is_all: Whether the dump ends with these bytes.
 
         Returns:
             The offset up to which all bytes are rows, and whether the root closes there.
@@ -221,9 +229,9 @@ class Ending:
         return match.end() if match else 0
 
     def content_after(self, data: bytes, end: int) -> MalformedDumpError:
-        """The error for content after the closing tag, which ends there in `data`.
+        """The error for content after the closing tag, which ends at an offset in `data`.
 
-        Its location counts bytes, and lines from 0, from the start of `data`.
+        The location counts bytes, and lines from 0, from the start of `data`.
         """
         return MalformedDumpError(
             self._path,
@@ -235,7 +243,7 @@ class Ending:
     def cut_off(
         self, location: Location | None = None, excerpt: bytes | None = None
     ) -> TruncatedDumpError:
-        """The error for a dump that ends before its root closes."""
+        """The error for a dump that ends before the closing tag."""
         return TruncatedDumpError(
             self._path,
             f"is cut off: it ends without {self.name}",
@@ -246,7 +254,7 @@ class Ending:
 
 
 def empty_root_error(path: str, location: Location) -> MalformedDumpError:
-    """The error for content after a root that is one empty tag, which ends at `location`."""
+    """The error for content after a root of a single empty tag, which ends at `location`."""
     return MalformedDumpError(
         path, "has content after its empty root element", location, advice="remove that content"
     )
@@ -256,8 +264,8 @@ def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpEr
     """Read to the end of a dump, and raise `error` for anything but Misc.
 
     Args:
-        data: The bytes that have been read already.
-        read: Returns at most as many bytes as asked for; none at the end of the dump.
+        data: The bytes read already.
+        read: Returns at most as many bytes as requested; none at the end of the dump.
         error: The error to raise.
     """
     while True:
@@ -265,11 +273,11 @@ def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpEr
         data = data[misc.end() :] if misc else data
         if data and (len(data) > MISC_LIMIT or not _UNCLOSED.match(data)):
             raise error
-        # An unclosed comment is looked at again when as much again has been read.
-        more = b"".join(_read_all(read, max(BLOCK_BYTES, len(data))))
-        if not more:
+        # Search an unclosed comment again only after doubling the data.
+        block = b"".join(_read_all(read, max(BLOCK_BYTES, len(data))))
+        if not block:
             break
-        data += more
+        data += block
     if data:
         raise error
 
@@ -289,7 +297,7 @@ def find_in_file(
 
     Args:
         path: Name of the dump, for messages.
-        file: The dump, open.
+        file: The open dump.
         start: Offset of the first byte after the root's start tag.
         size: Bytes of the file.
         frame: The root's tags.
@@ -297,7 +305,7 @@ def find_in_file(
 
     Raises:
         TruncatedDumpError: The file has no closing tag.
-        MalformedDumpError: Content follows it.
+        MalformedDumpError: Content follows the closing tag.
     """
     ending = Ending(path, frame, table)
     content = _end_of_content(file, start, size)
@@ -309,7 +317,7 @@ def find_in_file(
         try:
             at, is_closed = ending.find(tail, is_all=True)
         except MalformedDumpError as error:
-            if begin > start and window < HEAD_LIMIT:  # The tag may be in a long comment.
+            if begin > start and window < HEAD_LIMIT:  # The closing tag may be in a long comment.
                 window = HEAD_LIMIT
                 continue
             end = error.location.offset if error.location else 0
@@ -346,8 +354,8 @@ def _end_of_content(file: BinaryIO, start: int, size: int) -> int:
 
 
 def last_good_row(tail: bytes) -> tuple[int | None, int] | None:
-    """`Id` and position of the last complete row in `tail`; None if no row in it is complete."""
-    # The cut may have left only the `<ro` of a row, or the `</po` of the root.
+    """`Id` and position of the last complete row in `tail`; None without a complete row."""
+    # The dump may end with a part of a tag, such as `<ro` or `</po`.
     last_tag = tail.rfind(b"<")
     ends = [len(tail) if last_tag < 0 or ROW_START.match(tail, last_tag) else last_tag]
     starts = list(ROW_START.finditer(tail))
@@ -370,10 +378,10 @@ def _line_at(file: BinaryIO, end: int) -> int:
 
 
 PIECES, PIECE_END = "pieces", ".xml"
-"""Subfolder of the spill, and extension, for pieces of a dump that comes as a stream."""
+"""Subfolder of the spill, and extension, for pieces of a stream."""
 
 SLICE_BYTES = 256 * 1024
-"""Size of the slices of rows that are parsed: the fastest between 64 KiB and 1 MiB, and small."""
+"""Size of the slices of rows to parse: as fast as any size from 64 KiB to 1 MiB, and small."""
 
 _ROW_START_BYTES = 5
 _MOST_HEAD = 64 * 1024
@@ -395,16 +403,16 @@ class Dump:
     """A dump file with a valid head and tail.
 
     Attributes:
-        path: The file.
+        path: Name of the file.
         identity: Identity of the file, to detect a change.
         start: Offset of the first byte after the root's start tag.
         end: Offset of the root's closing tag.
         first_line: Line of the byte at `start`, from 1.
-        frame: The root's start and closing tags, to put around a slice of rows.
-        location: Path of the bytes, if it is not `path`: a piece of a stream.
-        base: Offset in the stream of the first byte of that piece.
+        frame: The root's start and closing tags, for slices of rows.
+        location: Path of a piece of a stream; empty if the bytes are in `path`.
+        base: Offset of the piece in the stream.
         head: The bytes before `start`, at most 64 KiB; empty for a piece.
-        encoding: Encoding of its bytes.
+        encoding: Encoding of the dump.
     """
 
     path: str
@@ -434,27 +442,27 @@ class Dump:
         return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
 
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
-        """Raise `ChangedDumpError` if the file (an open one, or the path) has changed."""
+        """Raise `ChangedDumpError` if the file (open, or by its path) has changed."""
         check_unchanged(self.path, self.file, self.identity, file)
 
     def check_end(self) -> None:
-        """Raise an error of the whole dump, after all of its chunks."""
+        """Raise an error of the whole dump, after its last chunk."""
         self.check_unchanged()
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
-        """Cut the rows into consecutive ranges of `size` bytes; `slices` finds the whole rows.
+        """Split the rows into consecutive ranges of `size` bytes; `slices` finds the whole rows.
 
         Args:
             size: Bytes of a range.
             done_chunks: Numbers of the chunks to leave out.
-            folder: Folder for files of chunks; a range of a file needs none.
+            folder: Folder for files of chunks; unused for ranges of a file.
         """
         for number, start in enumerate(range(self.start, self.end, size)):
             if number not in done_chunks:
                 yield Chunk(number, self, start, min(start + size, self.end))
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Size of the file in bytes, and the bytes of it in the chunks of `done_chunks`."""
+        """Size of the file in bytes, and the bytes in the chunks of `done_chunks`."""
         before = sum(min(size, self.end - self.start - chunk * size) for chunk in done_chunks)
         return self.size, before
 
@@ -467,23 +475,23 @@ class Dump:
         return End(self.size, 0, -(-self.size // size))
 
     def close(self) -> None:
-        """Do nothing: a dump that is a file is opened by its readers."""
+        """Do nothing, since readers open the file themselves."""
 
 
 def open_dump(path: str, table: Table = POSTS) -> Dump:
     """Read the head and the tail of a dump.
 
     Args:
-        path: The file.
+        path: Name of the file.
         table: The expected table.
 
     Raises:
-        TruncatedDumpError: It ends before the closing tag of its root.
-        MalformedDumpError: It is not XML, or content follows the closing tag.
-        DumpError: It cannot be opened, is empty, or is not a dump.
+        TruncatedDumpError: The dump ends before the closing tag of its root.
+        MalformedDumpError: The dump is not XML, or content follows the closing tag.
+        DumpError: The file cannot be opened, is empty, or is not a dump.
     """
     try:
-        # Opening a pipe would wait for its other end.
+        # Opening a pipe would wait for a writer.
         if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
             raise DumpError(
                 path,
@@ -510,11 +518,11 @@ def _inspect(path: str, file: BinaryIO, table: Table) -> Dump:
 
 
 def _find_row(file: BinaryIO, offset: int, limit: int) -> int:
-    """Offset of the first row that starts at `offset` or later; `limit` if none does before it."""
+    """Offset of the first row at `offset` or later; `limit` if no row starts before it."""
     file.seek(offset)
     window = b""
-    while offset + len(window) < limit + _ROW_START_BYTES and (more := file.read(_WINDOW)):
-        window += more
+    while offset + len(window) < limit + _ROW_START_BYTES and (block := file.read(_WINDOW)):
+        window += block
         if match := ROW_START.search(window):
             return min(offset + match.start(), limit)
         offset += max(0, len(window) - _ROW_START_BYTES)
@@ -531,13 +539,13 @@ def slices(
         dump: The dump to read.
         start: Offset of the range's first byte.
         end: Offset after the range's last byte; the last row may reach beyond it.
-        size: Bytes of a slice, about; a longer row makes a longer slice.
+        size: Approximate bytes of a slice; a longer row makes a longer slice.
 
     Yields:
         The offset of a slice in the dump, and its bytes.
 
     Raises:
-        ChangedDumpError: The file is not the one that `open_dump` saw.
+        ChangedDumpError: The file has changed since `open_dump`.
     """
     dump.check_unchanged()
     with storage.open_file(dump.file) as file:
@@ -545,26 +553,26 @@ def slices(
         at = start if start == dump.start else _find_row(file, start, dump.end)
         stop = dump.end if end >= dump.end else _find_row(file, end, dump.end)
         file.seek(at)
-        rest = b""
-        while at + len(rest) < stop:
-            # A row longer than a slice is read in doubling steps, not copied once per slice.
-            more = file.read(min(max(size, len(rest)), stop - at - len(rest)))
-            if not more:
+        pending = b""
+        while at + len(pending) < stop:
+            # Read a row longer than a slice in doubling steps, so it is not copied for each slice.
+            block = file.read(min(max(size, len(pending)), stop - at - len(pending)))
+            if not block:
                 dump.check_unchanged(file)
                 raise changed_error(dump.path, "became shorter while being read")
-            is_last = at + len(rest) + len(more) >= stop
-            # A start where two reads meet is not looked for: its row joins the next slice.
-            cut = -1 if is_last else _last_row_start(more)
+            is_last = at + len(pending) + len(block) >= stop
+            # Ignore the start of a row across two reads: its row goes to the next slice.
+            cut = -1 if is_last else _last_row_start(block)
             if cut < 0:
-                rest += more
+                pending += block
                 continue
-            lines = b"".join((rest, memoryview(more)[:cut]))
-            rest = more[cut:]
+            lines = b"".join((pending, memoryview(block)[:cut]))
+            pending = block[cut:]
             if lines:
                 yield dump.base + at, lines
                 at += len(lines)
-        if rest:
-            yield dump.base + at, rest
+        if pending:
+            yield dump.base + at, pending
 
 
 def _last_row_start(data: bytes) -> int:

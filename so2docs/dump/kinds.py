@@ -24,16 +24,16 @@ _MOST_NAMES = 12
 
 
 def members_with(table: Table, names: Sequence[str]) -> list[str]:
-    """Select the names of files that may have a table: its file in any case, or an archive of it.
+    """Select the names of files that may contain a table: its file in any case, or its archive.
 
-    An archive without the name of a table, such as that of a whole site, may have every table.
+    An archive without the name of a table, such as the archive of a site, may contain every table.
 
     Args:
         table: The table.
         names: Paths with slashes.
 
     Returns:
-        One name if it is unambiguous; none, or several.
+        One name if unambiguous; otherwise none or several.
     """
     return _match_names(table, names, "(?:.*[-_.])?") or _topmost(
         [name for name in names if _ARCHIVE.fullmatch(_base(name))]
@@ -43,7 +43,7 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def files_with(table: Table, names: Sequence[str], prefix: str) -> list[str]:
-    """Select the names of files that start with `prefix` and may have a table."""
+    """Select the names of files that start with `prefix` and may contain a table."""
     return _match_names(table, names, re.escape(prefix), plain=re.escape(prefix))
 
 
@@ -60,9 +60,9 @@ def _match_names(table: Table, names: Sequence[str], packed: str, plain: str = "
 
 
 def table_prefix(table: Table, name: str) -> str | None:
-    """The prefix of a table in a file's name: `stackoverflow.com-`, or nothing.
+    """The prefix of a table in a file's name, such as `stackoverflow.com-`; may be empty.
 
-    None if the name is not that of this table.
+    None if the name does not belong to this table.
     """
     pattern = rf"(.*[-_.])?{table.stem}(?:\.xml)?(?:\.{_PACKED})?"
     match = re.fullmatch(pattern, name, re.IGNORECASE)
@@ -78,18 +78,18 @@ def _is_of_site(name: str) -> bool:
 
 
 def _topmost(names: list[str]) -> list[str]:
-    """The names of a tree that are nearest to its root."""
+    """The names in a tree that are nearest to the root."""
     depth = min((name.count("/") for name in names), default=0)
     return [name for name in names if name.count("/") == depth]
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names for a message; long lists are shortened."""
+    """Join names for a message, and shorten long lists."""
     listed = list(names)
     if not listed:
         return "nothing"
-    more = len(listed) - _MOST_NAMES
-    return ", ".join(listed[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    hidden = len(listed) - _MOST_NAMES
+    return ", ".join(listed[:_MOST_NAMES]) + (f" and {hidden:,} more" if hidden > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,10 @@ class Kind:
     Attributes:
         name: Name for messages, with an article.
         ratio: Approximate number of decompressed bytes for each byte.
-        refused: Advice for a file that is not supported; empty otherwise.
-        is_archive: Whether there may be several files in it.
-        magic: First bytes of such a file, for kinds of other packages.
-        open: Takes a binary file and a number of threads; returns an object whose `read` returns
+        refused: Advice for an unsupported kind; empty otherwise.
+        is_archive: Whether it may contain several files.
+        magic: First bytes of the file, for kinds of other packages.
+        open: Takes a binary file and a number of threads; returns an object with a `read` of
             decompressed bytes. For kinds of other packages.
     """
 
@@ -121,7 +121,7 @@ def _from_entry_point(name: str, kind: Any) -> Kind:
 
 
 SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _from_entry_point)
-"""Forms of dumps that other packages decompress: entry points, each a `Kind`."""
+"""Forms of dumps decompressed by other packages: entry points, each a `Kind`."""
 
 GZIP = b"\x1f\x8b"
 BZIP2 = b"BZh"
@@ -149,14 +149,14 @@ _KINDS: dict[bytes, Kind] = {
     SQLITE: Kind("an SQLite database", refused=_GIVE_DUMP),
     PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
     b"%PDF-": Kind("a PDF file", refused=_GIVE_DUMP),
-    b"d8:announce": Kind("a torrent", refused="download what it describes, and give that"),
+    b"d8:announce": Kind("a torrent", refused="download its files, and give these"),
     b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
 }
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
 
 
 def detect_kind(head: bytes) -> Kind | None:
-    """Detect the kind of a file by its first bytes; None for anything that may be XML."""
+    """Detect the kind of a file by its first bytes; None if it may be XML."""
     for magic, kind in _KINDS.items():
         if head.startswith(magic):
             return (kind.refused and _of_others(head)) or kind
@@ -175,8 +175,8 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 _ROW = re.compile(rb"<row[ \t\r\n]")
 _PAGE = re.compile(rb"<(?:!doctype[ \t\r\n]+)?html[ \t\r\n/>]", re.IGNORECASE)
 _ROOTS = {
-    "error": ("an error that a server sent", "download it again"),
-    "html": ("a web page", "a download that failed may leave one; download it again"),
+    "error": ("an error message from a server", "download it again"),
+    "html": ("a web page", "a failed download may leave one; download it again"),
     "rss": ("a news feed", _GIVE_DUMP),
     "feed": ("a news feed", _GIVE_DUMP),
     "rdf": ("a news feed", _GIVE_DUMP),
@@ -187,13 +187,13 @@ _TABLE_ROOTS = {table.root for table in DUMP.values()}
 
 
 def check_root(path: str, root: str, table: Table) -> None:
-    """Raise a `DumpError` if the root element is that of another table, or of another format.
+    """Raise a `DumpError` if the root element belongs to another table or another format.
 
     An unknown root, such as <table>, is accepted if it contains rows.
 
     Args:
         path: Name of the dump, for messages.
-        root: Name of its root element.
+        root: Name of the root element.
         table: The expected table.
     """
     name = root.rpartition(":")[2].lower()
@@ -211,11 +211,11 @@ def check_root(path: str, root: str, table: Table) -> None:
 
 
 def check_head(path: str, head: bytes, table: Table) -> None:
-    """Raise a `DumpError` that names the kind of a file without a root element, if it is known.
+    """Raise a `DumpError` that names the kind of a file without a root element, if known.
 
     Args:
         path: Name of the dump, for messages.
-        head: Its first bytes.
+        head: First bytes of the file.
         table: The expected table.
     """
     start = head[:65536].lstrip(_BLANK)
@@ -235,7 +235,7 @@ def check_head(path: str, head: bytes, table: Table) -> None:
 
 
 def _piece(path: str, problem: str, table: Table) -> MalformedDumpError:
-    """The error for rows without a root."""
+    """The error for rows without a root element."""
     return MalformedDumpError(
         path,
         problem,

@@ -1,36 +1,38 @@
-"""Opens a dump from any source.
+"""Open a dump from any source.
 
-Layers are removed one by one, such as those of a gzip file with a 7z archive in it; the first bytes
-determine the kind of each. A plain UTF-8 file is read in ranges, everything else as a stream.
+Layers, such as those of a gzip file that contains a 7z archive, are removed one by one. The first
+bytes determine the kind of each layer. A plain UTF-8 file is read in ranges, everything else as a
+stream.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
 import tempfile
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
+from so2docs.domain import LICENSE_FILE
 from so2docs.dump import storage
 from so2docs.dump.archives import Archive, open_archive
-from so2docs.dump.compressed import (
-    decompress_bzip2,
-    decompress_gzip,
-    decompress_xz,
-    decompress_zstd,
-)
+from so2docs.dump.bzip2 import decompress_bzip2
+from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
 from so2docs.dump.dump import open_dump
 from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
 from so2docs.dump.source import HEAD_BYTES, Parts, Read, Source, detect_encoding, read_blocks
 from so2docs.dump.stream import AnyDump, StreamDump
 from so2docs.errors import ArchiveError, DumpError
+from so2docs.progress import fetched, log
+from so2docs.report import as_size
 from so2docs.schema import Table
 
 STANDARD_INPUT = "-"
 
 _MOST_LAYERS = 5
+_MOST_LICENSE = 64 * 1024
 _DECOMPRESSORS: dict[str, Callable[[Read, int], Parts]] = {
     "a gzip file": decompress_gzip,
     "a bzip2 file": decompress_bzip2,
@@ -43,13 +45,13 @@ DumpLike = str | os.PathLike[str] | BinaryIO
 
 
 class SourceFile:
-    """A file of a dump; its kind and its members are read once.
+    """A file of a dump, with its kind and its members, which are read once.
 
     Attributes:
-        path: The file.
-        is_plain: Whether it is read in ranges: an uncompressed UTF-8 file.
-        is_file: Whether it can be read again.
-        kind: Kind of compression or archive, if it is one.
+        path: Name of the file.
+        is_plain: Whether the file is uncompressed UTF-8, which is read in ranges.
+        is_file: Whether the file can be read again.
+        kind: Kind of compression or archive; None for other files.
         identity: Identity of the file, to detect a change.
     """
 
@@ -57,7 +59,7 @@ class SourceFile:
         """Read the first bytes of a file; a pipe is not opened.
 
         Raises:
-            DumpError: It cannot be read.
+            DumpError: The file cannot be read.
         """
         self.path = path
         self.is_plain, self.is_file = False, True
@@ -66,7 +68,7 @@ class SourceFile:
         self._archive: Archive | None = None
         self._digest: str | None = None
         try:
-            # Opening a pipe would wait for its other end.
+            # Opening a pipe would wait for a writer.
             if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
                 self.is_file = False
                 return
@@ -80,11 +82,11 @@ class SourceFile:
 
     @property
     def expected(self) -> int:
-        """Estimated size of its XML in bytes; for an archive, of all members."""
+        """Estimated size of the XML in bytes, including all members of an archive."""
         return int(self.identity.size * (self.kind.ratio if self.kind else 1))
 
     def archive(self) -> Archive | None:
-        """Open it as an archive and read the list of members; None if it is not an archive.
+        """Open the archive and read its list of members; None if the file is not an archive.
 
         Raises:
             ArchiveError: It is damaged or encrypted.
@@ -95,22 +97,43 @@ class SourceFile:
 
     @property
     def digest(self) -> str:
-        """Hash of its bytes at 17 positions, to detect changed content."""
+        """Hash of the bytes at 17 positions, to detect changed content."""
         if self._digest is None:
             with self.open() as file:
                 self._digest = storage.sample_hash(file, self.identity.size)
         return self._digest
 
     def names(self) -> list[str]:
-        """Names of the files in it, if it is an archive."""
+        """Names of the files in the archive; empty for other files."""
         archive = self.archive()
         return [] if archive is None else [entry.name for entry in archive.entries]
 
-    def open(self) -> BinaryIO:
-        """Open it.
+    def license(self) -> str | None:
+        """Text of the `license.txt` in the archive, or next to an uncompressed table; else None.
 
         Raises:
             DumpError: It cannot be read.
+        """
+        archive = self.archive()
+        source = Source(f"{self.path} ({LICENSE_FILE})")
+        with source.stack:
+            if archive is not None:
+                names = (entry for entry in archive.entries if _is_license(entry.name))
+                if (entry := next(names, None)) is None:
+                    return None
+                source.add_layer(archive.read(entry, 1, None), archive.kind)
+            else:
+                path = os.path.join(os.path.dirname(self.path), LICENSE_FILE)
+                if not self.is_plain or not os.path.isfile(path):
+                    return None
+                source.add_file(source.stack.enter_context(SourceFile(path).open()))
+            return source.reader.read(_MOST_LICENSE).decode("utf-8-sig", "replace").strip()
+
+    def open(self) -> BinaryIO:
+        """Open the file.
+
+        Raises:
+            DumpError: The file cannot be read.
         """
         try:
             return storage.open_file(self.path)
@@ -136,12 +159,14 @@ class Catalog:
     def __exit__(self, *exception: object) -> None:
         for file in self._files.values():
             file.close()
+            if count := fetched.pop(file.path, 0):
+                log.info(f"{file.path}: fetched {as_size(count)} of {as_size(file.identity.size)}")
 
     def look(self, path: str) -> SourceFile:
         """Return the file of a path, inspected once.
 
         Raises:
-            DumpError: It cannot be read.
+            DumpError: The file cannot be read.
         """
         if path not in self._files:
             self._files[path] = SourceFile(path)
@@ -149,25 +174,28 @@ class Catalog:
 
 
 def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) -> StreamDump:
-    """Read the start of a dump that can be read only once.
+    """Open a dump that can be read only once, and read its start.
 
     Args:
         stream: An open binary file, which is left open; standard input if None.
         threads: Number of threads that decompress.
-        work_dir: Folder for an archive that has to be saved, or unpacked from another; the system's
-            temporary folder if None.
+        work_dir: Folder for an archive in the stream or in another archive; the system's temporary
+            folder if None.
 
     Raises:
         DumpError: The stream cannot be read, or is not a dump.
     """
     name = "standard input" if stream is None else str(getattr(stream, "name", "the open file"))
-    if stream is None and sys.stdin is None:  # It was closed before Python started.
+    if stream is None and sys.stdin is None:  # Standard input was closed before Python started.
         raise DumpError(name, "is closed", advice="pipe a dump into it")
+    if stream is None and sys.stdin.isatty():
+        raise DumpError(name, "is a terminal", advice="pipe a dump into it, or name its file")
     if stream is None:
-        # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
+        # Bypass the buffer: a reading thread would hold its lock and keep the interpreter from
+        # ending.
         stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     source = Source(name)
-    source.counted = source.add_layer(read_blocks(stream.read))
+    source.add_file(stream)
     return _open_source(source, threads, work_dir)
 
 
@@ -178,8 +206,8 @@ def open_file(
 
     Args:
         file: The file, compressed or not.
-        table: The table to read from an archive with several.
-        name: Its name in messages.
+        table: The table to read from an archive with several tables.
+        name: Name in messages.
         threads: Number of threads that decompress.
         work_dir: As in `open_stream`.
 
@@ -193,13 +221,21 @@ def open_file(
     if archive is None:
         reader = file.open()
         source.stack.callback(reader.close)
-        source.counted = source.add_layer(read_blocks(reader.read))
-    else:  # It stays open: other files of the dump are in it.
+        # A buffer would wait until it is full, though a pipe has data.
+        if isinstance(reader, io.BufferedReader) and not reader.seekable():
+            source.add_file(cast(BinaryIO, reader.raw))
+        else:
+            source.add_file(reader)
+    else:  # Leave the archive open, since other files of the dump are in it.
         reader = archive.file
     if file.is_file:
         source.file, source.identity = file.path, storage.identify(file.path, reader)
         source.total = source.identity.size
     return _open_source(source, threads, work_dir, archive)
+
+
+def _is_license(name: str) -> bool:
+    return os.path.basename(name).lower() == LICENSE_FILE
 
 
 def file_in_folder(path: str, table: Table) -> str:
@@ -244,17 +280,17 @@ def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive
     """Remove layers until the content is XML.
 
     Args:
-        source: The source; its size is updated from its layers.
+        source: The source; its size is updated from the layers.
         threads: Number of threads that decompress.
         work_dir: Folder for an archive that comes as a stream.
-        archive: The archive, if the dump is one.
+        archive: The archive, if the dump is an archive.
 
     Raises:
         DumpError: A layer cannot be unpacked.
     """
     source.expected = source.total
     if archive is not None:
-        _read_member(source, archive, threads)
+        _read_member(source, archive, threads, work_dir)
     for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
         kind = detect_kind(source.reader.peek())
         if kind is None:
@@ -264,7 +300,7 @@ def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive
         if kind.is_archive:
             saved = open_archive(kind, source.name, _save(source.reader.read1, work_dir))
             source.stack.callback(saved.close)
-            _read_member(source, saved, threads)
+            _read_member(source, saved, threads, work_dir)
             continue
         if kind.open:
             parts = _read_opened(kind.open(source.reader, threads))
@@ -279,7 +315,7 @@ def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive
 
 
 def _read_opened(reader: Any) -> Parts:
-    """Read a file that another package opened, and close it."""
+    """Read a file opened by another package, and close it."""
     try:
         yield from read_blocks(reader.read)
     finally:
@@ -299,8 +335,8 @@ def _save(read: Read, work_dir: str | None) -> BinaryIO:
     return saved
 
 
-def _read_member(source: Source, archive: Archive, threads: int) -> None:
-    """Read the member of the table; progress counts its bytes, not those of the archive."""
+def _read_member(source: Source, archive: Archive, threads: int, work_dir: str | None) -> None:
+    """Read the member of the table; progress counts the member's bytes instead of the archive's."""
     entry = archive.find(source.table)
-    source.counted = source.add_layer(archive.read(entry, threads), archive.kind)
+    source.counted = source.add_layer(archive.read(entry, threads, work_dir), archive.kind)
     source.expected = source.total = entry.size

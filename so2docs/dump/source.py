@@ -1,16 +1,18 @@
-"""Sources as streams: a name, and bytes of UTF-8 to read from start to end.
+"""Sources as streams of UTF-8 bytes, which are read from start to end.
 
-A source is read through layers: the file, then decompressors, then a decoder. Each is a generator
-of parts, which `Stream` makes a file. Dumps in other encodings are decoded as they are read. Bytes
-that are invalid in the encoding become U+FFFD and are counted, as in a UTF-8 dump.
+A source is read through layers: the file, then decompressors, then a decoder. Each layer is a
+generator of parts, and `Stream` turns it into a file. Dumps in other encodings are decoded as they
+are read. Invalid bytes become U+FFFD and are counted, as in a UTF-8 dump.
 """
 
 from __future__ import annotations
 
 import codecs
 import io
+import os
 import queue
 import re
+import select
 import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, suppress
@@ -22,57 +24,79 @@ from so2docs.errors import (
     ArchiveError,
     ChangedDumpError,
     DumpError,
+    OptionError,
     So2docsError,
     TruncatedDumpError,
-    flag,
 )
 from so2docs.schema import POSTS, Table
 
-BLOCK_BYTES = 1024 * 1024
-"""Approximate size of the blocks of streams."""
+BLOCK_BYTES = 256 * 1024
+"""Approximate size of the blocks of streams. malloc maps larger blocks anew each time: with 1 MiB,
+the page faults took 3 s of CPU a GB."""
 
 HEAD_BYTES = 1024
 """Bytes at the start of a file that determine its kind; they include an XML declaration."""
 
 _BLOCKS = 8
 _PATIENCE = 0.2
+_PATIENCE_MS = 200
 _LONGEST_WAIT = 0.5
 
 Read = Callable[[int], bytes]
-"""Reads at most n bytes, none at the end."""
+"""Function that reads at most n bytes, none at the end."""
 
-Parts = Generator[bytes, None, None]
+Parts = Generator[bytes | memoryview, None, None]
 """The bytes of a stream, in parts of any size."""
 
 
+def check_source(source: object, name: str, several: str = "") -> None:
+    """Reject an argument that is neither a path nor an open binary file.
+
+    Args:
+        source: The argument.
+        name: Name of the argument, for the message.
+        several: Advice for passing several of them.
+
+    Raises:
+        OptionError: The argument is neither.
+    """
+    if isinstance(source, io.TextIOBase):
+        raise OptionError(f"{name} is open as text; open it in binary mode: open(path, 'rb')")
+    if isinstance(source, str | os.PathLike) or callable(getattr(source, "read", None)):
+        return
+    advice = f"; {several}" if several and isinstance(source, list | tuple | set) else ""
+    raise OptionError(f"{name} is {source!r}; it must be a path or an open binary file{advice}")
+
+
 def read_blocks(read: Read) -> Parts:
-    """The bytes of a file, in blocks of any size."""
+    """Yield the bytes of a file, in blocks of any size."""
     while data := read(BLOCK_BYTES):
         yield data
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether an error that a decompressor raised means that its data is damaged.
+    """Whether an error raised by a decompressor means damaged data.
 
-    Every library has errors of its own, and no list of them is complete: `gzip` and `bz2` raise
-    `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard their own, and isal has a class
-    that its modules share in some builds only. So the list has the errors that are not damage.
+    Each library has its own errors, and no list of them is complete: `gzip` and `bz2` raise
+    `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard have their own errors, and the
+    modules of isal share an error class only in some builds. So this function lists the errors that
+    do not mean damage.
 
     Args:
-        error: An error that only reading can have raised.
+        error: An error raised by reading.
     """
     if isinstance(error, OSError):
-        return error.errno is None  # With a number, the system could not read the file.
+        return error.errno is None  # An error number means that the system could not read the file.
     return not isinstance(error, So2docsError | MemoryError)
 
 
 class Stream(io.RawIOBase):
-    """Parts of bytes as a file, which counts them and converts errors of decompressors.
+    """A file of parts of bytes, which counts the bytes and converts errors of decompressors.
 
     Args:
-        parts: The bytes; they are closed with the stream.
+        parts: Generator of the bytes, which is closed with the stream.
         name: Name of the dump, for messages.
-        kind: The compression, with an article; empty if nothing is decompressed.
+        kind: Name of the compression, with an article; empty without decompression.
 
     Attributes:
         count: Bytes read so far.
@@ -87,7 +111,7 @@ class Stream(io.RawIOBase):
         self.count = 0
 
     def readable(self) -> bool:
-        """Whether it can be read."""
+        """Whether the file can be read."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
@@ -95,23 +119,32 @@ class Stream(io.RawIOBase):
 
         Raises:
             TruncatedDumpError: The data ends too early.
-            ArchiveError: It is damaged.
+            ArchiveError: The data is damaged.
+        """
+        part = self.read_part(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def read_part(self, size: int) -> memoryview:
+        """Read at most `size` bytes without copying them; none at the end.
+
+        Raises:
+            TruncatedDumpError: The data ends too early.
+            ArchiveError: The data is damaged.
         """
         if not self._held:
-            self._held = memoryview(self._read_part())
-        size = min(len(buffer), len(self._held))
-        buffer[:size] = self._held[:size]
-        self._held = self._held[size:]
-        self.count += size
-        return size
+            self._held = memoryview(self._next_part())
+        part, self._held = self._held[:size], self._held[size:]
+        self.count += len(part)
+        return part
 
-    def _read_part(self) -> bytes:
-        """The next bytes; the first time as many as are peeked at, since pipes may give few."""
+    def _next_part(self) -> bytes | memoryview:
+        """The next part. The first part is filled up for peeking, since pipes return few bytes."""
         needed = 1 if self.count else HEAD_BYTES
-        data = b""
+        data: bytes | memoryview = b""
         try:
             for part in self._parts:
-                data += part
+                data = b"".join((data, part)) if data else part
                 if len(data) >= needed:
                     break
         except Exception as error:
@@ -137,62 +170,122 @@ class Stream(io.RawIOBase):
             self._parts.close()
 
 
-class ReadAhead:
-    """Reads a file in a thread, some blocks ahead.
+class PolledFile(io.RawIOBase):
+    """A pipe or another open file of the system, read into buffers, with a count of its bytes.
 
-    Decompressors release the interpreter's lock. A bounded queue pauses a stream that is faster
-    than the workers.
+    A signal just before a read does not interrupt the read. So `poll` waits for data, and signals
+    are handled between polls.
 
     Args:
-        read: Reads the file.
-        close: Closes it, which does not happen while the thread is reading it: after `close`, the
-            thread itself closes what it was reading.
+        file: The file, which is left open.
+
+    Attributes:
+        count: Bytes read so far.
     """
 
-    def __init__(self, read: Read, close: Callable[[], object]) -> None:
-        self._read = read
+    def __init__(self, file: io.FileIO) -> None:
+        super().__init__()
+        self._file = file
+        self._poll = select.poll()
+        self._poll.register(file, select.POLLIN)
+        self.count = 0
+
+    def readable(self) -> bool:
+        """Whether the file can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes into a buffer, the first time enough for peeking; none at the end."""
+        view, size = memoryview(buffer), 0
+        needed = 1 if self.count else HEAD_BYTES
+        while size < min(needed, len(view)):
+            while not self._poll.poll(_PATIENCE_MS):
+                pass
+            count = self._file.readinto(view[size:])
+            if count == 0:
+                break
+            size += count or 0
+        self.count += size
+        return size
+
+
+class ReadAhead(io.RawIOBase):
+    """Reads a file in a thread, several blocks ahead.
+
+    Decompressors release the interpreter's lock. Blocks are reused, and a stream that is faster
+    than the workers waits for a free block.
+
+    Args:
+        readinto: Reads from the file into a buffer.
+        close: Closes the file; not called while the thread is reading, which then closes the file
+            itself.
+    """
+
+    def __init__(self, readinto: Callable[[Any], int], close: Callable[[], object]) -> None:
+        super().__init__()
+        self._readinto = readinto
         self._close = close
-        self._blocks: queue.Queue[bytes | BaseException] = queue.Queue(_BLOCKS)
+        self._free: queue.Queue[bytearray] = queue.Queue()
+        self._filled: queue.SimpleQueue[tuple[bytearray, int] | BaseException] = queue.SimpleQueue()
+        for _ in range(_BLOCKS):
+            self._free.put(bytearray(BLOCK_BYTES))
+        self._block, self._start, self._end = bytearray(), 0, 0
+        self._is_at_end = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
 
-    def blocks(self) -> Parts:
-        """The blocks of the file; raises what reading it raises."""
-        self._thread.start()
-        while block := self._next_block():
-            if isinstance(block, BaseException):
-                raise block
-            yield block
+    def readable(self) -> bool:
+        """Whether the file can be read."""
+        return True
 
-    def _next_block(self) -> bytes | BaseException:
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes into a buffer, none at the end; raises the errors of reading the file."""
+        if self._start == self._end and not self._is_at_end:
+            self._next_block()
+        size = min(len(buffer), self._end - self._start)
+        buffer[:size] = memoryview(self._block)[self._start : self._start + size]
+        self._start += size
+        return size
+
+    def _next_block(self) -> None:
         """Wait for the thread.
 
-        Python handles a signal before it waits for a lock and while it waits, but not one that
-        comes in between, or to another thread. That one is handled after this time.
+        Python handles signals before it waits for a lock and while it waits, but not between the
+        two, and not those sent to another thread. This timeout lets it handle these signals too.
         """
+        if self._block:
+            self._free.put(self._block)
+        elif not self._thread.is_alive():
+            self._thread.start()
         while True:
             with suppress(queue.Empty):
-                return self._blocks.get(timeout=_PATIENCE)
+                block = self._filled.get(timeout=_PATIENCE)
+                break
+        self._is_at_end = isinstance(block, BaseException) or not block[1]
+        if isinstance(block, BaseException):
+            raise block
+        self._block, self._start, self._end = block[0], 0, block[1]
 
     def _run(self) -> None:
-        block: bytes | BaseException = b"-"
-        while block and not isinstance(block, BaseException) and not self._stopped.is_set():
-            try:
-                block = self._read(BLOCK_BYTES)
-            except BaseException as error:
-                block = error
-            while not self._stopped.is_set():
+        size = 1
+        while size and not self._stopped.is_set():
+            with suppress(queue.Empty):
+                block = self._free.get(timeout=_PATIENCE)
                 try:
-                    self._blocks.put(block, timeout=_PATIENCE)
-                    break
-                except queue.Full:
-                    continue
+                    size = self._readinto(block)
+                    self._filled.put((block, size))
+                except BaseException as error:
+                    self._filled.put(error)
+                    size = 0
         if self._stopped.is_set():
-            with suppress(OSError):  # Nobody waits for the news.
+            with suppress(OSError):  # No reader is waiting.
                 self._close()
 
     def close(self) -> None:
-        """End the thread; one that waits for a pipe ends with the process."""
+        """End the thread; a thread that waits for a pipe ends with the process."""
+        if self.closed:
+            return
+        super().close()
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(_LONGEST_WAIT)
@@ -202,7 +295,7 @@ class ReadAhead:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The result of reading a dump to its end: its size, and the number of replaced characters.
+    """The result of reading a dump to its end: size and number of replaced characters.
 
     No chunk has the number `chunks` or a higher one.
     """
@@ -215,20 +308,20 @@ class End:
 def check_unchanged(
     name: str, path: str, identity: storage.FileIdentity, file: BinaryIO | None = None
 ) -> None:
-    """Raise `ChangedDumpError` if a file (an open one, or that of a path) has changed.
+    """Raise `ChangedDumpError` if a file (open, or by its path) has changed.
 
     Args:
         name: Name of the dump, for messages.
-        path: The file.
+        path: Name of the file.
         identity: Earlier identity of the file.
-        file: The file, if it is open.
+        file: The file, if open.
     """
     try:
         current = storage.identify(path, file)
     except OSError as error:
         raise ChangedDumpError(
             name,
-            f"disappeared while being read ({error.strerror})",
+            f"disappeared while being read ({error.strerror or 'not found'})",
             advice="make it available, then run again",
         ) from None
     if current != identity:
@@ -237,9 +330,8 @@ def check_unchanged(
 
 
 def changed_error(name: str, problem: str) -> ChangedDumpError:
-    """The error for a dump that is being written."""
-    advice = f"wait until it is complete, then run again with {flag('restart', True)}"
-    return ChangedDumpError(name, problem, advice=advice)
+    """The error for a dump that changes while it is read."""
+    return ChangedDumpError(name, problem, advice="wait until it is complete, then run again")
 
 
 @dataclass(slots=True)
@@ -247,16 +339,16 @@ class Source:
     """A dump as a stream of UTF-8.
 
     Attributes:
-        name: The user's name for it, for messages.
-        table: The table to read from an archive with several.
-        file: Path of its file; None for a stream that can be read only once.
-        identity: Identity of that file, to detect a change.
-        total: Bytes that `counted` counts up to the end; None if unknown.
-        expected: Size of the decompressed dump, known or estimated; None if it is unknown.
+        name: Name as the user wrote it, for messages.
+        table: The table to read from an archive with several tables.
+        file: Path of the file; None for a stream that can be read only once.
+        identity: Identity of the file, to detect a change.
+        total: Bytes up to the end in the layer `counted`; None if unknown.
+        expected: Size of the decompressed dump, known or estimated; None if unknown.
         encoding: Encoding of the dump.
-        repaired: Number of characters that were replaced.
-        reader: The topmost layer.
-        counted: The layer whose position is the progress.
+        repaired: Number of replaced characters.
+        reader: The top layer.
+        counted: The layer that measures progress.
         stack: Resources to close at the end.
     """
 
@@ -269,11 +361,21 @@ class Source:
     encoding: str = "utf-8"
     repaired: int = 0
     reader: io.BufferedReader = field(init=False)
-    counted: Stream = field(init=False)
+    counted: Stream | PolledFile = field(init=False)
     stack: ExitStack = field(default_factory=ExitStack)
 
+    def add_file(self, file: BinaryIO) -> None:
+        """Add the lowest layer: an open file, which is left open."""
+        self.counted = (
+            PolledFile(file)
+            if isinstance(file, io.FileIO) and hasattr(select, "poll")  # Not on Windows.
+            else Stream(read_blocks(file.read), self.name)
+        )
+        self.stack.callback(self.counted.close)
+        self.reader = io.BufferedReader(self.counted, HEAD_BYTES)
+
     def add_layer(self, parts: Parts, kind: str = "") -> Stream:
-        """Add a layer: a generator that reads the previous topmost layer.
+        """Add a layer: a generator that reads the previous top layer.
 
         Args:
             parts: The bytes of the new layer.
@@ -288,7 +390,7 @@ class Source:
         """Read the dump as UTF-8, whatever its encoding.
 
         Raises:
-            DumpError: Its declaration names an encoding that Python does not know.
+            DumpError: The declaration names an encoding unknown to Python.
         """
         encoding = detect_encoding(self.name, self.reader.peek())
         if encoding is not None:
@@ -306,17 +408,19 @@ class Source:
             state = replacing.getstate()
             text = replacing.decode(data, not data)
             if _REPLACEMENT in text:
-                # Those of the dump itself are left when errors are passed over.
+                # Existing replacement characters are not counted.
                 ignoring.setstate(state)
                 original = ignoring.decode(data, not data).count(_REPLACEMENT)
                 self.repaired += text.count(_REPLACEMENT) - original
-            # Half a character of UTF-7 is replaced and counted with the row that it is in.
+            # An incomplete character of UTF-7 is replaced and counted with its row.
             yield text.encode(errors="surrogatepass")
 
     def read_ahead(self) -> None:
-        """Read the layers in a thread from now on."""
-        ahead = ReadAhead(self.reader.read1, self.stack.close)
-        self.reader = io.BufferedReader(Stream(ahead.blocks()), HEAD_BYTES)
+        """Read the layers in a thread from now on, unless a pipe is the only layer."""
+        if isinstance(self.reader.raw, PolledFile):
+            return
+        ahead = ReadAhead(self.reader.readinto1, self.stack.close)
+        self.reader = io.BufferedReader(ahead, HEAD_BYTES)
         self.stack = ExitStack()
         self.stack.callback(ahead.close)
 
@@ -325,7 +429,7 @@ class Source:
         self.stack.close()
 
 
-# Longest first: the mark of UTF-32 starts with that of UTF-16.
+# Longest first, since the byte order mark of UTF-32 starts with that of UTF-16.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -351,10 +455,10 @@ def detect_encoding(name: str, head: bytes) -> str | None:
 
     Args:
         name: Name of the dump, for messages.
-        head: Its first `HEAD_BYTES` bytes.
+        head: The first `HEAD_BYTES` bytes.
 
     Raises:
-        DumpError: The declaration names an encoding that Python does not know.
+        DumpError: The declaration names an encoding unknown to Python.
     """
     for mark, encoding in _MARKS.items():
         if head.startswith(mark):
@@ -368,7 +472,7 @@ def detect_encoding(name: str, head: bytes) -> str | None:
     label = declared[1].decode()
     try:
         encoding = codecs.lookup(label).name
-        # Some names are not of text encodings: "undefined", "hex", or "idna" for names of hosts.
+        # Python's "undefined", "hex" and "idna" (for host names) are not text encodings.
         "<?xml".encode(encoding)
         codecs.getincrementaldecoder(encoding)(errors="replace").decode(b"<", final=True)
         is_known = not encoding.startswith(_NOT_OF_TEXT)
@@ -380,6 +484,6 @@ def detect_encoding(name: str, head: bytes) -> str | None:
             f"is declared to be encoded as {label}, which is not a known encoding",
             advice="convert it to UTF-8 first",
         ) from None
-    # A declaration that can be read byte by byte is wrong if it says UTF-16: .NET writes such.
+    # A UTF-16 declaration that can be read as single bytes is wrong; .NET writes such files.
     ascii_like = "<?xml".encode(encoding) == b"<?xml"
     return None if encoding in ("utf-8", "ascii") or not ascii_like else encoding

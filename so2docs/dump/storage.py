@@ -1,7 +1,8 @@
 """Files by path or by URL, on a disk or in an object store.
 
-A path is a file of this system. URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver) are
-opened by fsspec, which is imported for the first of them.
+A path is a file of this system. urllib3 reads files of web servers (`https://`, `http://`), and
+fsspec opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Both are
+imported for the first URL.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import glob
 import os
 import shutil
 import zlib
+from contextlib import nullcontext
 from difflib import get_close_matches
 from hashlib import blake2b
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from so2docs.dump.remote import RemoteFile, is_http, open_http, open_store_file
 from so2docs.errors import (
     DumpError,
     DumpNotFoundError,
@@ -22,20 +25,19 @@ from so2docs.errors import (
     OutputNotFoundError,
 )
 
-_READ_AHEAD = 1024 * 1024
 _SHOWN = 5
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
 
 
 class FileIdentity(NamedTuple):
-    """The identity of a file, to detect a change, or another file of the same name.
+    """The identity of a file, to detect a change or another file with the same name.
 
     Attributes:
-        size: Bytes.
+        size: Size in bytes.
         modified: Modification time in ns; for an object in a store, a checksum of its metadata.
-        device: Number of its device; 0 in a store.
-        inode: Its number there; 0 in a store.
+        device: Number of the device; 0 in a store.
+        inode: Number of the file on the device; 0 in a store.
     """
 
     size: int = 0
@@ -54,22 +56,29 @@ def is_url(path: str) -> bool:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a file for reading at any position."""
+    """Open a file for reading at any position; a read returns fewer bytes only at the end."""
     if not is_url(path):
-        return open(path, "rb", buffering=0)
+        return open(path, "rb")
+    if is_http(path):
+        return cast(BinaryIO, open_http(path))
     system, name = _system(path)
-    return cast(BinaryIO, system.open(name, "rb", block_size=_READ_AHEAD))
+    return cast(BinaryIO, open_store_file(system.open(name, "rb", cache_type="none")))
 
 
 def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
-    """Return the identity of a file (an open one, or that of a path).
+    """Return the identity of a file (open, or by its path).
 
     Raises:
-        OSError: It does not exist, or cannot be read.
+        OSError: The file does not exist, or cannot be read.
+        DumpError: The server of a URL does not send the file.
     """
     if not is_url(path):
         status = os.stat(path) if file is None else os.fstat(file.fileno())
         return FileIdentity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
+    if is_http(path):
+        # The server is asked again at each range of an open file.
+        with nullcontext(file) if isinstance(file, RemoteFile) else open_http(path) as remote:
+            return FileIdentity(remote.size, remote.identity)
     system, name = _system(path)
     system.invalidate_cache()
     info = system.info(name)
@@ -87,7 +96,7 @@ def sample_hash(file: BinaryIO, size: int) -> str:
 
 
 def expand_pattern(pattern: str) -> list[str]:
-    """List the files that match a pattern, sorted; a name without wildcards matches itself."""
+    """List the files that match a pattern, sorted; names without wildcards match themselves."""
     if not glob.has_magic(pattern):
         return [pattern]
     if not is_url(pattern):
@@ -97,14 +106,16 @@ def expand_pattern(pattern: str) -> list[str]:
 
 
 def join(folder: str, *names: str) -> str:
-    """A path below a folder."""
+    """Make a path below a folder."""
     return (
         "/".join([folder.rstrip("/"), *names]) if is_url(folder) else os.path.join(folder, *names)
     )
 
 
 def list_folder(folder: str) -> list[str]:
-    """Names in a folder; none if it does not exist."""
+    """List the names in a folder; empty if it does not exist, or is on a web server."""
+    if is_http(folder):
+        return []
     try:
         if not is_url(folder):
             return sorted(os.listdir(folder))
@@ -116,7 +127,7 @@ def list_folder(folder: str) -> list[str]:
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder and its parents, if the store has folders."""
+    """Create a folder and its parents, if the store has folders."""
     if is_url(folder):
         system, name = _system(folder)
         system.makedirs(name, exist_ok=True)
@@ -151,13 +162,13 @@ def publish(source: str, path: str) -> None:
 
     Args:
         source: The file; for a local path, on the same disk.
-        path: Its new path.
+        path: New path of the file.
     """
     if not is_url(path):
         os.replace(source, path)
         return
     system, name = _system(path)
-    # Stores show an object when it is complete; file systems such as HDFS while it is written.
+    # Stores show complete objects only; file systems such as HDFS also show incomplete files.
     draft = f"{name}.{os.path.basename(os.path.dirname(source))}.part"
     system.put_file(source, draft)
     if system.exists(name):
@@ -167,7 +178,7 @@ def publish(source: str, path: str) -> None:
 
 
 def _system(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and the name of the file there."""
+    """The file system of a URL, and the name of the file in it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -196,18 +207,20 @@ def check_exists(path: str) -> None:
 
 
 def unreadable_dump(path: str, error: Exception) -> DumpError:
-    """The error for a dump, or a file of it, that cannot be read, with advice.
+    """The error for an unreadable dump or file of a dump, with advice.
 
     Args:
-        path: The file or folder, or its URL.
+        path: Name or URL of the file or folder.
         error: The error of the system, or of the driver of the store.
     """
+    if isinstance(error, DumpError):
+        return error
     kind = DumpNotFoundError if isinstance(error, FileNotFoundError) else DumpError
     return kind(path, _unreadable(path, error))
 
 
 def unreadable_output(path: str, error: Exception) -> OutputError:
-    """The error for an output, or a side file of it, that cannot be read."""
+    """The error for an unreadable output or side file."""
     kind = OutputNotFoundError if isinstance(error, FileNotFoundError) else OutputError
     return kind(f"{path}: {_unreadable(path, error)}")
 
@@ -221,10 +234,10 @@ def _advice(path: str, error: Exception) -> str:
     if is_url(path):
         return "check the URL and your access to its store"
     if not path:
-        return "the name is empty, as an unset variable is; give a file"
+        return "the name is empty, perhaps from an unset variable; give a file"
     if path.startswith("~"):
         return "write ~ without quotes, so that the shell replaces it with your home folder"
-    # A file where a folder should be is the latter here, and the former on Windows.
+    # For a file instead of a folder, Windows raises the former error, other systems the latter.
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         existing = _existing_part(path)
         return f"{existing} is a file, not a folder" if os.path.isfile(existing) else _nearest(path)
@@ -236,7 +249,7 @@ def _advice(path: str, error: Exception) -> str:
 
 
 def _nearest(path: str) -> str:
-    """Describe the content of a path, or of the part of it that exists."""
+    """Describe the content of a path, or of its existing part."""
     if os.path.islink(path):
         return f"it is a link to {os.readlink(path)}, which does not exist"
     folder, name = os.path.split(path.rstrip("/"))
@@ -259,7 +272,7 @@ def _nearest(path: str) -> str:
 
 
 def _existing_part(path: str) -> str:
-    """The part of a path that exists."""
+    """The existing part of a path."""
     while path and not os.path.exists(path):
         path = os.path.dirname(path.rstrip("/"))
     return path or "."

@@ -1,18 +1,19 @@
-"""A dump that can only be read from its start: from an archive, a pipe, or in another encoding.
+"""Dumps that can be read only from the start: in an archive, a pipe, or another encoding.
 
-The stream is decompressed once. Its rows are written to pieces: files next to the spill, each cut
-where a row starts. A worker reads a piece like a range of a file. A piece is removed as soon as it
-is committed, and only a few exist at any time (the task queue is bounded), so that they stay in the
-page cache. Memory holds no more than a block, whatever the length of rows or pieces.
+The stream is decompressed once. Its rows are written to pieces, which are files next to the spill,
+each with whole rows. A worker reads a piece like a range of a file. A piece is removed as soon as
+it is committed, and only a few exist at any time (the task queue is bounded), so they stay in the
+page cache. Memory is bounded by a block, for any length of rows or pieces.
 
-Where pieces are cut depends on the bytes of the stream only, so that an interrupted conversion
-makes the same pieces and skips those that are committed.
+The bounds of pieces depend only on the bytes of the stream, so a resumed conversion makes the same
+pieces and skips the committed ones.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterator
+from io import BufferedReader
 from pathlib import Path
 
 from so2docs.dump import storage
@@ -34,52 +35,53 @@ from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDum
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import Table
 
-# Hand on the rows of a stream in pieces of whole rows, and check the end of the dump.
+# Split a stream into pieces of whole rows, and check the end of the dump.
 
 MOST_ROW_BYTES = 128 * 1024 * 1024
-"""Longer rows are refused: posts have at most 30,000 characters. Bounds the disk that a bomb
-takes."""
+"""Limit of the length of a row; posts have at most 30,000 characters. It bounds the disk space
+taken by a decompression bomb."""
 
 
 class StreamedRows:
-    """The rows of a stream, between the tags of the root, in chunks of whole rows.
+    """The rows of a stream between the tags of the root, as pieces of whole rows.
+
+    The rows pass through one buffer, which grows only if many bytes wait after a closing tag.
 
     Args:
         path: Name of the dump, for messages.
-        read: Reads up to n bytes; returns nothing at the end of the stream.
-        prolog: The start of the stream, which was read before.
+        reader: The rest of the stream.
+        prolog: The start of the stream, already read.
         table: The expected table.
     """
 
-    def __init__(
-        self, path: str, read: Callable[[int], bytes], prolog: Prolog, table: Table
-    ) -> None:
+    def __init__(self, path: str, reader: BufferedReader, prolog: Prolog, table: Table) -> None:
         self._path = path
-        self._read = read
+        self._reader = reader
         self._ending = Ending(path, prolog.frame, table)
         self._table = table
-        self._data = prolog.head[prolog.start :]
+        self._buffer = bytearray(prolog.head[prolog.start :])
+        self._size = len(self._buffer)
         self._is_empty = prolog.is_empty
         self.at_end = prolog.is_empty
 
-    def copy(self, size: int, write: Callable[[bytes], object]) -> int:
-        """Write whole rows, at least `size` bytes unless the root closes before.
+    def copy(self, size: int, write: Callable[[memoryview], object]) -> int:
+        """Write whole rows, at least `size` bytes unless the root ends before.
 
         Args:
-            size: Bytes after which the next row start ends the piece.
+            size: Bytes after which the next start of a row ends the piece.
             write: Writes bytes.
 
         Returns:
             The number of bytes written.
 
         Raises:
-            TruncatedDumpError: The stream ends before the root closes.
-            MalformedDumpError: Content follows the root, or no row starts within the longest
-                possible row. Its position counts from the end of the written rows.
+            TruncatedDumpError: The stream ends before the closing tag.
+            MalformedDumpError: Content follows the root, or a row is too long. The location counts
+                from the end of the written rows.
         """
         copied = 0
         while True:
-            limit, _ = self._ending.find(self._data, is_all=False)
+            limit = self._ending.rows_before(self._buffer, self._size)
             cut = self._row_after(size - copied, limit)
             copied += self._hand_on(limit if cut is None else cut, write)
             if cut is not None:
@@ -90,45 +92,67 @@ class StreamedRows:
                     f"has no <row in {MOST_ROW_BYTES >> 20} MiB",
                     advice=f"check that this is the {self._table.file} of a Stack Exchange dump",
                 )
-            more = self._read(BLOCK_BYTES) if len(self._data) <= MISC_LIMIT else b""
-            if not more:
+            if self._size > MISC_LIMIT or not self._read_more():
                 return copied + self._finish(write)
-            self._data += more
+
+    def _read_more(self) -> bool:
+        """Read at least as many bytes as the buffer has, so that no byte is searched often."""
+        needed = 2 * self._size + 1
+        space = needed + BLOCK_BYTES
+        if len(self._buffer) < space:
+            self._buffer.extend(bytes(space - len(self._buffer)))
+        elif len(self._buffer) > 4 * space:
+            del self._buffer[space:]
+        while self._size < needed:
+            with memoryview(self._buffer) as view:
+                count = self._reader.readinto1(view[self._size :])
+            if not count:
+                return False
+            self._size += count
+        return True
 
     def _row_after(self, position: int, limit: int) -> int | None:
-        """Find the first row that starts at `position` or later, if that is certain."""
+        """Find the first row that starts at `position` or later, if certain."""
         if limit < position:
             return None
-        match = ROW_START.search(self._data, max(0, position))
+        match = ROW_START.search(self._buffer, max(0, position), self._size)
         return match.start() if match and match.start() <= limit else None
 
-    def _hand_on(self, size: int, write: Callable[[bytes], object]) -> int:
-        write(self._data[:size])
-        self._data = self._data[size:]
+    def _hand_on(self, size: int, write: Callable[[memoryview], object]) -> int:
+        with memoryview(self._buffer) as view:
+            write(view[:size])
+            view[: self._size - size] = view[size : self._size]
+        self._size -= size
         return size
 
-    def _finish(self, write: Callable[[bytes], object]) -> int:
-        """Write the rest before the closing tag."""
-        if len(self._data) > MISC_LIMIT:  # Only a closing tag makes so much wait.
+    def _held(self) -> bytes:
+        return bytes(memoryview(self._buffer)[: self._size])
+
+    def _finish(self, write: Callable[[memoryview], object]) -> int:
+        """Write the remaining bytes before the closing tag."""
+        if self._size > MISC_LIMIT:  # So many bytes wait only after a closing tag.
             self.at_end = True
             return 0
-        limit, self.at_end = self._ending.find(self._data, is_all=True)
+        limit, self.at_end = self._ending.find(self._held(), is_all=True)
         self._hand_on(limit, write)
         if not self.at_end:
             raise self._ending.cut_off()
         return limit
 
     def check_rest(self) -> None:
-        """Read the stream to its end, and raise unless only comments follow the root.
+        """Read the stream to its end, and raise an error unless only comments follow the root.
 
         Raises:
-            MalformedDumpError: Content follows; its location counts from the end of the rows.
+            MalformedDumpError: Content follows the root; the location counts from the end of the
+                rows.
         """
+        data = self._held()
         if self._is_empty:
-            check_misc(self._data, self._read, empty_root_error(self._path, Location(0, 0)))
+            error = empty_root_error(self._path, Location(0, 0))
         else:
-            end = self._ending.after(self._data)
-            check_misc(self._data[end:], self._read, self._ending.content_after(self._data, end))
+            end = self._ending.after(data)
+            error, data = self._ending.content_after(data, end), data[end:]
+        check_misc(data, self._reader.read1, error)
 
 
 SMALLEST_PIECE = 8 * 1024 * 1024
@@ -138,26 +162,26 @@ _EXCERPT_BYTES = 1024 * 1024
 
 
 def piece_bytes(offset: int) -> int:
-    """Size of the piece at an offset: small at first, so that all workers soon have work.
+    """Size of the piece at an offset: small at first, so that all workers get work soon.
 
-    Later pieces grow, because each leaves a block in every bucket that it touches: 100 GB make
+    Later pieces grow, because each piece adds a block to every bucket with its posts: 100 GB make
     about 1,000 pieces.
     """
     return min(max(SMALLEST_PIECE, offset // _GROWTH), _LARGEST_PIECE)
 
 
 class StreamDump:
-    """A dump that is read once, from start to end, with the interface of `Dump`.
+    """A dump that is read once from start to end, with the interface of `Dump`.
 
     Attributes:
-        path: Its name, for messages.
+        path: Name of the dump, for messages.
         frame: The root's start and closing tags.
         first_line: Line of the first byte after the start tag, from 1.
-        head: The bytes before it, in UTF-8.
-        encoding: Encoding of the dump, before it was decoded.
+        head: The bytes up to the root's start tag, in UTF-8.
+        encoding: Original encoding of the dump.
         chunk_bytes: Always 0: pieces grow with the stream.
-        size: Bytes of the decompressed dump up to its closing tag: expected at first, true at the
-            end; 0 if not known.
+        size: Bytes of the decompressed dump up to the closing tag, estimated until the end is read;
+            0 if unknown.
     """
 
     chunk_bytes = 0
@@ -166,7 +190,7 @@ class StreamDump:
         """Read the start of the dump.
 
         Raises:
-            DumpError: It is empty, is not XML, or cannot be decompressed.
+            DumpError: The dump is empty, is not XML, or cannot be decompressed.
         """
         self.source = source
         self.path = source.name
@@ -180,7 +204,7 @@ class StreamDump:
         self.size = source.expected or 0
         self._end: End | None = None
         self._start = prolog.start
-        self._rows = StreamedRows(self.path, source.reader.read1, prolog, source.table)
+        self._rows = StreamedRows(self.path, source.reader, prolog, source.table)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
         self._shown = 0
@@ -193,17 +217,17 @@ class StreamDump:
 
     @property
     def identity(self) -> storage.FileIdentity:
-        """Identity of that file."""
+        """Identity of the file."""
         return self.source.identity
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
-        """Read the stream, and cut it into pieces.
+        """Read the stream, and split it into pieces.
 
         `check_end` raises the errors of the stream, so that all rows before them are committed.
 
         Args:
-            size: Bytes after which a piece ends, counted from the first row as those of the ranges
-                of a file are; 0 for pieces that grow.
+            size: Bytes of a piece, counted from the first row as for the ranges of a file; 0 for
+                growing pieces.
             done_chunks: Numbers of the chunks to leave out.
             folder: Folder of the spill, for the pieces.
         """
@@ -242,7 +266,7 @@ class StreamDump:
             raise
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
-        """Write a piece, and describe it as a dump of its own."""
+        """Write a piece, and describe it as a separate dump."""
         with open(path, "wb") as file:
             try:
                 length = self._rows.copy(size, file.write)
@@ -262,7 +286,7 @@ class StreamDump:
         )
 
     def _place(self, error: DumpError, path: Path, offset: int) -> None:
-        """Say where in the dump a piece ended early; lines count from the start of the piece."""
+        """Add the location in the dump to an error, whose lines count from the piece's start."""
         lines = length = 0
         tail = b""
         with open(path, "rb") as file:
@@ -279,11 +303,11 @@ class StreamDump:
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Size of the file in bytes, and 0: a stream is read again from its start."""
+        """Size of the file in bytes, and 0, since a stream is read again from its start."""
         return self.source.total, 0
 
     def progress(self, chunk: Chunk) -> int:
-        """Size of a finished chunk, in bytes of the file; its piece is removed."""
+        """Size of a finished chunk, in bytes of the file; removes its piece."""
         Path(chunk.dump.file).unlink(missing_ok=True)
         position = self._positions.pop(chunk.number)
         self._shown, before = position, self._shown
@@ -302,7 +326,7 @@ class StreamDump:
         return self._end
 
     def close(self) -> None:
-        """Remove the pieces, and close what was opened."""
+        """Remove the pieces, and close all layers."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self.source.close()

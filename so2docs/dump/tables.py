@@ -1,13 +1,14 @@
 """The tables that a conversion reads next to the posts, and their files.
 
-A plain file is checked before the conversion, like that of the posts. In an archive only the list
-of members is: the first byte of a table in a solid archive may come after gigabytes of others. It
-is opened in its turn, one table at a time.
+A plain file is checked before the conversion, like the file of the posts. For an archive, only the
+list of members is checked, since a table in a solid archive may come after gigabytes of others.
+Such tables are opened one at a time, in their order.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,19 +30,24 @@ from so2docs.dump.source import changed_error
 from so2docs.dump.stream import AnyDump
 from so2docs.errors import ArchiveError, DumpError, flag
 from so2docs.options.table import Tables
-from so2docs.schema import POSTS, TABLES, Table
+from so2docs.schema import DUMP, POSTS, TABLES, Table
+
+_HEAD = 4096
+
+_STREAM_WORK = 2
+"""Approximate cost of reading a byte from a stream, relative to a plain file."""
 
 
 @dataclass(slots=True)
 class TableFile:
-    """A table of a dump and its file; also used for the posts.
+    """A table of a dump, or the posts, with its file.
 
     Attributes:
         table: The table.
-        name: Its name in messages.
+        name: Name in messages.
         size: Bytes of the table; approximate for a compressed file; 0 if unknown.
-        source: Its file; None for an open file or standard input.
-        entry: Its member in an archive.
+        source: The file; None for an open file or standard input.
+        entry: Member of an archive; None for other files.
         dump: The open table. A plain file, or a source that can be read only once, is always open.
     """
 
@@ -59,34 +65,44 @@ class TableFile:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is read in ranges, not as a stream."""
-        return isinstance(self.dump, Dump)
+        """Whether the file is read in ranges, not as a stream."""
+        return isinstance(self.dump, Dump) if self.source is None else self.source.is_plain
+
+    @property
+    def label(self) -> str:
+        """The name in a progress bar."""
+        return "reading" if self.table == POSTS else f"reading {self.table.name}"
+
+    @property
+    def work(self) -> int:
+        """Work of reading the table, for the progress bar; 0 if unknown."""
+        return self.size * (1 if self.is_plain else _STREAM_WORK)
 
     @property
     def chunk_bytes(self) -> int:
-        """Default size of a chunk in bytes; 0 for pieces that grow with the stream."""
+        """Default size of a chunk in bytes; 0 for growing pieces of a stream."""
         return self.dump.chunk_bytes if isinstance(self.dump, Dump) else 0
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Position of its bytes: the file, the block, the offset in the block."""
+        """Position of the bytes: file, block, offset in the block."""
         path = "" if self.source is None else self.source.path
         return (path, self.entry.block, self.entry.offset) if self.entry else (path, 0, 0)
 
     def precedes(self, other: TableFile) -> bool:
-        """Whether it comes before another table in one compressed stream."""
+        """Whether the table comes before another table in the same compressed stream."""
         shares_a_block = self.entry is not None and self.place[:2] == other.place[:2]
         return shares_a_block and self.place < other.place
 
     def open(self, *, threads: int, work_dir: str | None) -> AnyDump:
-        """Open it and read its start, once.
+        """Open the table and read its start, once.
 
         Args:
             threads: Number of threads that decompress.
-            work_dir: Folder for an archive that has to be unpacked from another.
+            work_dir: Folder for an archive inside another archive.
 
         Raises:
-            DumpError: It cannot be read, or is another table.
+            DumpError: The file cannot be read, or has another table.
         """
         if self.dump is not None:
             return self.dump
@@ -101,7 +117,7 @@ class TableFile:
         return dump
 
     def close(self) -> None:
-        """Close it; a stream cannot be read again."""
+        """Close the table; a stream cannot be read again."""
         if self.dump is not None:
             self.dump.close()
 
@@ -114,10 +130,10 @@ def find_posts(
     Args:
         posts_source: A `Posts.xml`, an archive or compressed file, a folder with one of them, `-`
             for standard input, or an open binary file, which is left open.
-        catalog: The files that were looked into.
+        catalog: The files inspected so far.
         threads: Number of threads that decompress.
-        work_dir: Folder for an archive that has to be unpacked from another, or saved from
-            standard input; the system's temporary folder if None.
+        work_dir: Folder for an archive inside another archive, or from standard input; the system's
+            temporary folder if None.
 
     Raises:
         DumpError: The file cannot be read, or is not a dump.
@@ -138,30 +154,69 @@ def find_posts(
 def find_tables(
     source: DumpLike, nest: tuple[str, ...], tables: Tables, catalog: Catalog
 ) -> dict[str, TableFile]:
-    """Find every table to nest, in the order in which they are nested.
+    """Find all tables to nest, in the order of nesting.
 
     Args:
-        source: The source of the posts. A table is searched for in that archive or folder, then
+        source: The source of the posts. The search starts in this archive or folder, and continues
             next to it: `stackoverflow.com-Comments.7z` next to `stackoverflow.com-Posts.7z`.
         nest: Names of the tables to nest.
-        tables: Files, folders or archives of tables that are elsewhere.
-        catalog: The files that were looked into.
+        tables: Files, folders or archives of tables in other places.
+        catalog: The files inspected so far.
 
     Raises:
-        DumpError: A table is missing, or a plain file of one is not what `open_dump` takes.
+        DumpError: A table is missing, or the plain file of a table is invalid.
     """
     files: dict[str, TableFile] = {}
     for name in nest:
         option = tables.get(TABLES[name].file_option)
-        path = _locate(source, TABLES[name], catalog) if option is None else os.fspath(option)
+        path = _locate_to_nest(source, TABLES[name], catalog) if option is None else str(option)
         if os.path.isdir(path):
             path = file_in_folder(path, TABLES[name])
         files[name] = find_table(TABLES[name], catalog.look(path))
     return files
 
 
+def find_dump_tables(
+    dump: str, only: tuple[str, ...], catalog: Catalog, advice: str = ""
+) -> list[TableFile]:
+    """Find tables of a dump, in the order of reading: each archive from start to end.
+
+    Args:
+        dump: A folder, an archive, or the file of a table with the tables next to it.
+        only: Names of the tables; all existing tables if empty.
+        catalog: The files inspected so far.
+        advice: Advice for a missing table; by default, to choose other tables.
+
+    Raises:
+        DumpError: A requested table is missing, or the dump has no table.
+    """
+    tables = [table for table in DUMP.values() if not only or table.name in only]
+    files: list[TableFile] = []
+    for table in tables:
+        path = locate(dump, table, catalog)
+        if path is not None:
+            files.append(find_table(table, catalog.look(path)))
+        elif only:
+            problem = f"has no {table.file}, and none is next to it"
+            raise _without_tables(dump, problem, catalog, advice)
+    if not files:
+        raise _without_tables(dump, "has no table of a Stack Exchange dump", catalog)
+    return sorted(files, key=_place)
+
+
+def _without_tables(dump: str, problem: str, catalog: Catalog, advice: str = "") -> DumpError:
+    if os.path.isdir(dump):
+        names = names_in_folder(dump)
+    elif catalog.look(dump).archive() is None:
+        return DumpError(dump, problem, advice="give a file such as Posts.xml, or the folder of it")
+    else:
+        names = catalog.look(dump).names()
+    advice = advice or f"choose tables with {flag('only')}"
+    return ArchiveError(dump, f"{problem}; it holds {join_names(names)}", advice=advice)
+
+
 def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> list[str]:
-    """Select the tables that are in the archive of the posts or next to them."""
+    """Select the tables in the archive of the posts or next to the posts."""
     present = []
     for name in names:
         with suppress(DumpError):
@@ -173,8 +228,8 @@ def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> l
 def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[TableFile]:
     """Sort the tables of a dump by their position in their files.
 
-    A table that shares a compressed stream with the posts is before or after them, as in the
-    archive; all others follow. So nothing is decompressed twice.
+    A table in the same compressed stream as the posts keeps its position before or after them; all
+    others follow. So nothing is decompressed twice.
     """
     others = list(tables)
     before = sorted((table for table in others if table.precedes(posts)), key=_place)
@@ -184,20 +239,31 @@ def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[Tabl
     return [*before, posts, *after]
 
 
+def announce(files: Iterable[TableFile]) -> None:
+    """Announce all tables to be read, so that others in an archive may be skipped."""
+    for file in files:
+        if (
+            file.source is not None
+            and file.entry is not None
+            and (archive := file.source.archive())
+        ):
+            archive.expect([file.entry])
+
+
 def _place(table: TableFile) -> tuple[str, int, int]:
     return table.place
 
 
 def table_file(table: Table, source: SourceFile, name: str) -> TableFile:
-    """Describe a table in a file that was found, and do not open it.
+    """Describe a table in a file without opening it.
 
     Args:
-        table: Which.
+        table: The table.
         source: The file.
-        name: What to call it in messages.
+        name: Name in messages.
 
     Raises:
-        ArchiveError: The file is an archive without the table, or is damaged.
+        ArchiveError: The file is an archive without the table, or a damaged archive.
     """
     archive = source.archive()
     entry = None if archive is None else archive.find(table)
@@ -206,10 +272,10 @@ def table_file(table: Table, source: SourceFile, name: str) -> TableFile:
 
 
 def find_table(table: Table, source: SourceFile) -> TableFile:
-    """Describe a table in a file that was found; a plain file is opened.
+    """Describe a table in a file, and open a plain file.
 
     Raises:
-        DumpError: The file holds something else.
+        DumpError: The file contains something else.
     """
     path = source.path
     if source.archive() is not None and not members_with(table, source.names()):
@@ -221,46 +287,87 @@ def find_table(table: Table, source: SourceFile) -> TableFile:
     return file
 
 
-def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
-    """Find the file of a table: the archive of the posts, or a file next to it."""
+def locate(
+    source: DumpLike, table: Table, catalog: Catalog, advice: str = "name the archive of one dump"
+) -> str | None:
+    """Find the file of a table: the source itself, or a file in its folder or next to it.
+
+    A file next to the source has the same prefix, such as `stackoverflow.com-Comments.7z` next to
+    `stackoverflow.com-Posts.7z`, or no prefix, such as `Comments.xml` next to `beer.xml`.
+
+    Args:
+        source: An archive, a folder, the file of a table, `-`, or an open file.
+        table: The table.
+        catalog: The files inspected so far.
+        advice: Advice if several files match.
+
+    Raises:
+        ArchiveError: Several files match, or an archive is damaged.
+    """
     if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
-        if near := _beside(table, ".", [""]):
-            return near
-        raise _missing(table, os.path.join(".", table.file), "is missing")
+        return _beside(table, ".", [""], advice)
     path = os.fspath(source)
     is_folder = os.path.isdir(path)
-    posts = file_in_folder(path, POSTS) if is_folder else path
-    source_file = catalog.look(posts)
-    members = None if source_file.archive() is None else source_file.names()
-    if members_with(table, members or []):
-        return posts
-    prefix = table_prefix(POSTS, os.path.basename(posts))
-    prefixes = [] if prefix is None else [prefix]
-    if is_folder or members is None:
-        prefixes.append("")
-    folder = os.path.dirname(posts) or "."
-    if near := _beside(table, folder, prefixes):
-        return near
-    if members is None:
-        raise _missing(table, os.path.join(folder, table.file), "is missing")
-    problem = f"has no {table.file} in it, and none is next to it"
-    raise _missing(table, posts, problem, members)
+    if is_folder:
+        names = names_in_folder(path)
+        posts = members_with(POSTS, names)
+        if len(posts) != 1:
+            return _single(table, path, members_with(table, names), advice)
+        path = os.path.join(path, posts[0])
+    file, name = catalog.look(path), os.path.basename(path)
+    prefixes = [table_prefix(other, name) for other in DUMP.values()]
+    near = [prefix for prefix in prefixes if prefix is not None]
+    if file.archive() is not None:
+        is_here = bool(members_with(table, file.names()))
+    else:
+        is_here = table_prefix(table, name) is not None or (not near and _has_root(file, table))
+    if is_here:
+        return path
+    if is_folder or file.archive() is None:
+        near.append("")
+    return _beside(table, os.path.dirname(path) or ".", near, advice)
 
 
-def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
+def _has_root(file: SourceFile, table: Table) -> bool:
+    """Whether a plain file starts with the root element of a table."""
+    if not file.is_plain:
+        return False
+    with file.open() as opened:
+        return re.search(rb"<%b[\s/>]" % table.root.encode(), opened.read(_HEAD)) is not None
+
+
+def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str | None:
     """Find the file of a table in a folder, by the first prefix that matches."""
     names = names_in_folder(folder)
     for prefix in prefixes:
-        matches = files_with(table, names, prefix)
-        if table.file in matches or len(matches) == 1:
-            return os.path.join(folder, table.file if table.file in matches else matches[0])
-        if matches:
-            raise ArchiveError(
-                folder,
-                f"holds several files with {table.name}: {join_names(matches)}",
-                advice=f"choose one with {flag(table.file_option, 'FILE')}",
-            )
+        if path := _single(table, folder, files_with(table, names, prefix), advice):
+            return path
     return None
+
+
+def _single(table: Table, folder: str, names: list[str], advice: str) -> str | None:
+    """The only file, or the file with the name of the table; None without a file."""
+    if table.file in names:
+        names = [table.file]
+    if len(names) > 1:
+        problem = f"holds several files with {table.name}: {join_names(names)}"
+        raise ArchiveError(folder, problem, advice=advice)
+    return os.path.join(folder, names[0]) if names else None
+
+
+def _locate_to_nest(source: DumpLike, table: Table, catalog: Catalog) -> str:
+    """Find the file of a table that is nested in the posts."""
+    file_option = flag(table.file_option, "FILE")
+    if path := locate(source, table, catalog, f"choose one with {file_option}"):
+        return path
+    if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
+        raise _missing(table, os.path.join(".", table.file), "is missing")
+    posts = os.fspath(source)
+    posts = file_in_folder(posts, POSTS) if os.path.isdir(posts) else posts
+    if catalog.look(posts).archive() is None:
+        raise _missing(table, os.path.join(os.path.dirname(posts), table.file), "is missing")
+    problem = f"has no {table.file} in it, and none is next to it"
+    raise _missing(table, posts, problem, catalog.look(posts).names())
 
 
 def _missing(

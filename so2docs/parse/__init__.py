@@ -1,1 +1,1 @@
-"""Rows of a dump -> posts and rows of tables as JSON, by lxml and Python or compiled."""
+"""Turn rows of a dump into posts and records as JSON, by the compiled core or lxml and Python."""

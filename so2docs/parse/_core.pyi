@@ -1,4 +1,4 @@
-"""Rows to posts and records to documents, compiled.
+"""The compiled core: rows to posts, and records to documents.
 
 Ids and positions are 64-bit integers: little-endian in keys, in the order of the machine elsewhere.
 """
@@ -33,6 +33,9 @@ def add_rows(
 def count_lines(data: bytes) -> int:
     """Count line feeds that are far apart, several times as fast as `data.count`."""
 
+def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
+    """Tell whether the start of a tag is in the first `size` bytes, where `<` is rare."""
+
 def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] | None:
     """Turn a slice of rows of a table into records, as `rows.parse` and `table_rows` do.
 
@@ -52,14 +55,14 @@ def read_columns(
 
     Args:
         data: The slice.
-        names: Names of the columns; the first is an integer that every row has, the last is for
-            all other attributes.
-        kinds: The type of each: 0 text, 1 integers, 2 dates, 3 booleans, 4 tags, 5 other attributes
-            as the text of a JSON object.
+        names: Names of the columns; the first is an integer in every row, the last is for all other
+            attributes.
+        kinds: The type of each column: 0 text, 1 integers, 2 dates, 3 booleans, 4 tags, 5 other
+            attributes as the text of a JSON object.
 
     Returns:
-        The number of rows, the first value of the last one, and of each column the number of nulls
-        and its buffers in the layout of Arrow: validity, values, offsets, offsets of lists; or None
+        The number of rows, the first value of the last row, and for each column the number of nulls
+        and the buffers in the layout of Arrow: validity, values, offsets, offsets of lists; or None
         if a row is not canonical.
     """
 
@@ -84,20 +87,58 @@ def count_votes(keys: bytes) -> bytes:
     """Add up the votes of each post and type, as `table_rows.count_votes` does.
 
     Args:
-        keys: Records that count votes.
+        keys: Keys of records that count votes.
 
     Returns:
         One record for each post and type, in the order of the posts.
     """
 
-def to_markdown(body: str) -> str | None:
-    """Turn the HTML of a body into Markdown, as `markdown.to_markdown` does.
+def to_markdown(body: str, sign: str) -> str | None:
+    r"""Turn the HTML of a body into Markdown, as `markdown.to_markdown` does.
 
     Args:
         body: The HTML.
+        sign: The sign around formulas, `$` or `\$`; empty if the body has no formulas.
 
     Returns:
-        The Markdown; or None if the body has what only the reference knows, such as a table.
+        The Markdown; or None if only the reference can convert the body, such as a table.
+    """
+
+def new_bzip2() -> object:
+    """Allocate memory for a block of bzip2; one thread at a time may use it."""
+
+def find_bzip2(data: bytes | bytearray, start: int) -> int:
+    """Find the next number at the start of a block or the end of a stream of bzip2.
+
+    Args:
+        data: Compressed bytes.
+        start: The bit to start at.
+
+    Returns:
+        The position of the number in bits; -1 without one.
+    """
+
+def decode_bzip2(
+    memory: object, data: bytes, start: int, level: int
+) -> tuple[int, int, int] | None:
+    """Decode a block of bzip2.
+
+    Args:
+        memory: Memory that keeps the block until the next one.
+        data: Compressed bytes.
+        start: The first bit of the block.
+        level: Limit of the size of the block, 1 to 9.
+
+    Returns:
+        The bit after the block, its checksum, and whether it is randomized and so not decoded; or
+        None if it is damaged or incomplete.
+    """
+
+def read_bzip2(memory: object, size: int) -> bytes:
+    """Return the next n bytes of a decoded block, fewer at its end.
+
+    Raises:
+        OSError: The block ends, and its checksum is wrong.
     """
 
 def find_values(
@@ -106,13 +147,13 @@ def find_values(
     values: array[int],
     get_block: Callable[[int], array[int]],
 ) -> None:
-    """Look ids up in a map, as `IdMap.find` does.
+    """Look up ids in a map, as `IdMap.find` does.
 
     Args:
         firsts: The first id of each block.
         keys: The ids, in any order.
         values: An integer for each id, replaced by the value of the map if the id is in it.
-        get_block: Returns a block by its number: ids, and the value of each.
+        get_block: Returns a block by its number: ids and their values.
     """
 
 def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[bytes, bytes]:
@@ -124,13 +165,13 @@ def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[byt
         high: The first question id after the range.
 
     Returns:
-        Their keys and JSON.
+        Keys and JSON of the records.
     """
 
 def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray:
     """Sort the records of a bucket by question, post, table, rank and order in the dump.
 
-    `merge.DocumentBuilder` takes them in the same order.
+    `merge.DocumentBuilder` has the same order.
 
     Args:
         blocks: The keys and JSON of each block, in the order of the dump.
@@ -141,15 +182,15 @@ def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray:
     """
 
 def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
-    """Add the size of each record to that of its question, as `merge.add_sizes` does."""
+    """Add the size of each record to the size of its question, as `merge.add_sizes` does."""
 
 def user_ids(blocks: list[tuple[bytes, bytes]], records: bytearray, naming: int) -> bytes:
     """Find the ids of the users of posts and rows.
 
     Args:
-        blocks: The blocks that were sorted.
+        blocks: The sorted blocks.
         records: The result of `sort_records`.
-        naming: A bit for each kind of rows that name a user by `UserId`.
+        naming: A bit for each kind of rows with the `UserId` of a user.
 
     Returns:
         Distinct integers in ascending order.
@@ -178,29 +219,28 @@ def join_records(
     """Join the records of each question id, as `merge.DocumentBuilder` and `nest.Nest` do.
 
     Args:
-        blocks: The blocks that were sorted.
+        blocks: The sorted blocks.
         records: The result of `sort_records`.
-        first: The record to start at, the first of its question id.
-        enough: Bytes of records and documents to end after; of the posts in documents, if these are
-            joined to a run.
+        first: The record to start at, which is the first of its question id.
+        enough: Bytes of records and documents after which to end; for runs, bytes of posts.
         opening: Bytes between the fields of a question and its answers.
-        closing: Bytes after each document of a run; nothing, if each is returned by itself.
+        closing: Bytes after each document of a run; empty without runs.
         with_answers: Whether to write answers.
         by_votes: Whether to sort answers by votes, not by id.
-        tables: A bit for each kind of rows that are nested.
-        naming: A bit for each kind of rows that name a user by `UserId`.
-        made: A bit for each kind of whose rows more is made than a list: the history.
-        members: By kind, the start of its member; for a kind in `made`, the whole members of a post
-            without rows.
-        vote_names: By type of votes, its name as a key with the colon.
-        event_names: By type of events, its name.
-        reason_names: By reason to close a post, its name; nothing if it has none.
+        tables: A bit for each nested kind of rows.
+        naming: A bit for each kind of rows with the `UserId` of a user.
+        made: A bit for each kind of rows that become more than a list: the history.
+        members: Start of the member, by kind; for kinds in `made`, all members of a post without
+            rows.
+        vote_names: Names of vote types, by number, as keys with the colon.
+        event_names: Names of event types, by number.
+        reason_names: Names of reasons to close a post, by number; empty without a name.
         repeated: Ids of posts under several questions, in ascending order.
         user_ids: The result of `user_ids`.
-        users: The JSON of each of these users, None for an unknown id; None if no users are nested.
+        users: The JSON of each user, None for an unknown id; None if no users are nested.
 
     Returns:
-        What `bucket.JoinedGroup` describes, for each question id. There is no document if there is
-        no question, a repeated id, a row of another post, or anything else that only the reference
-        can join. A run has one entry; it ends before a question without a document.
+        An entry for each question id, as described by `bucket.JoinedGroup`. It has no document for
+        a missing question, a repeated id, a row of another post, or anything else that only the
+        reference can join. A run is one entry, and ends before a question without a document.
     """

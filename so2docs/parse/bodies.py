@@ -1,4 +1,4 @@
-"""The HTML of a body as plain text or as Markdown."""
+"""Convert the HTML of bodies to plain text or Markdown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from so2docs.escape import remove_comments
+from so2docs.formulas import formula_sign, has_formulas
 from so2docs.options.choices import Core
 from so2docs.parse.core import to_markdown as compiled_to_markdown
-from so2docs.parse.markdown import to_markdown
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TAG = re.compile("<[^<>]*>")
 _STRAY = re.compile("<(?![a-zA-Z/][^<>]*>)")
 _LONG_TAG = re.compile("<([a-zA-Z][a-zA-Z0-9]*)([^<>]{2000,})>")
-# What follows the end of a page, libxml2 drops.
+# libxml2 drops everything after the end of a page.
 _END_OF_PAGE = re.compile("</html(?:[\\s/][^<>]*)?>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r'\s(?:href|src|alt|title|class)="[^"]*"')
 _MOST_STRAY = 100
@@ -27,17 +27,32 @@ _DEEPEST = 255
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def converter(body: str, core: Core = "python") -> Callable[[str], str] | None:
-    """The function for one body; None if it is left unchanged."""
-    markdown = compiled_to_markdown if core == "compiled" else to_markdown
-    return {"text": _text, "markdown": markdown}.get(body)
+def converter(
+    body: str, core: Core = "python", host: str | None = None
+) -> Callable[[str], str] | None:
+    """Choose the function that converts a body; None if bodies stay unchanged.
+
+    Args:
+        body: The form of the bodies.
+        core: The core that makes Markdown.
+        host: Host name of the site, which determines the signs around formulas. For unknown sites,
+            each body determines them.
+    """
+    if body != "markdown":
+        return _text if body == "text" else None
+    markdown = compiled_to_markdown
+    if core != "compiled":
+        from so2docs.parse.markdown import to_markdown as markdown
+    if (sign := formula_sign(host or "")) is not None:
+        return lambda body: markdown(body, sign)
+    return lambda body: markdown(body, "$" if has_formulas(body) else "")
 
 
 def tame(body: str) -> str:
-    """Change a body that a parser takes quadratic time for; no body that a site wrote is one.
+    """Change a body that a parser would take quadratic time for; sites write no such bodies.
 
     libxml2 compares every attribute of a tag with all others, looks for the end of every comment,
-    and takes what follows a tag that does not end for its attributes.
+    and reads the text after an unclosed tag as attributes.
     """
     if len(_STRAY.findall(body)) > _MOST_STRAY:
         body = _STRAY.sub("&lt;", remove_comments(body))
@@ -50,7 +65,7 @@ def _shorten_tag(tag: re.Match[str]) -> str:
 
 
 def parse_body(body: str) -> etree._Element:
-    """The tree of a body: an element that holds it."""
+    """Parse a body; returns the element that contains it."""
     from lxml import html
 
     body = _END_OF_PAGE.sub("", tame(body))
@@ -58,16 +73,16 @@ def parse_body(body: str) -> etree._Element:
     page = f"<html><body>{body}".encode()
     root: etree._Element = html.document_fromstring(page, parser=parser)
     if body.count("<") > _DEEPEST and parser.error_log.filter_from_fatals():
-        # Tags nested so deep that libxml2 gives up, and drops all that follows.
+        # Tags are nested so deep that libxml2 gives up and drops the following text.
         root.clear()
         root.text = _remove_forbidden(_TAG.sub(" ", body))
     return root
 
 
 def plain_text(root: etree._Element) -> str:
-    """Text as a reader sees it, without links and emphasis, with the line breaks of the dump.
+    """The text as readers see it, without links and emphasis, with the line breaks of the dump.
 
-    Bodies have a line feed between any two blocks, which the text keeps.
+    The line feed between two blocks of a body stays in the text.
     """
     for element in root.iter("br"):
         element.tail = _remove_forbidden("\n" + (element.tail or "").removeprefix("\n"))
@@ -77,7 +92,7 @@ def plain_text(root: etree._Element) -> str:
 
 
 def _remove_forbidden(text: str) -> str:
-    """Remove characters that XML forbids, which come from references such as `&#x1b;`."""
+    """Replace characters that XML forbids; they come from references such as `&#x1b;`."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 

@@ -1,8 +1,8 @@
-"""The step from a slice of rows to posts: compiled where it can be, by lxml and Python otherwise.
+"""Turn slices of rows into posts, by the compiled core if possible, else by lxml and Python.
 
-The Python core (`rows.parse`, `posts.add`) is the reference. The compiled one takes a slice only if
-every row in it is canonical, which those of published dumps are, and then does the same; the rest
-goes the way of the reference. What comes out never depends on the choice.
+The Python core (`rows.parse`, `posts.add`) is the reference. The compiled core accepts a slice only
+if all of its rows are canonical, as in published dumps; the reference parses other slices. Both
+give the same result.
 """
 
 from __future__ import annotations
@@ -16,44 +16,43 @@ from typing import get_args
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
-from so2docs.parse.markdown import to_markdown as reference_to_markdown
-from so2docs.parse.posts import Posts
+from so2docs.parse.posts import RecordBuffer
 from so2docs.schema import Table
 
 problem: str | None = None
-"""Why the compiled core, which is there, cannot be used; None if it can, or is not there."""
+"""Why an installed compiled core does not load; None if it loads, or is not installed."""
 
 try:
     import so2docs.parse._core as _core  # noqa: PLR0402 - `from` would not tell the two apart.
-except ModuleNotFoundError:  # No C compiler was there when the package was installed.
+except ModuleNotFoundError:  # Installed without a C compiler.
     _core = None  # type: ignore[assignment]
-except ImportError as error:  # Damaged, or built for another system.
+except ImportError as error:  # The module is damaged, or built for another system.
     _core, problem = None, str(error)  # type: ignore[assignment]
 
 compiled = _core
-"""The compiled core; None if it is not there, or cannot be used."""
+"""The compiled core; None if it is not installed, or does not load."""
 
 VARIABLE = "SO2DOCS_CORE"
-"""Environment variable that says what `auto` means."""
+"""Environment variable that replaces the default of `auto`."""
 
 
 _USERS = 4
-"""What the compiled core calls users, which have no kind."""
+"""The number of users in the compiled core; users have no kind."""
 
 _KNOWN = frozenset({"comments", "links", "votes", "closings", "history", "history-text"})
-"""Tables of which it knows the attributes."""
+"""Tables that the compiled core can parse, except posts and users."""
 
 
 Added = tuple[int, int | None]
-"""What the compiled core read of a slice: its number of rows, and the `Id` of the last one."""
+"""Number of rows in a slice, and the `Id` of the last one."""
 
 
 def choose_core(requested: Core) -> Core:
     """Decide between the cores.
 
     Args:
-        requested: What the user asks for; `auto` is what `SO2DOCS_CORE` says, and without it the
-            compiled core where there is one.
+        requested: Core that the user asks for; `auto` means the value of `SO2DOCS_CORE`, and
+            without this variable the compiled core if installed.
 
     Returns:
         `python` or `compiled`.
@@ -85,20 +84,20 @@ def built() -> Core:
 
 
 def describe() -> str:
-    """The faster core of this installation, and what is wrong with the compiled one, if it is."""
+    """The faster core of this installation, and why the compiled core does not load, if so."""
     broken = f"; the compiled one does not load: {problem}" if problem else ""
     return f"{built()} core{broken}"
 
 
-def add_fast(data: bytes, posts: Posts) -> Added | None:
+def add_fast(data: bytes, posts: RecordBuffer) -> Added | None:
     """Turn a slice into posts by the compiled core.
 
     Args:
         data: Whole rows, from one row's start to another's.
-        posts: Where they go.
+        posts: The posts to add to.
 
     Returns:
-        What was added; or None, with nothing changed, if the slice is not canonical.
+        Number of rows and last `Id`; None, with nothing changed, if the slice is not canonical.
     """
     added = _core.add_rows(data, posts.buckets, posts.pairs, BUCKET_BITS, _encoded(posts.reserved))
     if added is None:
@@ -109,13 +108,18 @@ def add_fast(data: bytes, posts: Posts) -> Added | None:
 
 
 def count_lines(data: bytes) -> int:
-    """Number of line feeds in a slice, where they are far apart."""
+    """Count line feeds that are far apart."""
     if _core is not None:
         return _core.count_lines(data)
     count, at = 0, -1
     while (at := data.find(b"\n", at + 1)) >= 0:  # Four times as fast as `data.count`.
         count += 1
     return count
+
+
+def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
+    """Tell whether a tag's start, such as `</posts`, is in the first `size` bytes."""
+    return data.find(tag, 0, size) >= 0 if _core is None else _core.has_tag(data, size, tag)
 
 
 def read_users(data: bytes) -> tuple[Added, bytes, bytes] | None:
@@ -125,8 +129,8 @@ def read_users(data: bytes) -> tuple[Added, bytes, bytes] | None:
         data: Whole rows, from one row's start to another's.
 
     Returns:
-        What was read, a key for each user with the `Id` and the size of the JSON, and the JSON; or
-        None if the slice is not canonical.
+        Rows and last `Id`, a key for each user (`Id` and size of the JSON), and the JSON; None if
+        the slice is not canonical.
     """
     return _read_table(data, _USERS)
 
@@ -139,7 +143,7 @@ def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None
         table: The table that the slice belongs to.
 
     Returns:
-        What was read, a key for each record, and the JSON; or None if the slice is not canonical,
+        Rows and last `Id`, a key for each record, and the JSON; None if the slice is not canonical,
         or the core does not know the table.
     """
     return _read_table(data, table.kind) if table.name in _KNOWN else None
@@ -152,24 +156,29 @@ def read_columns(
     return _core.read_columns(data, names, kinds)
 
 
-def to_markdown(body: str) -> str:
-    """The Markdown of a body, by the compiled core unless only the reference knows it."""
-    markdown = _core.to_markdown(body)
-    return reference_to_markdown(body) if markdown is None else markdown
+def to_markdown(body: str, sign: str = "") -> str:
+    """Convert a body to Markdown by the compiled core, or by the reference for rare HTML."""
+    markdown = _core.to_markdown(body, sign)
+    if markdown is not None:
+        return markdown
+    # A plain conversion needs none of it: importing it takes a worker 25 ms.
+    from so2docs.parse.markdown import to_markdown as reference_to_markdown
+
+    return reference_to_markdown(body, sign)
 
 
 def file_records(
     slices: Iterable[tuple[bytes, bytes]],
-    posts: Posts,
+    posts: RecordBuffer,
     find_questions: Callable[[array[int], array[int]], None],
 ) -> None:
-    """Put what `read_records` returned of some slices into the buckets of their questions.
+    """Put the results of `read_records` into the buckets of their questions.
 
     Args:
         slices: Keys and JSON of each, in the order of the dump.
         posts: Where the records go.
-        find_questions: Replaces, for some post ids, integers by the question ids of those that are
-            in the dump.
+        find_questions: Gets post ids and integers; replaces the integer of each post in the dump by
+            its question id.
     """
     slices = list(slices)
     post_ids = array("q")

@@ -1,7 +1,7 @@
-"""Keys: what the passes, the spill and the merge know of a record without parsing its JSON.
+"""Keys of records, by which the passes, the spill and the merge sort records without parsing JSON.
 
-A record is a post, or what belongs to one. Its key is four 64-bit integers; key and JSON are in
-the bucket of its question, each in the order of the dump.
+A record is a post, or a row that belongs to a post. A key is four 64-bit integers. The bucket of a
+question holds the keys and the JSON of its records, each in the order of the dump.
 """
 
 from __future__ import annotations
@@ -11,25 +11,30 @@ import sys
 from array import array
 
 BUCKET_BITS = 14
-"""A bucket holds 2^14 question ids: about 20 MB of JSON, what one worker sorts in memory."""
+"""Bits of a question id within a bucket. The 2^14 ids of a bucket have about 20 MB of JSON, which
+one worker sorts in memory."""
 
 QUESTION, ANSWER = 1, 2
 REJECTED_QUESTION, REJECTED_ANSWER = 3, 4
-"""Kinds of posts that a filter has rejected: their key stays, their JSON does not."""
+"""Kinds of posts rejected by a filter; they keep their key, but lose their JSON."""
 
 KEY = struct.Struct("<qqqq")
-"""question id, post id, rank, size of the JSON << 4 | kind.
+"""A key: question id, post id, rank, size of the JSON << 4 | kind.
 
-The rank orders answers by votes. It is the `Score` of an answer, 0 if it has none; and the
-`AcceptedAnswerId` of a question, or its own id, which no answer in its document has.
+The rank of an answer is its `Score`, 0 without one. The rank of a question is its
+`AcceptedAnswerId`, or else the question's id, which no answer has.
 """
 
+BY_OPTED_OUT = ""
+"""Member that marks history rows by listed users; no attribute has this name. Documents do not
+contain the mark; marked rows without a document are left out."""
+
 PAIR_BYTES = 16
-"""A key starts with question id and post id, which the check for repeated ids takes."""
+"""Bytes of question id and post id at the start of a key, for the check for repeated ids."""
 
 
 def integers(data: bytes | bytearray) -> array[int]:
-    """The 64-bit integers of some keys, which are little-endian on every machine."""
+    """The 64-bit integers of keys; keys are little-endian on every machine."""
     numbers = array("q", bytes(data))
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -37,7 +42,7 @@ def integers(data: bytes | bytearray) -> array[int]:
 
 
 def as_bytes(numbers: array[int]) -> bytes:
-    """Integers in the form of keys."""
+    """Convert integers to the bytes of keys."""
     if sys.byteorder == "big":
         numbers = array("q", numbers)
         numbers.byteswap()

@@ -1,11 +1,12 @@
-"""The HTML of a body as CommonMark, from which a parser makes the same text and emphasis again.
+"""Convert the HTML of bodies to CommonMark that renders as the same text and emphasis.
 
-Tables and `~~` are those of GitHub (https://github.github.com/gfm/), the rest is CommonMark
-(https://spec.commonmark.org/0.31.2/). What Markdown has no sign for, such as `<sup>`, stays HTML,
-as do tables with more than text in a cell, and emphasis where `*` would not be read as such.
+Tables and `~~` follow GitHub (https://github.github.com/gfm/), all else follows CommonMark
+(https://spec.commonmark.org/0.31.2/). Elements without a sign in Markdown, such as `<sup>`, stay
+HTML. So do tables with blocks in their cells, and emphasis where a parser would not recognize `*`.
+Formulas in TeX and their signs stay unchanged, as programs that render them expect.
 
-Bodies are what the site's sanitizer left: balanced tags of a short list, without `<` and `>` in
-attributes. Anything else loses no text, and takes time in proportion to its length.
+Bodies come from the sanitizer of the site: balanced tags of a short list, without `<` and `>` in
+attributes. Other HTML loses no text either, and takes time in proportion to its length.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from so2docs.escape import remove_comments, unescape
+from so2docs.formulas import pieces
 
 _TOKEN = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>")
 _ATTRIBUTE = re.compile(
@@ -36,7 +38,10 @@ _NUMBERED = re.compile(r"(\d{1,9})([.)](?:[ \t]|$))")
 _LINE_STARTS = frozenset("#>-+*=_|:0123456789")
 _CLOSING_HASHES = re.compile(r"(?<=[ \t])(#+)$|^(#+)$")
 _BREAK = "\0"
-"""A line break until its block is complete; XML has no such character."""
+"""Placeholder for a line break until its block is complete; no XML contains it."""
+_FEED = "\1"
+"""Placeholder for a line feed in a formula until its block is complete."""
+_EMPTY_LINES = re.compile(r"\n[ \t\n\f\v]*\n")
 _BLANK = _SPACE + _BREAK
 _BREAKS = re.compile(r"[ \t\n]*\0[ \t\n\0]*")
 
@@ -52,7 +57,7 @@ _BLOCKS = frozenset(
 )
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _DEEPEST = 32
-"""Lists, quotations and emphasis inside each other; what is deeper stays text."""
+"""Levels of nested lists, quotations and emphasis; deeper ones become plain text."""
 
 _TABLE = frozenset(("table", "thead", "tbody", "tr", "td", "th"))
 _ALIGNED = {"left": ":--", "center": ":-:", "right": "--:"}
@@ -68,7 +73,11 @@ class _Container(NamedTuple):
 
 
 class _Format(NamedTuple):
-    """Emphasis, a link or raw HTML that is open, and the first of its two places in the line."""
+    """Open emphasis, an open link or open raw HTML.
+
+    Attributes:
+        place: Index of the first of its two signs in the line.
+    """
 
     tag: str
     sign: str
@@ -76,38 +85,45 @@ class _Format(NamedTuple):
     closing: str
 
 
-def to_markdown(body: str) -> str:
-    """The Markdown of a body."""
-    return _Writer(_TOKEN.split(remove_comments(body))).markdown()
+def to_markdown(body: str, sign: str = "") -> str:
+    r"""Convert a body to Markdown.
+
+    Args:
+        body: The HTML.
+        sign: The sign around formulas, `$` or `\$`; empty if the body has no formulas.
+    """
+    return _Writer(_TOKEN.split(remove_comments(body)), sign).markdown()
 
 
 class _Writer:
     """Writes the Markdown of one body.
 
     Args:
-        parts: Text, then tag, attributes and text in turn.
+        parts: Text, followed by tag, attributes and text in turn.
+        sign: The sign around formulas; empty without formulas.
     """
 
-    def __init__(self, parts: list[str]) -> None:
+    def __init__(self, parts: list[str], sign: str) -> None:
         self._parts = parts
+        self._sign = sign
         self._at = 1
-        self._out: list[str] = []  # Lines, with their ends.
-        self._line: list[str] = []  # Pieces of the block that is begun.
+        self._out: list[str] = []  # Lines with their line feeds.
+        self._line: list[str] = []  # Pieces of the open block.
         self._formats: list[_Format] = []
-        self._emphasized: list[tuple[int, int, str]] = []  # Places of both signs in the line.
+        self._emphasized: list[tuple[int, int, str]] = []  # Indexes of both signs in the line.
         self._containers: list[_Container] = []
         self._lists: list[tuple[str, int]] = []  # Marker and next number of each open list.
-        self._prefix = ""  # What each line starts with.
-        self._lead: str | None = None  # What the next line starts with instead.
+        self._prefix = ""  # Start of each line.
+        self._lead: str | None = None  # Start of the next line, if different.
         self._low = ""  # The shortest prefix since the last block.
-        self._count = 0  # Blocks so far.
+        self._count = 0  # Blocks written so far.
         self._is_tight = False  # Whether the last block was the text of a list item.
         self._in_paragraph = False
         self._heading = ""
-        self._last_list = (-1, -1, "")  # Blocks and lists around it when it ended, and its marker.
+        self._last_list = (-1, -1, "")  # Blocks and open lists at its end, and its marker.
 
     def markdown(self) -> str:
-        """The whole body."""
+        """Convert the whole body."""
         self._read()
         self._flush()
         while self._containers:
@@ -115,13 +131,13 @@ class _Writer:
         return "".join(self._out).strip("\n")
 
     def line(self) -> str:
-        """A body without blocks, as what goes into the cell of a table."""
+        """Convert a body without blocks to one line, for the cell of a table."""
         self._read()
         for format_ in reversed(self._formats):
             self._close(format_)
         self._check_emphasis()
         text = _BREAKS.sub("<br>", "".join(self._line).strip(_BLANK))
-        return text.replace("\n", " ").replace("|", "\\|")
+        return text.replace("\n", " ").replace(_FEED, " ").replace("|", "\\|")
 
     def _read(self) -> None:
         parts, count = self._parts, len(self._parts)
@@ -137,7 +153,7 @@ class _Writer:
                 handle = handlers.get(tag)
             if handle is not None:
                 handle(self, tag, parts[at + 1])
-            at = self._at  # A handler may have passed some tags.
+            at = self._at  # A handler may have skipped some tags.
             text = parts[at - 1] if at <= count else ""
             if text and (line or text != "\n\n"):
                 self._text(text)
@@ -151,16 +167,21 @@ class _Writer:
             return
         if "&" in text:
             text = unescape(text)
-        if "  " in text or "\n" in text or "\t" in text or "\r" in text:
-            text = _SPACES.sub(_one_space, text)
-        special = _SPECIAL_IN_LINK if self._formats and self._is_in_link() else _SPECIAL
-        self._line.append(special.sub(_escape, text))
+        special = _SPECIAL_IN_LINK if self._is_in("a") else _SPECIAL
+        if self._sign and ("$" in text or "\\" in text) and not self._is_in("code", "kbd"):
+            text = "".join(
+                _escaped(piece.text, special) if piece.tex is None else _verbatim(piece.text)
+                for piece in pieces(text, self._sign)
+            )
+        else:
+            text = _escaped(text, special)
+        self._line.append(text)
 
-    def _is_in_link(self) -> bool:
-        return any(format_.tag == "a" for format_ in self._formats)
+    def _is_in(self, *tags: str) -> bool:
+        return any(format_.tag in tags for format_ in self._formats)
 
     def _find(self, closing: str) -> int:
-        """Find a closing tag among the parts; their number without one."""
+        """Find the index of a closing tag among the parts; their number without one."""
         parts, at = self._parts, self._at
         while at < len(parts) and parts[at].lower() != closing:
             at += 3
@@ -173,7 +194,7 @@ class _Writer:
     # Blocks
 
     def _flush(self) -> None:
-        """Write the block that is begun."""
+        """Write the open block."""
         if not self._line:
             return
         reopened = self._formats[:]
@@ -195,12 +216,16 @@ class _Writer:
 
     def _lines_in(self, text: str) -> list[str]:
         if self._heading:
-            text = _BREAKS.sub("<br>", text).replace("\n", " ")
+            text = _BREAKS.sub("<br>", text).replace("\n", " ").replace(_FEED, " ")
             return [self._heading + _CLOSING_HASHES.sub(r"\\\g<0>", text)]
         if _BREAK in text:
             text = _BREAKS.sub(_line_breaks, text)
         lines = text.split("\n") if "\n" in text else [text]
-        return [_safe_start(line) if line[:1] in _LINE_STARTS else line for line in lines]
+        lines = [
+            _safe_start(line, is_first=not number) if line[:1] in _LINE_STARTS else line
+            for number, line in enumerate(lines)
+        ]
+        return "\n".join(lines).replace(_FEED, "\n").split("\n") if _FEED in text else lines
 
     def _write(self, lines: list[str], is_tight: bool = False) -> None:
         """Write a block."""
@@ -216,7 +241,7 @@ class _Writer:
         self._is_tight = is_tight
 
     def _begins_item(self) -> bool:
-        """Whether the next line has the marker of a list item that may follow a line of text."""
+        """Whether the next line starts a list item that needs no blank line before it."""
         if self._lead is None:
             return False
         marker, following = self._lists[-1]
@@ -241,7 +266,7 @@ class _Writer:
             self._low = self._prefix
 
     def _leave_to(self, tags: tuple[str, ...], stop: tuple[str, ...]) -> None:
-        """End the innermost container of these, with what is in it, if none of others is inside."""
+        """End the innermost container with one of `tags`, unless one of `stop` is inside it."""
         for depth in range(len(self._containers) - 1, -1, -1):
             tag = self._containers[depth].tag
             if tag in tags:
@@ -338,7 +363,7 @@ class _Writer:
         language = _LANGUAGE.search(f" {_attributes(attributes + inside).get('class', '')}")
         self._pass(end)
         if parts[end - 1 - 3 * len(tags)].startswith("\n") or not tags:
-            code = code.removeprefix("\n")  # As HTML leaves it out.
+            code = code.removeprefix("\n")  # HTML ignores this line feed.
         code = code.removesuffix("\n")
         if not code.strip(_SPACE):
             return
@@ -347,7 +372,7 @@ class _Writer:
         self._write([fence + name, *code.split("\n"), fence])
 
     def _source(self, tag: str, attributes: str, end: int) -> str:
-        """The HTML of the element that has begun, up to the closing tag at this place."""
+        """The HTML of the open element, up to the closing tag at this index."""
         parts = self._parts
         pieces = [f"<{tag}{attributes}>", parts[self._at - 1]]
         for at in range(self._at, end, 3):
@@ -359,7 +384,7 @@ class _Writer:
     def _start_emphasis(self, tag: str, attributes: str) -> None:
         sign = _EMPHASIS[tag]
         if len(self._formats) < _DEEPEST:
-            # What is emphasized already stays so.
+            # Emphasis inside the same emphasis changes nothing.
             is_new = all(format_.sign != sign for format_ in self._formats)
             self._open(tag, sign if is_new else "", sign)
 
@@ -381,7 +406,7 @@ class _Writer:
                 return
 
     def _close(self, format_: _Format) -> None:
-        """End the innermost format: its signs go next to what is no white space."""
+        """End the innermost format; its signs move next to text that is not white space."""
         self._formats.pop()
         if not format_.sign:
             return
@@ -413,7 +438,7 @@ class _Writer:
             line.append(after)
 
     def _check_emphasis(self) -> None:
-        """Write as tags what would not be read as emphasis, by the rules for delimiter runs."""
+        """Write emphasis as tags where the rules for delimiter runs do not recognize its signs."""
         line = self._line
         openings = {opening for opening, _, _ in self._emphasized}
         closings = {closing for _, closing, _ in self._emphasized}
@@ -424,7 +449,10 @@ class _Writer:
             last = _neighbour(line, closing, -1, closings, openings)
             is_read = not before or before.isspace() or inside.isalnum()
             is_read = is_read and not inside.isspace() and not last.isspace()
-            if is_read and _is_apart(before) and _is_apart(after):
+            if "~" not in (inside, last) and (
+                (is_read and _is_apart(before) and _is_apart(after))
+                or (sign != "~~" and _is_flanking(before, inside) and _is_flanking(after, last))
+            ):
                 continue
             line[opening], line[closing] = f"<{_NAMES[sign]}>", f"</{_NAMES[sign]}>"
         self._emphasized.clear()
@@ -432,7 +460,7 @@ class _Writer:
     def _link(self, tag: str, attributes: str) -> None:
         values = _attributes(attributes)
         href = values.get("href")
-        if href is None or self._is_in_link() or len(self._formats) >= _DEEPEST:
+        if href is None or self._is_in("a") or len(self._formats) >= _DEEPEST:
             return
         parts, at, line = self._parts, self._at, self._line
         is_text = at < len(parts) and parts[at] == "/a" and unescape(parts[at - 1]) == href
@@ -460,7 +488,7 @@ class _Writer:
         code = unescape(parts[at - 1]).replace("\r", "\n").replace("\n", " ")
         self._pass(at)
         if code.strip(_SPACE):
-            # Two spans next to each other would be one.
+            # Two adjacent spans would become one.
             is_next = next((piece for piece in reversed(self._line) if piece), "").endswith("`")
             span = f"<code>{_SPECIAL.sub(_escape, code)}</code>" if is_next else _code_span(code)
             self._line.append(span)
@@ -480,7 +508,7 @@ class _Writer:
         self._write(lines)
 
     def _rows(self, end: int) -> list[str] | None:
-        """The lines of a table; None if it is not a row of headings and then rows of text."""
+        """The lines of a table; None unless it is a row of headings followed by rows of text."""
         parts, at = self._parts, self._at
         rows: list[list[str]] = []
         aligned: list[str] = []
@@ -498,7 +526,7 @@ class _Writer:
                     return None
                 if at >= end or parts[at].lower() != f"/{tag}":
                     return None
-                rows[-1].append(_Writer(parts[start - 1 : at]).line())
+                rows[-1].append(_Writer(parts[start - 1 : at], self._sign).line())
                 if is_heading:
                     aligned.append(
                         next((_ALIGNED[way] for way in _ALIGNED if way in attributes), "---")
@@ -511,7 +539,22 @@ class _Writer:
 
 
 _AUTOLINK = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,31}:[^\s<>]*")
+_MOST_PARENTHESES = 8
+"""Inside each other in an address; CommonMark asks for three at least."""
 _PLAIN_ADDRESS = re.compile(r"[^\s<>()\\&]+")
+
+
+def _escaped(text: str, special: re.Pattern[str]) -> str:
+    """Escape a text: join white space, and put a backslash before characters of markup."""
+    if "  " in text or "\n" in text or "\t" in text or "\r" in text:
+        text = _SPACES.sub(_one_space, text)
+    return special.sub(_escape, text)
+
+
+def _verbatim(formula: str) -> str:
+    """Keep the lines of a formula except empty ones, which would end the paragraph."""
+    formula = formula.replace("\r\n", "\n").replace("\r", "\n")
+    return _EMPTY_LINES.sub("\n", formula).replace("\n", _FEED)
 
 
 def _one_space(match: re.Match[str]) -> str:
@@ -519,7 +562,7 @@ def _one_space(match: re.Match[str]) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    """A character with a backslash, where it may mean something."""
+    """Put a backslash before a character that may be markup here."""
     char, text, at = match[0], match.string, match.end()
     before, after = text[at - 2 : at - 1], text[at : at + 1]
     if char in "*~":
@@ -539,21 +582,26 @@ def _escape(match: re.Match[str]) -> str:
     return char if is_plain else "\\" + char
 
 
-def _safe_start(line: str) -> str:
-    """A line of text that starts no heading, list, quotation, rule or table."""
+def _safe_start(line: str, *, is_first: bool) -> str:
+    """Escape the start of a line that would begin a heading, list, quotation, rule or table.
+
+    In an open paragraph, only the number 1 starts a list.
+    """
     if _LINE.match(line):
         return "\\" + line
     number = _NUMBERED.match(line)
+    if number and not is_first and int(number[1]) != 1:
+        return line
     return f"{number[1]}\\{line[number.end(1) :]}" if number else line
 
 
 def _line_breaks(match: re.Match[str]) -> str:
-    """One or several breaks, without an empty line between them."""
+    """Write one or several breaks without an empty line between them."""
     return "  \n" + "<br>\n" * (match[0].count(_BREAK) - 1)
 
 
 def _neighbour(line: list[str], place: int, step: int, same: set[int], other: set[int]) -> str:
-    """The character next to a sign, past signs of the same kind; `*` if a sign of the other."""
+    """The character next to a sign and signs of its kind; `*` for a sign of the other kind."""
     at = place + step
     while 0 <= at < len(line):
         if at in other:
@@ -565,8 +613,26 @@ def _neighbour(line: list[str], place: int, step: int, same: set[int], other: se
 
 
 def _is_apart(char: str) -> bool:
-    """Whether emphasis may start after it, or end before it, whatever is inside."""
+    """Whether emphasis may start after this character, or end before it, whatever it contains."""
     return not char or char.isspace() or (char != "*" and unicodedata.category(char)[0] == "P")
+
+
+def _is_flanking(outside: str, inside: str) -> bool:
+    """Whether `*` between these is next to what it emphasizes, by the rules for delimiter runs."""
+    if "*" in (outside, inside):
+        return False
+    kind = _kind(inside)
+    return kind == "word" or (kind == "sign" and _kind(outside) in ("space", "sign"))
+
+
+def _kind(char: str) -> str:
+    """The kind of a character; empty where versions of CommonMark differ."""
+    if not char or char.isspace():
+        return "space"
+    if char.isascii():
+        return "word" if char.isalnum() else "sign"
+    kinds = {"P": "sign", "L": "word", "M": "word", "N": "word"}
+    return kinds.get(unicodedata.category(char)[0], "")
 
 
 def _code_span(code: str) -> str:
@@ -592,7 +658,17 @@ def _destination(address: str) -> str:
         address = address.replace(char, code)
     address = address.replace("<", "%3C").replace(">", "%3E").replace("\\", "\\\\")
     address = _REFERENCE.sub(r"\\\g<0>", address)
-    return re.sub(r"[()]", r"\\\g<0>", address)
+    return address if _is_balanced(address) else re.sub(r"[()]", r"\\\g<0>", address)
+
+
+def _is_balanced(address: str) -> bool:
+    """Whether the parentheses of an address may stay as they are."""
+    depth = 0
+    for char in address:
+        depth += (char == "(") - (char == ")")
+        if not 0 <= depth <= _MOST_PARENTHESES:
+            return False
+    return depth == 0
 
 
 def _title(attributes: dict[str, str]) -> str:

@@ -1,8 +1,8 @@
-"""Rows -> posts: types, tags, keys and final JSON bytes. Pure functions over plain bytes and lists.
+"""Turn rows into posts: types, tags, keys and JSON. Pure functions over plain bytes and lists.
 
 A chunk becomes a `Bucket` of bytes for each range of question ids. A post is a record of four
-64-bit integers in `keys` and a JSON object in `json`, in the order of the dump. The compiled core
-makes the same, and is checked against this module.
+64-bit integers in `keys` and a JSON object in `json`, in the order of the dump. Tests compare the
+compiled core with this module.
 """
 
 from __future__ import annotations
@@ -22,41 +22,44 @@ from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, PAIR_BYTES, QUESTION
 from so2docs.schema import NUMBERS, RESERVED
 
 Projection = Callable[[dict[str, Any]], dict[str, Any]]
-"""What a typed row becomes before it is JSON: another dictionary."""
+"""Function that changes a typed row before it becomes JSON."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64 = 1 << 63
 _NESTED = {"1", "2"}
 _STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
-"""Refuses numbers of more than 53 bits, which go the careful way: cheaper than to look at each."""
+"""Option of orjson that rejects numbers above 53 bits, which is cheaper than checking each number;
+these rows go through `_add_carefully`."""
 
 
 class Bucket(NamedTuple):
-    """Posts of one range of question ids: keys, and JSON objects one after the other."""
+    """Posts of one range of question ids: the keys, and the concatenated JSON objects."""
 
     keys: bytearray
     json: bytearray
 
 
 def new_bucket() -> Bucket:
-    """An empty bucket."""
+    """Make an empty bucket."""
     return Bucket(bytearray(), bytearray())
 
 
 @dataclass(slots=True)
-class Posts:
-    """The posts or records made of rows, in the order of the dump.
+class RecordBuffer:
+    """Posts or records made from rows, in the order of the dump.
 
     Attributes:
         buckets: Posts by `question id >> BUCKET_BITS`; missing ones are made.
         pairs: Question id and post id of every post, as 64-bit integers, in the order of the dump.
-        strays: Lines of rows that have no usable key.
-        stray_reasons: Their number by reason.
-        other_types: Number of rows by post type, of those that are neither questions nor answers.
-        filtered: Number of rows that a filter has rejected.
-        dropped: Of these, rows of users and posts that were to be dropped.
-        rejected: Keys of those that no bucket has; they matter only if an id is repeated.
-        reserved: Names that no attribute may have, since documents have them for something else.
+        strays: Lines of the side file for rows without a usable key.
+        stray_reasons: Number of these rows by reason.
+        other_types: Number of rows by post type, without questions and answers.
+        filtered: Number of rows rejected by a filter.
+        dropped: Number of filtered rows by users and posts in the lists to drop.
+        similar_tags: Number of questions by tag, for tags that equal or resemble a tag of the
+            filter.
+        rejected: Keys of rejected posts that are in no bucket; they matter only for repeated ids.
+        reserved: Names forbidden for attributes, since documents use them for other values.
     """
 
     buckets: defaultdict[int, Bucket] = field(default_factory=partial(defaultdict, new_bucket))
@@ -66,16 +69,17 @@ class Posts:
     other_types: Counter[int] = field(default_factory=Counter)
     filtered: int = 0
     dropped: int = 0
+    similar_tags: Counter[str] = field(default_factory=Counter)
     rejected: bytearray = field(default_factory=bytearray)
     reserved: frozenset[str] = RESERVED
 
 
 class _UnusableRowError(Exception):
-    """A row that cannot be keyed; its text is the reason that users see."""
+    """A row without a usable key; the message is the reason that users see."""
 
 
 class _Plan(NamedTuple):
-    """How to convert rows with these attribute names."""
+    """How to convert rows with the same attribute names."""
 
     numbers: tuple[str, ...]
     values: Callable[[dict[str, Any]], tuple[str, ...]]
@@ -88,7 +92,7 @@ _Plans = dict[tuple[str, ...], _Plan]
 
 @lru_cache(maxsize=4)
 def _plans_without(reserved: frozenset[str]) -> _Plans:
-    """The plans so far by names: a dump has a few dozen combinations of them."""
+    """The plans so far by attribute names; a dump has a few dozen combinations."""
     return {}
 
 
@@ -101,7 +105,7 @@ def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
     values: Callable[[dict[str, Any]], tuple[str, ...]]
     values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
     plan = _Plan(numbers, values, "Tags" in names, not reserved.isdisjoint(names))
-    if len(names) <= _WIDEST_KEPT:  # Rows as wide as an attack are not kept.
+    if len(names) <= _WIDEST_KEPT:  # No plans for the extreme rows of an attack.
         plans = _plans_without(reserved)
         if len(plans) >= _MOST_PLANS:
             plans.clear()
@@ -110,7 +114,7 @@ def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
 
 
 def number(text: str) -> int | str:
-    """A value as the integer that it spells, or unchanged if it is not one of 64 bits."""
+    """Convert a text to a 64-bit integer; other texts stay unchanged."""
     if _INTEGER.fullmatch(text) and len(text) < 4000:
         value = int(text)
         if -_INT64 <= value < _INT64:
@@ -119,7 +123,7 @@ def number(text: str) -> int | str:
 
 
 def tags(text: str) -> list[str]:
-    """Tags of either form, `<a><b>` (until 2023) or `|a|b|`; any other text is one tag."""
+    """Split tags of either form, `<a><b>` (until 2023) or `|a|b|`; any other text is one tag."""
     if len(text) > 1:
         if text[0] == "|" and text[-1] == "|":
             return text[1:-1].split("|")
@@ -129,7 +133,7 @@ def tags(text: str) -> list[str]:
 
 
 def convert_types(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with numbers and tags in place of their texts."""
+    """Replace the texts of numbers and tags in a row."""
     return {
         name: number(value)
         if name in NUMBERS
@@ -141,23 +145,25 @@ def convert_types(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def stray_line(reason: str, row: dict[str, Any]) -> bytes:
-    """The line of the side file for a typed row that no document holds."""
+    """The line of the side file for a typed row without a document."""
     return orjson.dumps({"reason": reason, "row": row}) + b"\n"
 
 
 def malformed_line(offset: int, raw: bytes, reason: str = "malformed_row") -> bytes:
-    """The line of the side file for a row that is not XML: its place in the dump, and its text."""
+    """The line of the side file for a row that is not XML: its offset in the dump, and its text."""
     text = raw.decode(errors="replace")
     return orjson.dumps({"reason": reason, "offset": offset, "text": text}) + b"\n"
 
 
-def add(posts: Posts, rows: list[dict[str, Any]], projection: Projection | None = None) -> None:
+def add(
+    posts: RecordBuffer, rows: list[dict[str, Any]], projection: Projection | None = None
+) -> None:
     """Turn rows into posts.
 
     Args:
-        posts: Where they go.
+        posts: The posts to add to.
         rows: Attributes of the rows, in the order of the dump; they are changed in place.
-        projection: What to make of each before it is JSON.
+        projection: Changes each row before it becomes JSON.
     """
     buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
     reserved = posts.reserved
@@ -175,7 +181,7 @@ def add(posts: Posts, rows: list[dict[str, Any]], projection: Projection | None 
         values = values_of(row)
         digits = "".join(values)
         try:
-            # Of what is left, int() takes just the numbers of one leading minus sign.
+            # int() rejects minus signs except a single leading one.
             if not (digits.isdigit() or digits.replace("-", "").isdigit()) or not digits.isascii():
                 raise ValueError
             row.update(zip(number_names, map(int, values)))  # noqa: B905
@@ -200,8 +206,8 @@ def add(posts: Posts, rows: list[dict[str, Any]], projection: Projection | None 
         pairs += key[:PAIR_BYTES]
 
 
-def _add_carefully(posts: Posts, row: dict[str, Any], projection: Projection | None) -> None:
-    """Add one row, whatever its attributes hold."""
+def _add_carefully(posts: RecordBuffer, row: dict[str, Any], projection: Projection | None) -> None:
+    """Add one row with any attributes."""
     as_typed = convert_types(row)
     try:
         key = _key(as_typed, posts.reserved)

@@ -1,9 +1,9 @@
-"""Sets of post ids, and those that occur more than once in a dump, under different questions.
+"""Find post ids that occur several times in a dump, under different questions.
 
-Repeats under one question meet in their bucket, where the merge sees them. The others are found
-here: a set of all ids seen, one bit an id in pages of 4,096, which takes 13 MB for the 80 million
-ids of Stack Overflow and grows with the ids, not with the rows. A chunk brings its own pages, so
-that the main process only combines them.
+Repeats under one question are in one bucket, where the merge finds them. This module finds the
+others by a set of all ids: one bit for each id, in pages of 4,096. It takes 13 MB for the 80
+million ids of Stack Overflow and depends on the ids, not on the number of rows. Each chunk makes
+its own pages, and the main process only combines them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Pages = dict[int, int]
 
 
 def _as_pages(ids: list[int]) -> Pages:
-    """Pages of ids that are sorted."""
+    """Make pages of sorted ids."""
     pages: Pages = {}
     flags, current = bytearray(b"0") * _PAGE, None
     for post_id in ids:
@@ -45,8 +45,8 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
         pairs: Question id and post id of each post, as 64-bit integers, in the order of the dump.
 
     Returns:
-        The pages of its post ids; and for each id that occurs under several questions within the
-        chunk, the question id of the first.
+        The pages of the post ids; and the first question id of each post id with several questions
+        in the chunk.
     """
     both = integers(pairs)
     ids = sorted(set(both[1::2]))
@@ -61,7 +61,7 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
 
 def pairs(keys: bytes) -> bytearray:
     """Question id and post id of each key."""
-    # Whole words are moved, whatever their byte order.
+    # Whole words are copied, so the byte order does not matter.
     both = array("q", keys)
     id_pairs = array("q", bytes(len(keys) // 2))
     id_pairs[::2], id_pairs[1::2] = both[::4], both[1::4]
@@ -72,7 +72,7 @@ class SeenIds:
     """The ids of all chunks so far.
 
     Attributes:
-        repeated: Those that several chunks had.
+        repeated: Ids that occur in several chunks.
     """
 
     def __init__(self) -> None:
@@ -111,13 +111,13 @@ def first_questions(
     within: Mapping[int, Mapping[int, int]],
     at_once: int = _AT_ONCE,
 ) -> dict[int, int]:
-    """The first question in the dump of each post id that occurs under several questions.
+    """Find the first question of each post id that occurs under several questions.
 
     Args:
-        all_keys: Gives the keys of all blocks, each with its chunk, in the order of the chunks.
+        all_keys: Yields the keys of all blocks with their chunks, in the order of the chunks.
         repeated: The post ids that occur in several chunks.
-        within: By chunk, what `of_chunk` says of ids under several questions of that chunk.
-        at_once: Ids to look at in one run over the keys, which bounds the memory.
+        within: Ids under several questions of one chunk, as returned by `of_chunk`, by chunk.
+        at_once: Ids to look up in one pass over the keys, which bounds the memory.
 
     Returns:
         Question ids by post id.
@@ -127,15 +127,15 @@ def first_questions(
         for post_id, question_id in of_one.items():
             first_by_post.setdefault(post_id, question_id)
     ids = ids_in_pages(repeated)
-    while some := set(islice(ids, at_once)):
+    while wanted := set(islice(ids, at_once)):
         first: dict[int, int] = {}
         for chunk, packed in all_keys():
             of_chunk = within.get(chunk, {})
             for question_id, post_id, _, _ in KEY.iter_unpack(packed):
-                if post_id not in some:
+                if post_id not in wanted:
                     continue
                 question = of_chunk.get(post_id, question_id)
-                # Repeats under one question meet in their bucket: they need no owner.
+                # Repeats under one question are in one bucket, and need no owner.
                 if first.setdefault(post_id, question) != question or post_id in first_by_post:
                     first_by_post[post_id] = first[post_id]
     return first_by_post

@@ -1,13 +1,14 @@
-"""Rows of the dump -> posts: of those rows only that the filters keep, with the chosen fields."""
+"""Turn the rows that pass the filters into posts with the chosen fields."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from so2docs.domain import FIRST_FABRICATED_ID, is_date, is_sampled
 from so2docs.options.field_paths import FieldChoice
-from so2docs.options.option import IdList
 from so2docs.options.table import Filters
 from so2docs.parse import posts
 from so2docs.parse.keys import (
@@ -19,8 +20,9 @@ from so2docs.parse.keys import (
     REJECTED_ANSWER,
     REJECTED_QUESTION,
 )
-from so2docs.parse.posts import Posts, Projection, number, tags
-from so2docs.schema import ANSWERS, DATES
+from so2docs.parse.opt_outs import OptOuts
+from so2docs.parse.posts import Projection, RecordBuffer, number, tags
+from so2docs.schema import ANSWERS, DATES, POSTS
 
 Row = dict[str, Any]
 _Check = Callable[[Row], bool]
@@ -29,12 +31,12 @@ _Ids = tuple[int, int, int]
 
 
 class RowFilter:
-    """Makes posts of the rows that pass; of the others, only the keys go to the posts.
+    """Turns the rows that pass into posts; keeps only the keys of other rows.
 
     Args:
-        filters: What rows have to pass.
-        projection: What to make of those that do before they are JSON.
-        all_keys: Whether the keys of posts that are not sampled go to the buckets too.
+        filters: The filters.
+        projection: Changes each row before it becomes JSON.
+        all_keys: Whether the buckets also get the keys of posts outside the sample.
     """
 
     def __init__(
@@ -43,72 +45,75 @@ class RowFilter:
         self._all_keys = all_keys
         self._sample = filters.sample
         self._drops_fabricated = filters.drop_fabricated
-        self._dropped_users = ids_to_drop(filters.drop_users)
-        self._dropped_posts = ids_to_drop(filters.drop_posts)
-        self._drops = filters.drop_users is not None or filters.drop_posts is not None
+        self._opt_outs = OptOuts(filters, POSTS)
         self._projection = projection
+        self._is_similar = lru_cache(1 << 16)(partial(is_similar, filters.tags))
+        self._tags, self._all_tags = frozenset(filters.tags), filters.all_tags
         self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
         for checks in self._checks.values():
             checks.extend(_post_checks(filters))
 
-    def add(self, posts_read: Posts, rows: list[Row]) -> None:
+    def add(self, posts_read: RecordBuffer, rows: list[Row]) -> None:
         """Turn rows into posts, as `posts.add` does.
 
         Args:
-            posts_read: Where they go.
+            posts_read: The posts to add to.
             rows: Attributes of the rows, in the order of the dump; they are changed in place.
         """
         passed: list[Row] = []
         for row in rows:
-            ids = _ids(row, posts_read.reserved)
-            is_dropped = self._drops and self._is_dropped(row)
-            posts_read.dropped += is_dropped
+            ids = find_ids(row, posts_read.reserved)
+            is_dropped = bool(self._opt_outs) and self._opt_outs.drops(row, posts_read)
             if ids is None:
-                # The made-up answer has no ParentId.
+                # One made-up answer has no ParentId.
                 if is_dropped or (self._drops_fabricated and is_fabricated(row)):
                     posts_read.filtered += 1
+                    if is_dropped:
+                        _reject_rows_of(row, posts_read)
                 else:
                     passed.append(row)
                 continue
             sampled = self._is_sampled(ids[1])
-            if sampled and not is_dropped and all(check(row) for check in self._checks[ids[0]]):
+            if self._tags and ids[0] == QUESTION:
+                has_tags = self._match_tags(row, posts_read)
+            else:
+                has_tags = True
+            if (
+                has_tags
+                and sampled
+                and not is_dropped
+                and all(check(row) for check in self._checks[ids[0]])
+            ):
                 passed.append(row)
                 continue
-            # Keys have to be in the order of the dump: of repeated ids, the first one counts.
+            # Keys must be in the order of the dump, since the first of repeated ids counts.
             if passed:
                 posts.add(posts_read, passed, self._projection)
                 passed = []
             _reject(ids, posts_read, in_bucket=sampled or self._all_keys)
         posts.add(posts_read, passed, self._projection)
 
-    def _is_dropped(self, row: Row) -> bool:
-        """Whether a list names the post or its author; of one that stays, forget such an editor."""
-        if number(row.get("Id", "")) in self._dropped_posts:
-            return True
-        if number(row.get("OwnerUserId", "")) in self._dropped_users:
-            return True
-        if number(row.get("LastEditorUserId", "")) in self._dropped_users:
-            del row["LastEditorUserId"]
-            row.pop("LastEditorDisplayName", None)
-        return False
+    def _match_tags(self, row: Row, posts_read: RecordBuffer) -> bool:
+        """Check whether a question has the tags, and count its tags that resemble them."""
+        tag_names = tags(row.get("Tags", "").lower())
+        for tag in filter(self._is_similar, tag_names):
+            posts_read.similar_tags[tag] += 1
+        if self._all_tags:
+            return self._tags.issubset(tag_names)
+        return not self._tags.isdisjoint(tag_names)
 
     def _is_sampled(self, question_id: int) -> bool:
         return self._sample is None or is_sampled(question_id, self._sample)
 
 
-def ids_to_drop(listed: IdList | None) -> frozenset[int | str]:
-    """The ids that a list names; none without a list."""
-    return frozenset() if listed is None else listed.ids
-
-
 def is_fabricated(row: Row) -> bool:
-    """Whether the publisher made a row up, by its id."""
+    """Whether a row was made up by the publisher, according to its id."""
     post_id = number(row.get("Id", ""))
     return isinstance(post_id, int) and post_id >= FIRST_FABRICATED_ID
 
 
-def _reject(ids: _Ids, posts: Posts, *, in_bucket: bool) -> None:
-    """Keep the key of a post: in its bucket, unless all posts of its question are rejected."""
+def _reject(ids: _Ids, posts: RecordBuffer, *, in_bucket: bool) -> None:
+    """Keep the key of a rejected post: in its bucket, unless its whole question is rejected."""
     kind, question_id, post_id = ids
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
     key = KEY.pack(question_id, post_id, 0, rejected)
@@ -120,8 +125,19 @@ def _reject(ids: _Ids, posts: Posts, *, in_bucket: bool) -> None:
     posts.filtered += 1
 
 
-def _ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
-    """Kind, question id and post id; None for a row that will not be a question nor an answer."""
+def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
+    """Keep the id of a dropped post of another type, as the id of a question.
+
+    So its rows in other tables are filtered instead of becoming strays.
+    """
+    post_id = _id(row.get("Id", ""))
+    if isinstance(post_id, int):
+        key = KEY.pack(post_id, post_id, 0, REJECTED_QUESTION)
+        posts.buckets[post_id >> BUCKET_BITS].keys.extend(key)
+
+
+def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
+    """Kind, question id and post id; None for a row that is neither a question nor an answer."""
     kind = row.get("PostTypeId")
     kind = QUESTION if kind == "1" else ANSWER if kind == "2" else number(kind or "")
     post_id = _id(row.get("Id", ""))
@@ -141,14 +157,8 @@ def _id(text: str) -> int | str:
 
 
 def _question_checks(filters: Filters) -> list[_Check]:
-    """The checks for questions."""
+    """Checks for questions."""
     checks: list[_Check] = []
-    if filters.tags:
-        tags = frozenset(filters.tags)
-        if filters.all_tags:
-            checks.append(lambda row: tags.issubset(_tags(row)))
-        else:
-            checks.append(lambda row: not tags.isdisjoint(_tags(row)))
     if filters.min_score is not None:
         checks.append(_at_least("Score", filters.min_score))
     if filters.answered:
@@ -159,7 +169,7 @@ def _question_checks(filters: Filters) -> list[_Check]:
         checks.append(_at_most("AnswerCount", filters.max_answers))
     if filters.accepted:
         checks.append(lambda row: bool(row.get("AcceptedAnswerId")))
-    # The dump's dates sort as text, and a date sorts before every time of its day.
+    # Dates in a dump sort as text; a date sorts before all times of its day.
     since, until = filters.since, filters.until
     if since is not None:
         checks.append(lambda row: row.get("CreationDate", "") >= since)
@@ -169,7 +179,7 @@ def _question_checks(filters: Filters) -> list[_Check]:
 
 
 def _answer_checks(filters: Filters) -> list[_Check]:
-    """The checks for answers, apart from those of their question."""
+    """Checks for answers, without those for their question."""
     if not filters.fields.has_answers:
         return [lambda row: False]
     if filters.min_answer_score is not None:
@@ -178,34 +188,37 @@ def _answer_checks(filters: Filters) -> list[_Check]:
 
 
 def _post_checks(filters: Filters) -> list[_Check]:
-    """The checks for both."""
+    """Checks for questions and answers."""
     checks: list[_Check] = []
-    most = filters.max_body
-    if most is not None:
-        checks.append(lambda row: len(row.get("Body", "").encode()) <= most)
+    limit = filters.max_body
+    if limit is not None:
+        checks.append(lambda row: len(row.get("Body", "").encode()) <= limit)
     if filters.drop_fabricated:
         checks.append(lambda row: not is_fabricated(row))
     return checks
 
 
-def _at_least(name: str, least: int) -> _Check:
+def _at_least(name: str, minimum: int) -> _Check:
     def check(row: Row) -> bool:
         value = number(row.get(name, ""))
-        return isinstance(value, int) and value >= least
+        return isinstance(value, int) and value >= minimum
 
     return check
 
 
-def _at_most(name: str, most: int) -> _Check:
+def _at_most(name: str, limit: int) -> _Check:
     def check(row: Row) -> bool:
         value = number(row.get(name, ""))
-        return isinstance(value, int) and value <= most
+        return isinstance(value, int) and value <= limit
 
     return check
 
 
-def _tags(row: Row) -> list[str]:
-    return tags(row.get("Tags", "").lower())
+def is_similar(wanted: Iterable[str], tag: str) -> bool:
+    """Whether a tag equals, contains or resembles a wanted tag."""
+    stems = [name.strip("*?%") for name in wanted]
+    contains = any(stem and stem in tag for stem in stems)
+    return contains or bool(get_close_matches(tag, stems, 1, 0.7))
 
 
 if TYPE_CHECKING:
@@ -233,7 +246,7 @@ def make_projection(options: Options) -> Projection | None:
 def projection_of_table(options: Options) -> Projection | None:
     """Make the function that applies the options to a row of a table; None if they change nothing.
 
-    Its fields are chosen when it is nested: only then is it known where.
+    Fields are chosen when a row is nested, since they depend on its place in the document.
     """
     return _with_dates if options.form.has_dates else None
 
@@ -251,7 +264,7 @@ def _choice(options: Options) -> Projection:
 
 
 def _with_dates(row: Row) -> Row:
-    """Dates as MongoDB's Extended JSON writes them; anything else stays unchanged."""
+    """Convert dates to MongoDB's Extended JSON; other values stay unchanged."""
     return {
         name: {"$date": f"{value}Z"} if name in DATES and is_date(value) else value
         for name, value in row.items()

@@ -1,16 +1,16 @@
-"""A slice of a dump -> its rows as dictionaries of attributes: the only user of lxml.
+"""Parse slices of a dump into rows, which are dictionaries of attributes, by lxml.
 
 The reference parser. It accounts for every byte of a slice: each `<row` is a row, a malformed row,
-or an error. lxml's `recover=True` is never used, since it drops attributes and accepts files that
-were cut off. Nor is a parse trusted that has logged an error: after an error of namespaces libxml2
-ignores whatever follows the root. Entities are never expanded nor fetched: the document type
-declaration is part of the prolog, which no slice contains.
+or an error. lxml's `recover=True` is never used, since it drops attributes and accepts truncated
+files. A parse with a logged error is not trusted either, because after a namespace error libxml2
+ignores everything after the root. Entities are never expanded or fetched, since the document type
+declaration is in the prolog, which no slice contains.
 
-Attributes have the names that the dump gives them, letter for letter. lxml cannot turn namespaces
-off, so a slice that has any is parsed with escaped names.
+Attributes keep their exact names. lxml cannot turn namespaces off, so names are escaped in a slice
+with namespaces.
 
-lxml calls the target of the parser for every element, which builds no tree: 20 % faster than
-iterparse with the rows freed, and what one slice needs is all the memory there is.
+lxml calls the parser's target for every element and builds no tree. This is 20 % faster than
+iterparse with freed rows, and its memory is bounded by a slice.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from lxml import etree
 from so2docs.errors import So2docsError
 from so2docs.parse.posts import number
 
-# Characters that XML does not allow -> U+FFFD, in the bytes of a slice. Pure.
+# Replacement of forbidden characters by U+FFFD, in the bytes of a slice. Pure.
 
-# XML 1.0, [2] Char: every character but these may occur in a document, raw or as a reference.
+# Characters forbidden in a document, raw or as references (XML 1.0, [2] Char).
 _REFERENCE = re.compile(rb"&#(?:x([0-9A-Fa-f]+)|([0-9]+));")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -35,11 +35,11 @@ _REPLACEMENT_BYTES = _REPLACEMENT.encode()
 
 
 def repair(data: bytes) -> tuple[bytes, int]:
-    """Replace what an XML document may not contain by U+FFFD.
+    """Replace forbidden characters by U+FFFD.
 
-    Forbidden are (XML 1.0, [2] Char) control characters but tab, line feed and carriage return,
-    surrogates, U+FFFE, U+FFFF and what lies beyond U+10FFFF, as bytes or as references; and bytes
-    that are not UTF-8.
+    XML 1.0, [2] Char forbids control characters except tab, line feed and carriage return,
+    surrogates, U+FFFE, U+FFFF and numbers above U+10FFFF, as bytes or as references. Bytes that are
+    not UTF-8 are replaced too.
 
     Args:
         data: Any bytes.
@@ -51,7 +51,7 @@ def repair(data: bytes) -> tuple[bytes, int]:
 
     def reference(match: re.Match[bytes]) -> bytes:
         nonlocal count
-        # Nine digits are more than any allowed number has; int() of millions of digits takes hours.
+        # No allowed number has nine digits, and int() of millions of digits takes hours.
         digits = (match[1] or match[2]).lstrip(b"0")[:9] or b"0"
         if _is_allowed(int(digits, 16 if match[1] else 10)):
             return match[0]
@@ -80,15 +80,15 @@ def _is_allowed(code: int) -> bool:
 Row = dict[str, str]
 
 ROW_START = re.compile(rb"<row[\s/>]")
-"""What starts a row wherever it occurs: a raw `<` cannot be part of an attribute value (XML 1.0,
-[10] AttValue). Comments, CDATA sections and processing instructions that contain it are refused."""
+"""The start of a row, at any position: a raw `<` cannot be in an attribute value (XML 1.0, [10]
+AttValue). Comments, CDATA sections and processing instructions that contain it are rejected."""
 
 _GAP = re.compile(rb"(/>\s*)<row\s")
 _TAIL = 64
-# XML 1.0, [3] S: Python counts more characters as white space, which would be lost unseen.
+# XML 1.0, [3] S. Python strips further white space, which would be lost unnoticed.
 _BLANK = " \t\r\n"
 
-# The markup of a slice. A section without an end takes the rest, so that no byte is read twice.
+# The markup of a slice. An unclosed section takes the rest, so no byte is read twice.
 _MARKUP = re.compile(
     rb"""<!--(?:.*?-->|(?P<comment>.*)) | <!\[CDATA\[(?:.*?\]\]>|(?P<cdata>.*))
       | <\?(?:.*?\?>|(?P<instruction>.*)) | (?P<tag><(?:[^<>"']++|"[^"]*+"|'[^']*+')*+)""",
@@ -100,7 +100,7 @@ _SECTIONS = {
     "instruction": "a processing instruction",
 }
 
-# A character that names may have (XML 1.0, [4] NameStartChar) and that is assigned to nothing.
+# An unassigned character that is allowed in names (XML 1.0, [4] NameStartChar).
 _ESCAPE = "\U000effff"
 _ESCAPES = {_ESCAPE: "0", ":": "1", "xmlns": "2"}
 _TO_ESCAPE = re.compile(
@@ -114,7 +114,7 @@ _ROOT_END = re.compile(rb"</root(_*)")
 
 
 class RowError(So2docsError):
-    """Bytes that are not valid XML, or not in the form of a dump."""
+    """Bytes that are not valid XML, or do not have the form of a dump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,11 @@ class Malformed:
     """A row that is not well-formed XML, or the start of a comment that reaches the next row.
 
     Attributes:
-        position: Where in the slice it starts.
-        raw: Its bytes, up to where the next row starts.
-        problem: What is wrong with it.
-        can_be_skipped: Whether the rows that follow are rows, which they may not be in a comment.
+        position: Offset of its start in the slice.
+        raw: Bytes up to the start of the next row.
+        problem: Why it is not well-formed.
+        can_be_skipped: Whether the following rows are certain to be rows, and not part of a
+            comment.
     """
 
     position: int
@@ -143,20 +144,19 @@ class _RowTarget:
 
     def start(self, tag: str, attributes: Row, namespaces: dict[str | None, str]) -> None:
         if tag == "row":
-            # Of a row without attributes lxml gives a mapping of its own, which is no JSON.
+            # For a row without attributes lxml passes its own mapping type, which is not a dict.
             self.rows.append(attributes or {})
         if namespaces:
             self.has_namespaces = True
 
     def close(self) -> list[Row]:
-        # Parser and target hold each other until the garbage collector comes by; the rows must not
-        # wait for it.
+        # Parser and target are a cycle until garbage is collected; release the rows at once.
         rows, self.rows = self.rows, []
         return rows
 
 
 class _CheckingTarget:
-    """Collects rows whose names are escaped; refuses everything else but white space and Misc."""
+    """Collects rows with escaped names; rejects everything else except white space and Misc."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -179,7 +179,7 @@ class _CheckingTarget:
             raise RowError(f"found the text {text.strip()[:40]!r} between rows")
 
     def comment(self, text: str) -> None:
-        # Whether a slice that is cut there would have the whole comment, nobody knows.
+        # Slices start at `<row`, so the next one could start inside the comment.
         if ROW_START.search(text.encode()):
             raise RowError("found <row in a comment or a processing instruction")
 
@@ -191,10 +191,10 @@ class _CheckingTarget:
 
 
 def _escape(data: bytes) -> bytes:
-    """A slice without namespaces: names in its tags are escaped.
+    """Escape the names in the tags of a slice, which removes its namespaces.
 
-    Whether it is well-formed, and where each tag ends, stays the same. The only declaration that is
-    left is that of `xml`, which may say only what holds anyway.
+    Neither well-formedness nor the ends of tags change. Only a declaration of `xml` stays, which
+    can merely repeat the default.
     """
 
     def escape_names(markup: re.Match[bytes]) -> bytes:
@@ -207,7 +207,7 @@ def _escape(data: bytes) -> bytes:
 
 
 def _unescape(text: str) -> str:
-    """A name, or a message with names, as the dump has it."""
+    """Restore the original names in a name or a message."""
     if _ESCAPE not in text:
         return text
     return _ESCAPED.sub(lambda match: _ESCAPED_TO[match[1]], text)
@@ -218,8 +218,8 @@ def _parser(target: _RowTarget | _CheckingTarget) -> etree.XMLParser:
         target=target,
         encoding="utf-8",
         huge_tree=True,
-        # Off, `&amp;amp;` would reach the target as `&#38;amp;`. A slice has no declaration that
-        # could define an entity, so only the five predefined ones are ever resolved.
+        # Without this, the target would get `&#38;amp;` for `&amp;amp;`. A slice cannot declare
+        # entities, so only the five predefined ones are ever resolved.
         resolve_entities="internal",
         no_network=True,
         load_dtd=False,
@@ -229,9 +229,9 @@ def _parser(target: _RowTarget | _CheckingTarget) -> etree.XMLParser:
 def _is_plain(data: bytes, count: int) -> bool:
     """Whether a well-formed slice consists of its `count` rows and white space.
 
-    A raw `<` cannot be part of an attribute value, so as many of them as rows, each with the same
-    gap before it that starts at the row's first `>`, leave no room for anything else. Looking from
-    one to the next takes a quarter of the time of counting the gaps.
+    A raw `<` cannot be in an attribute value. If there are as many as rows, and the same gap, which
+    starts at the first `>` of a row, is before each, then there is nothing else. Searching from one
+    `<` to the next takes a quarter of the time of counting the gaps.
     """
     last = data[-_TAIL:].rstrip()
     if not count or not data.startswith(b"<row") or not last.endswith(b"/>"):
@@ -242,7 +242,7 @@ def _is_plain(data: bytes, count: int) -> bool:
     for _ in range(count - 1):
         end = data.find(b">", at) - 1
         at = data.find(b"<", at + 1)
-        # Text may end in `/>` too, so that the row's own `>` has to be the one of the gap.
+        # Text may end in `/>` too, so the first `>` of the row must be the one of the gap.
         if end != at - size or data[end:at] != before:
             return False
     end = data.find(b">", at) + 1
@@ -255,7 +255,7 @@ def check_prolog(document: bytes) -> None:
         etree.fromstring(
             document,
             etree.XMLParser(
-                # A stream of another encoding comes as UTF-8, whatever its declaration says.
+                # Streams in other encodings were converted to UTF-8, whatever the declaration says.
                 encoding="utf-8",
                 resolve_entities=False,
                 no_network=True,
@@ -268,17 +268,17 @@ def check_prolog(document: bytes) -> None:
 
 
 def _problem(error: etree.XMLSyntaxError | RowError) -> str:
-    """Describe an error without lxml's line and column, which count from the start of a slice."""
+    """Describe an error without lxml's line and column, which count from the slice's start."""
     if isinstance(error, RowError):
         return str(error)
     return _unescape(re.sub(r",? line \d+(, column \d+)?", "", error.msg or "not well-formed"))
 
 
 def _parse_plain(data: bytes) -> list[Row] | None:
-    """Rows of a slice that consists of rows without namespaces; None if it has anything else.
+    """Parse a slice of rows without namespaces; None if it contains anything else.
 
     Raises:
-        etree.XMLSyntaxError: It is not well-formed.
+        etree.XMLSyntaxError: The slice is not well-formed.
     """
     target = _RowTarget()
     parser = _parser(target)
@@ -290,13 +290,14 @@ def _parse_plain(data: bytes) -> list[Row] | None:
 
 
 def _parse_carefully(data: bytes) -> list[Row]:
-    """Rows of a slice that may have namespaces, comments and processing instructions.
+    """Parse a slice that may have namespaces, comments and processing instructions.
 
-    Nothing in it can close the root, whose end the parser has to reach: no byte is passed over.
+    Nothing in the slice can close the root, and the parser must reach the end of the root, so no
+    byte is skipped.
 
     Raises:
-        etree.XMLSyntaxError: It is not well-formed.
-        RowError: It has something else.
+        etree.XMLSyntaxError: The slice is not well-formed.
+        RowError: The slice contains anything else.
     """
     root = b"root" + max(_ROOT_END.findall(data), default=b"") + b"_"
     target = _CheckingTarget()
@@ -311,7 +312,7 @@ def _parse_carefully(data: bytes) -> list[Row]:
 
 
 def _parse_strictly(data: bytes) -> list[Row]:
-    """Rows of a slice, or `etree.XMLSyntaxError` or `RowError`."""
+    """Parse a slice; raises `etree.XMLSyntaxError` or `RowError`."""
     try:
         rows = _parse_plain(data)
     except etree.XMLSyntaxError:
@@ -323,11 +324,11 @@ def _parse_strictly(data: bytes) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that follow each other in a slice.
+    """Consecutive rows of a slice.
 
     Attributes:
         rows: Attributes of each row, names to values, in the order of the dump.
-        repaired: Characters that were replaced by U+FFFD.
+        repaired: Number of characters replaced by U+FFFD.
     """
 
     rows: list[Row]
@@ -337,13 +338,13 @@ class Rows:
 def parse(data: bytes) -> Iterator[Rows | Malformed]:
     """Parse a slice of whole rows.
 
-    Where a slice is cut makes no difference to what comes out of its rows.
+    The result for each row does not depend on the bounds of the slice.
 
     Args:
         data: Whole rows, from one row's start to another's.
 
     Yields:
-        The rows in their order; one `Rows` for all, unless a row is malformed.
+        The rows in order, as one `Rows` unless a row is malformed.
     """
     try:
         yield Rows(_parse_strictly(data))
@@ -360,7 +361,7 @@ def parse(data: bytes) -> Iterator[Rows | Malformed]:
 
 
 def _parse_piece(position: int, raw: bytes) -> Iterator[Rows | Malformed]:
-    """Parse a row and whatever is between it and the next one."""
+    """Parse a row and the bytes up to the next row."""
     try:
         yield Rows(_parse_strictly(raw))
         return
@@ -384,7 +385,7 @@ def _parse_piece(position: int, raw: bytes) -> Iterator[Rows | Malformed]:
 
 
 def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Cut a slice where rows start; text before the first row is a part of its own unless blank."""
+    """Split a slice at the starts of rows; text before the first row is a part unless blank."""
     starts = [match.start() for match in ROW_START.finditer(data)]
     if not starts or data[: starts[0]].strip(_BLANK.encode()):
         starts.insert(0, 0)
@@ -393,7 +394,7 @@ def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def last_id(data: bytes) -> int | None:
-    """`Id` of the last row of some bytes; None unless they are well-formed rows with numbers."""
+    """`Id` of the last row, if it is a number; None if the bytes are not well-formed rows."""
     rows: list[Row] = []
     for part in parse(data):
         if isinstance(part, Malformed):
@@ -403,6 +404,6 @@ def last_id(data: bytes) -> int | None:
 
 
 def row_id(row: Row) -> int | None:
-    """`Id` of a row if it is a number."""
+    """`Id` of a row; None if it is not a number."""
     value = number(row.get("Id", ""))
     return value if isinstance(value, int) else None

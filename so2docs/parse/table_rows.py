@@ -1,13 +1,13 @@
-"""Rows of the other tables -> records under a post.
+"""Turn rows of the other tables into records of a post.
 
-Pure functions over plain bytes and lists. A record is what a post is (`keys.KEY`): question id,
-post id, rank, and the size of its JSON with a kind of its own. A comment or a link keeps its JSON,
-and its own `Id` as the rank; of votes only the counts are kept, one record for each post and type,
-without JSON: there are three times as many as all other rows together. A vote with the amount of a
-bounty makes another record, with JSON.
+Pure functions over plain bytes and lists. Records have keys like posts (`keys.KEY`): question id,
+post id, rank, and size of the JSON with the kind of the table. The rank of a comment or a link is
+its `Id`. Votes are only counted, in one record without JSON for each post and type, since there are
+three times as many votes as all other rows together. A vote with the amount of a bounty makes
+another record, with JSON.
 
-A row whose post nobody knows is filed under that post's id, as if it were a question, so that the
-merge is the only one to say which rows have no post.
+A row with an unknown post is filed under the id of this post, as if it were a question. So the
+merge alone decides which rows have no post.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 
 import orjson
 
-from so2docs.parse.keys import BUCKET_BITS, KEY
-from so2docs.parse.posts import Posts, Projection, number, stray_line
+from so2docs.parse.keys import BUCKET_BITS, BY_OPTED_OUT, KEY
+from so2docs.parse.posts import Projection, RecordBuffer, number, stray_line
 from so2docs.schema import (
     BADGE_CLASSES,
     BOUNTY,
@@ -37,10 +37,10 @@ from so2docs.schema import (
 
 Row = dict[str, Any]
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
-"""Question ids of those of some post ids that are in the dump."""
+"""Function that maps post ids to their question ids; posts not in the dump are missing."""
 
 MOST_USERS = 1 << 61
-"""Ids of users with badges are lower: the class takes two of 64 bits, the sign one."""
+"""Upper limit of the ids of users with badges: the class takes two of 64 bits, the sign one."""
 
 _WORDS = {
     "Id": "id",
@@ -58,7 +58,7 @@ _INT32 = 1 << 31
 def _numbers(
     numbers: frozenset[str], names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]:
-    """Names of a row's numbers, and what takes them out of it."""
+    """Names of the numbers in a row, and the function that gets their texts."""
     present = tuple(name for name in names if name in numbers)
     if len(present) > 1:
         return present, itemgetter(*present)
@@ -66,7 +66,7 @@ def _numbers(
 
 
 def type_numbers(row: Row, numbers: frozenset[str]) -> None:
-    """Replace the texts of a row's numbers by numbers; anything not of 64 bits stays unchanged."""
+    """Replace the texts of a row's numbers by numbers; texts that are not 64-bit integers stay."""
     names, take = _numbers(numbers, tuple(row))
     values = take(row)
     digits = "".join(values)
@@ -77,7 +77,7 @@ def type_numbers(row: Row, numbers: frozenset[str]) -> None:
 
 
 def unusable(row: Row, table: Table) -> str | None:
-    """Why a typed row has no place, if it has none."""
+    """Why a typed row cannot be used; None if it can."""
     for name in table.required:
         if type(row.get(name)) is not int:
             problem = "invalid" if name in row else "missing"
@@ -93,16 +93,19 @@ def unusable(row: Row, table: Table) -> str | None:
     return None
 
 
-def reject(posts: Posts, table: Table, rows: list[Row]) -> list[Row]:
-    """Type rows, and put those that have no place with the strays.
+def reject(posts: RecordBuffer, table: Table, rows: list[Row]) -> list[Row]:
+    """Convert the numbers of rows, and move unusable rows to the strays.
 
     Returns:
-        The others.
+        The usable rows.
     """
     usable = []
     for row in rows:
         type_numbers(row, table.numbers)
         if reason := unusable(row, table):
+            if BY_OPTED_OUT in row:
+                posts.filtered += 1
+                continue
             posts.strays += stray_line(reason, row)
             posts.stray_reasons[reason] += 1
         else:
@@ -111,20 +114,20 @@ def reject(posts: Posts, table: Table, rows: list[Row]) -> list[Row]:
 
 
 def add_rows(
-    posts: Posts,
+    posts: RecordBuffer,
     table: Table,
     rows: list[Row],
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn rows of a table, all but votes, into records.
+    """Turn rows of a table other than votes into records.
 
     Args:
-        posts: Where they go.
-        table: The table that they are from.
+        posts: The posts to add to.
+        table: The table of the rows.
         rows: Attributes of the rows, in the order of the table; they are changed in place.
-        questions: Where the posts belong.
-        projection: What to make of each before it is JSON.
+        questions: Finds the questions of posts.
+        projection: Changes each row before it becomes JSON.
     """
     usable: list[Row] = reject(posts, table, rows)
     places = questions({row["PostId"] for row in usable})
@@ -165,16 +168,16 @@ _PREPARE: dict[str, Callable[[Row], bool]] = {
     "closings": _is_of_state,
     "history": _leave_text_out,
 }
-"""By table, what happens to a typed row before it is JSON, and whether it was asked for."""
+"""Functions that change a typed row before it becomes JSON, by table; False if it is not wanted."""
 
 
-def add_votes(posts: Posts, rows: list[Row], questions: FindQuestions) -> None:
+def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
     """Turn rows of votes into records that count them by post and type.
 
     Args:
-        posts: Where they go.
-        rows: Attributes of the rows; only those with a value out of the ordinary are changed.
-        questions: Where the posts belong.
+        posts: The posts to add to.
+        rows: Attributes of the rows; they are changed in place if any value is unusual.
+        questions: Finds the questions of posts.
     """
     try:
         pairs = list(map(itemgetter("PostId", "VoteTypeId"), rows))
@@ -183,7 +186,7 @@ def add_votes(posts: Posts, rows: list[Row], questions: FindQuestions) -> None:
     texts = list(chain.from_iterable(pairs))
     digits = "".join(texts)
     sizes = set(map(len, texts))
-    # Numbers of up to nine digits are post ids and types of votes without a closer look.
+    # Numbers of up to nine digits need no further check.
     if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
         usable = reject(posts, TABLES["votes"], rows)
         pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
@@ -197,26 +200,26 @@ def add_votes(posts: Posts, rows: list[Row], questions: FindQuestions) -> None:
 
 
 def with_bounty(rows: Iterable[Row]) -> list[Row]:
-    """Copies of the votes that name the amount of a bounty."""
+    """Copy the votes with the amount of a bounty."""
     return [dict(row) for row in rows if "BountyAmount" in row]
 
 
 def add_bounties(
-    posts: Posts,
+    posts: RecordBuffer,
     rows: list[Row],
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn votes into the bounties that they tell of; `add_votes` counts and rejects them.
+    """Turn votes with an amount into bounties; `add_votes` counts and rejects these votes.
 
-    A bounty is offered on a question (`BountyStart`), and awarded to an answer (`BountyClose`). One
-    that ends without an award has no amount, and is told by the counts of votes alone.
+    A bounty is offered on a question (`BountyStart`) and awarded to an answer (`BountyClose`). A
+    bounty that ends without an award has no amount; only the counts of votes contain it.
 
     Args:
-        posts: Where they go.
-        rows: Attributes of the rows that name an amount; they are changed in place.
-        questions: Where the posts belong.
-        projection: What to make of each before it is JSON.
+        posts: The posts to add to.
+        rows: Attributes of the rows with an amount; they are changed in place.
+        questions: Finds the questions of posts.
+        projection: Changes each row before it becomes JSON.
     """
     table = TABLES["votes"]
     usable = []
@@ -242,17 +245,17 @@ def add_bounties(
         bucket.json.extend(json)
 
 
-def add_records(posts: Posts, keys: bytes, json: bytes, questions: FindQuestions) -> None:
-    """File records that were made while the questions of their posts were not known.
+def add_records(posts: RecordBuffer, keys: bytes, json: bytes, questions: FindQuestions) -> None:
+    """Add records that were made before the questions of their posts were known.
 
     Args:
-        posts: Where they go.
-        keys: Their keys.
-        json: Their JSON.
-        questions: Where the posts belong.
+        posts: The posts to add to.
+        keys: Keys of the records.
+        json: JSON of the records.
+        questions: Finds the questions of posts.
 
     Raises:
-        ValueError: Keys and JSON do not belong together.
+        ValueError: Keys and JSON do not match.
     """
     places = questions({post_id for _, post_id, _, _ in KEY.iter_unpack(keys)})
     buckets, at = posts.buckets, 0
@@ -264,14 +267,14 @@ def add_records(posts: Posts, keys: bytes, json: bytes, questions: FindQuestions
         bucket.json.extend(json[at:end])
         at = end
     if at != len(json):
-        raise ValueError("keys and JSON do not belong together")
+        raise ValueError("keys and JSON do not match")
 
 
 def count_votes(keys: bytes) -> bytes:
     """Add up the votes of each post and type.
 
     Args:
-        keys: Records that count votes.
+        keys: Keys of records that count votes.
 
     Returns:
         One record for each post and type, in the order of the posts.

@@ -1,9 +1,10 @@
 """The start and end of a dump: the same for a file and a stream, in linear time."""
 
 import gzip
+import io
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from hypothesis import example, given
@@ -42,11 +43,13 @@ ROOTS = {"empty": b"<posts/>", "empty-comment": b"<posts/><!-- -->", "empty-row"
 ROOTS |= {"empty-lines": b"\n\n<posts\n/>\n\nx", "no-row": b"<posts>\n</posts>\nx"}
 
 
-def outcome(dump: Path, **options: Any) -> object:
+def outcome(dump: Path, source: BinaryIO | None = None, **options: Any) -> object:
     """The documents and strays of a dump, or its error."""
     output = dump.with_name("questions.jsonl")
     try:
-        report = so2docs.convert(dump, output, jobs=1, force=True, restart=True, **options)
+        report = so2docs.convert(
+            source or dump, output, jobs=1, force=True, restart=True, **options
+        )
     except so2docs.DumpError as error:
         return type(error), error.problem, str(error.location), error.excerpt
     return output.read_bytes(), report.strays, report.rows
@@ -63,6 +66,9 @@ def test_file_and_stream_agree(kind: str, skip_malformed: bool, tmp_path: Path) 
     for chunk_bytes in (None, 60):
         options = {"skip_malformed": skip_malformed, "chunk_bytes": chunk_bytes}
         streamed = outcome(packed, **options)
+        with io.FileIO(dump) as file:  # Read like a pipe.
+            piped = outcome(dump, source=file, **options)
+        assert piped == streamed
         # The end of a file is looked at first, that of a stream last.
         if kind != "cut-after-a-stray-tag":
             assert streamed == plain

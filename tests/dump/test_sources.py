@@ -619,3 +619,20 @@ def test_closed_standard_streams(arguments: str, closed: str, words: str, output
     assert result.returncode == 1
     assert words in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals are of Unix")
+def test_a_terminal_is_not_waited_for(tmp_path: Path) -> None:
+    import pty
+
+    terminal, of_command = pty.openpty()
+    try:
+        command = [sys.executable, "-m", "so2docs", "convert", "-", "q.jsonl"]
+        result = subprocess.run(
+            command, stdin=of_command, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+    finally:
+        os.close(terminal)
+        os.close(of_command)
+    assert (result.returncode, list(tmp_path.iterdir())) == (1, [])
+    assert "standard input: is a terminal" in result.stderr

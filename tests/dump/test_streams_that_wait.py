@@ -20,8 +20,9 @@ import zstandard
 from support.command import start
 from support.dumps import dump_of, some_rows
 
-from so2docs.dump.compressed import decompress_bzip2, find_numbers
-from so2docs.dump.source import ReadAhead, Stream
+from so2docs.dump.bzip2 import decompress_bzip2, find_numbers
+from so2docs.dump.opening import open_stream
+from so2docs.dump.source import BLOCK_BYTES, ReadAhead, Stream
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 
@@ -92,8 +93,8 @@ def test_nothing_is_closed_under_a_thread_that_reads_it(waiting: Waiting) -> Non
     for close in (waiting.close, lambda: closed.append("file"), unpacked.close):
         closers.callback(close)
     closers.callback(closed.append, "first")
-    ahead = ReadAhead(unpacked.read, closers.close)
-    assert next(ahead.blocks())
+    ahead = ReadAhead(unpacked.readinto, closers.close)
+    assert ahead.read(1)
     waiting.is_waiting.wait()
     ahead.close()
     assert closed == []
@@ -107,8 +108,8 @@ def test_closes_a_stream_once_at_its_end() -> None:
     closed: list[str] = []
     closers = ExitStack()
     closers.callback(closed.append, "x")
-    ahead = ReadAhead(io.BytesIO(b"x").read, closers.close)
-    assert list(ahead.blocks()) == [b"x"]
+    ahead = ReadAhead(io.BytesIO(b"x").readinto, closers.close)
+    assert [ahead.read(2) for _ in range(3)] == [b"x", b"", b""]
     assert closed == []
     ahead.close()
     ahead.close()
@@ -161,32 +162,37 @@ def test_a_signal_while_a_pipe_is_read(
     assert not (tmp_path / "q.jsonl").exists()
 
 
+def test_blocks_of_a_stream_are_read_in_order_and_not_overwritten() -> None:
+    data = random.Random(2).randbytes(40 * BLOCK_BYTES + 17)
+    ahead = ReadAhead(io.BytesIO(data).readinto, list)
+    time.sleep(0.01)  # The thread fills every block that it may.
+    assert ahead.readall() == data
+    ahead.close()
+
+
 @PIPES
-def test_a_signal_that_another_thread_gets_while_a_pipe_is_read() -> None:
+@pytest.mark.parametrize("reader", ["ReadAhead(Silent().readinto, list)", "PolledFile(file)"])
+def test_a_signal_that_another_thread_gets_while_a_pipe_is_read(reader: str) -> None:
     """Like a signal that comes just before the wait, it does not wake the main thread."""
-    script = """
-import os, signal, threading, time
-from so2docs.dump.source import ReadAhead
+    script = f"""
+import io, os, signal, threading, time
+from so2docs.dump.source import PolledFile, ReadAhead
 
 def interrupt():
-    while not main.is_waiting:
-        time.sleep(0.01)
-    time.sleep(0.2)
+    time.sleep(1)
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
     time.sleep(3600)
 
 class Silent:
-    is_waiting = False
-
-    def read(self, size):
-        self.is_waiting = True
-        return os.read(pipe, size)
+    def readinto(self, buffer):
+        return file.readinto(buffer)
 
 pipe, _ = os.pipe()
-main = Silent()
+file = io.FileIO(pipe)
+stream = {reader}
 threading.Thread(target=interrupt, daemon=True).start()
 try:
-    next(ReadAhead(main.read, list).blocks())
+    stream.read(1)
 except KeyboardInterrupt:
     os.write(1, b"interrupted")
     os._exit(0)
@@ -195,6 +201,29 @@ except KeyboardInterrupt:
         [sys.executable, "-c", script], stdout=subprocess.PIPE, timeout=60, check=True
     )
     assert result.stdout == b"interrupted"
+
+
+@PIPES
+def test_a_plain_pipe_takes_no_thread_and_any_number_of_bytes_at_a_time(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+
+    def write() -> None:
+        rng, at = random.Random(3), 0
+        with open(write_end, "wb", buffering=0) as pipe:
+            while at < len(DUMP):
+                at += pipe.write(DUMP[at : at + int(2 ** rng.uniform(0, 18))])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with open(read_end, "rb", buffering=0) as pipe:
+        dump = open_stream(pipe, threads=1, work_dir=None)
+        rows = bytearray()
+        for chunk in dump.chunks(300_000, (), tmp_path):
+            assert "so2docs-stream" not in {thread.name for thread in threading.enumerate()}
+            rows += Path(chunk.dump.file).read_bytes()
+    writer.join()
+    dump.check_end()
+    assert dump.head + rows + b"</posts>" == DUMP.rstrip()
 
 
 @pytest.mark.long

@@ -1,6 +1,6 @@
-/* Canonical rows of a dump -> keys and JSON objects, in plain C.
+/* Convert canonical rows of a dump to keys and JSON objects, in plain C.
 
-   The counterpart of `rows.parse` and `posts.add` for rows in the form that every published dump has:
+   This is the counterpart of `rows.parse` and `posts.add` for rows in the form of published dumps:
 
      slice     = space* row*
      row       = "<row" (space+ attribute)* space* "/>" space*
@@ -19,14 +19,14 @@
    numbers and reserved names: every row has an `Id`, every row but users a `PostId`, and votes have a
    `VoteTypeId` of 32 bits.
 
-   The result for any other slice is FALLBACK, well-formed or not: the caller then parses the whole
-   slice with lxml. The tests compare both cores on the same bytes. */
+   The result for any other slice, well-formed or not, is FALLBACK, and the caller parses the whole
+   slice by lxml. Tests compare both cores on the same bytes. */
 
 #include "core.h"
 
 #include <stdio.h>
 
-/* The meaning of an attribute, by its name. The row keeps the values of those before OTHER_NUMBER. */
+/* Meaning of an attribute, by name. The row keeps the values of meanings before OTHER_NUMBER. */
 typedef enum {
     ID,
     POST_TYPE_ID,
@@ -49,16 +49,16 @@ typedef enum {
 typedef struct {
     Name names[MOST_ATTRIBUTES];
     size_t count, kept; /* Number of names, and of those in the JSON. */
-    uint64_t hashes; /* A bit for each name: for most rows enough to exclude repeated names. */
+    uint64_t hashes; /* A bit for each name, which excludes repeated names in most rows. */
     int64_t numbers[OTHER_NUMBER + 1];
-    unsigned has; /* A bit for each Meaning that the row has. */
+    unsigned has; /* A bit for each Meaning in the row. */
 } Row;
 
 /* ---- Attributes ---- */
 
 #define IS(name, literal) (memcmp((name).at, literal, sizeof(literal) - 1) == 0)
 
-/* `schema.NUMBERS` and `Tags`; grouped by size, so that one or two comparisons suffice. */
+/* `schema.NUMBERS` and `Tags`, grouped by size, so that one or two comparisons suffice. */
 static inline Meaning meaning_in_posts(Name name)
 {
     switch (name.size) {
@@ -129,7 +129,7 @@ static inline Meaning meaning_in_table(Name name, Kind table)
     return IS_ALL(name, "User") ? RESERVED : TEXT;
 }
 
-/* `schema.CONTENT`: event types whose text is a text of the post. */
+/* `schema.CONTENT`: event types with a text of the post. */
 static inline int is_content(int64_t type)
 {
     return type >= 1 && type <= 9;
@@ -141,7 +141,7 @@ static inline int is_of_state(int64_t type)
     return (type >= 10 && type <= 22) || (type >= 33 && type <= 38);
 }
 
-/* The meaning of the text of an event if texts of posts are not nested. The type precedes it. */
+/* Meaning of the text of an event if texts of posts are not nested. The type precedes the text. */
 static inline Meaning meaning_of_text(const Row *row)
 {
     if (!(row->has & 1u << EVENT_TYPE_ID)) {
@@ -389,7 +389,7 @@ static Status convert_row(Reader *in, Posts *posts)
         return add_post(&row, start, posts);
     }
     TRY(add_record(&row, start, posts));
-    /* Bounties are rare: the reference reads these rows again. */
+    /* Bounties are rare, so the reference parses these rows again. */
     return row.has & 1u << BOUNTY_AMOUNT ? put(&posts->json, first, (size_t)(in->at - first)) : OK;
 }
 

@@ -1,18 +1,18 @@
-/* Canonical rows of any table -> columns in the layout of Arrow, in plain C.
+/* Convert canonical rows of any table to columns in the layout of Arrow, in plain C.
 
    `canonical.c` defines canonical rows; here, each value must also have the form of its column:
 
      date    = YYYY-MM-DDThh:mm:ss ("." [0-9]{1,3})?    a date that exists
      boolean = "True" | "False"
 
-   No name is reserved, and only `Id` is required, if it is a column. The counterpart of
-   `TableColumns.from_rows`, which takes the rows of slices that are FALLBACK here. */
+   No name is reserved, and only `Id` is required, if it is a column. This is the counterpart of
+   `TableColumns.from_rows`, which converts the slices that are FALLBACK here. */
 
 #include "core.h"
 
 /* ---- Bits and integers ---- */
 
-/* Append a bit to `count` others. */
+/* Append a bit after `count` others. */
 static Status put_bit(Buffer *out, size_t count, int bit)
 {
     if (count % 8 == 0) {
@@ -24,7 +24,7 @@ static Status put_bit(Buffer *out, size_t count, int bit)
 
 static Status put_offset(Buffer *out, size_t offset)
 {
-    int32_t value = (int32_t)offset; /* Less than MOST_SLICE_BYTES. */
+    int32_t value = (int32_t)offset; /* Fits, since a slice is below MOST_SLICE_BYTES. */
     return put(out, &value, sizeof value);
 }
 
@@ -35,7 +35,7 @@ static inline int has_text(const Column *column)
     return column->kind == TEXT_COLUMN || column->kind == OTHER_COLUMN;
 }
 
-/* End the value of a row, or make it null. */
+/* End the value of a row, or set it to null. */
 static Status end_value(Column *column, int is_valid)
 {
     TRY(put_bit(&column->valid, column->rows, is_valid));
@@ -83,8 +83,8 @@ static int days_in(int year, int month)
     return days[month - 1] + (month == 2 && is_leap);
 }
 
-/* Days since 1970-01-01 of a Gregorian date, from the year 1 on. Years are counted from March, so that
-   the leap day is the last day of a year. */
+/* Days since 1970-01-01 of a Gregorian date, from the year 1 on. Years start in March, so that a leap
+   day is the last day of a year. */
 static int64_t days_since_1970(int year, int month, int day)
 {
     int64_t years = month > 2 ? year : year - 1;
@@ -134,7 +134,7 @@ static Status put_boolean(Reader *in, Column *column)
 
 static Status put_tag(Column *column, const char *text, size_t size)
 {
-    if (size > 0) { /* The buffer is NULL before its first byte. */
+    if (size > 0) { /* An empty buffer is NULL. */
         TRY(put(&column->values, text, size));
     }
     column->tags++;
@@ -173,7 +173,7 @@ static Status put_tag_list(Reader *in, Column *column, Buffer *buffer)
     return put_tag(column, start, (size_t)(end - start));
 }
 
-/* Find the column of a name: usually the one after the last. */
+/* Find the column of a name, which is usually next to the previous one. */
 static inline Column *find_column(const Columns *columns, Name name, size_t next)
 {
     size_t known = columns->count - 1;
@@ -187,7 +187,7 @@ static inline Column *find_column(const Columns *columns, Name name, size_t next
     return NULL;
 }
 
-/* Names in a row that have no column. */
+/* Names in a row without a column. */
 typedef struct {
     Name names[MOST_ATTRIBUTES];
     size_t count;
@@ -214,7 +214,7 @@ static Status put_unknown(Reader *in, Name name, Unknown *unknown, Buffer *json)
 static Status put_in_column(Reader *in, Column *column, Columns *columns)
 {
     int64_t number;
-    if (column->rows > columns->rows) { /* Repeated in this row. */
+    if (column->rows > columns->rows) { /* The name is repeated in this row. */
         return FALLBACK;
     }
     TRY(pad(column, columns->rows));

@@ -1,10 +1,9 @@
 /* The Python module of the compiled core: `add_rows`, the counterpart of `rows.parse` and `posts.add`.
 
-   `canonical.c` converts rows to JSON; this file handles Python objects only, and changes them after
-   all rows of the slice have been converted. It is written for the stable ABI, which `setup.py`
-   requests where it exists: one build then serves every Python from 3.11 on. The module has no state,
-   and a call changes only its arguments, which belong to one thread: free-threaded Python needs no
-   lock. */
+   `canonical.c` converts rows to JSON. This file only handles Python objects, and changes them after
+   all rows of the slice are converted. The code uses the stable ABI, which `setup.py` requests if
+   available: one build then serves every Python from 3.11 on. The module has no state, and a call
+   changes only its arguments, which belong to one thread, so free-threaded Python needs no lock. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -47,7 +46,7 @@ static int append_pairs(PyObject *pairs, const Buffer *keys)
     return 0;
 }
 
-/* Get the bucket of a number, which the mapping makes if it is missing. Returns a new reference. */
+/* Get the bucket of a number; the mapping makes a missing one. Returns a new reference. */
 static PyObject *find_bucket(PyObject *buckets, int64_t number)
 {
     PyObject *key = PyLong_FromLongLong(number);
@@ -78,7 +77,7 @@ static int64_t bucket_number(const char *key, int bucket_bits)
     return question_id >= 0 ? question_id >> bucket_bits : ~(~question_id >> bucket_bits);
 }
 
-/* Append posts to their buckets; consecutive posts of one bucket are copied at once. */
+/* Append posts to their buckets; consecutive posts of a bucket are copied together. */
 static int append_posts(const Posts *posts, PyObject *buckets, int bucket_bits)
 {
     const Buffer *keys = &posts->keys;
@@ -125,7 +124,7 @@ static PyObject *bytes_of(const Buffer *buffer)
     return PyBytes_FromStringAndSize(buffer->size ? buffer->bytes : "", (Py_ssize_t)buffer->size);
 }
 
-/* The `Id` of the last row; None if there are no rows. */
+/* The `Id` of the last row; None without rows. */
 static PyObject *last_id(size_t rows, int64_t id)
 {
     return rows == 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong((long long)id);
@@ -178,7 +177,7 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
         result = Py_NewRef(Py_None);
     } else if (status == OK && append_posts(&posts, buckets, bucket_bits) == 0
                && append_pairs(pairs, &posts.keys) == 0) {
-        /* If a part is NULL, so is the result, and the other parts are released. */
+        /* If a part is NULL, this releases the others and returns NULL. */
         result = Py_BuildValue("(nNN)", (Py_ssize_t)posts.rows, last_id(posts.rows, posts.last_id),
                                other_types(&posts));
     }
@@ -198,6 +197,26 @@ static PyObject *count_lines(PyObject *module, PyObject *data)
         count++;
     }
     return PyLong_FromSsize_t(count);
+}
+
+/* Whether a tag's start, such as `</posts`, is in the first bytes of a buffer, where `<` is rare. */
+static PyObject *has_tag(PyObject *module, PyObject *args)
+{
+    Py_buffer data, tag;
+    Py_ssize_t size;
+    int found = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*ny*:has_tag", &data, &size, &tag)) {
+        return NULL;
+    }
+    Py_ssize_t starts = Py_MIN(size, data.len) - tag.len + 1;
+    const char *at = data.buf, *end = at + Py_MAX(starts, 0);
+    while (!found && at < end && (at = memchr(at, '<', (size_t)(end - at))) != NULL) {
+        found = memcmp(at++, tag.buf, (size_t)tag.len) == 0;
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&tag);
+    return PyBool_FromLong(found);
 }
 
 static PyObject *read_table(PyObject *module, PyObject *args)
@@ -288,7 +307,7 @@ static PyObject *read_columns(PyObject *module, PyObject *args)
     return result;
 }
 
-/* Whether the sizes in the keys add up to the JSON, and there is a question id for each key. */
+/* Whether the sizes in the keys add up to the JSON, and each key has a question id. */
 static int are_whole(const Posts *posts, Py_ssize_t questions_size)
 {
     size_t json_size = 0;
@@ -322,7 +341,7 @@ static PyObject *file_records(PyObject *module, PyObject *args)
     posts.json = (Buffer){(char *)json, (size_t)json_size, 0};
     posts.keys = (Buffer){bytes, (size_t)keys_size, 0};
     if (bucket_bits < 0 || bucket_bits > 62 || !are_whole(&posts, questions_size)) {
-        PyErr_SetString(PyExc_ValueError, "keys, JSON and questions do not belong together");
+        PyErr_SetString(PyExc_ValueError, "keys, JSON and questions do not match");
         return NULL;
     }
     posts.keys.bytes = PyMem_Malloc((size_t)keys_size + 1);
@@ -363,13 +382,17 @@ static PyObject *count_votes_of(PyObject *module, PyObject *keys)
     return result;
 }
 
-static PyObject *to_markdown(PyObject *module, PyObject *body)
+static PyObject *to_markdown(PyObject *module, PyObject *args)
 {
     Py_ssize_t size;
-    const char *bytes = PyUnicode_AsUTF8AndSize(body, &size);
-    PyObject *result = NULL;
+    PyObject *body, *result = NULL;
+    const char *sign;
     Buffer out = {0};
     (void)module;
+    if (!PyArg_ParseTuple(args, "Us", &body, &sign)) {
+        return NULL;
+    }
+    const char *bytes = PyUnicode_AsUTF8AndSize(body, &size);
     if (bytes == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
         PyErr_Clear(); /* Half of a surrogate pair, which UTF-8 cannot encode. */
         return Py_NewRef(Py_None);
@@ -377,7 +400,7 @@ static PyObject *to_markdown(PyObject *module, PyObject *body)
     if (bytes == NULL) {
         return NULL;
     }
-    Status status = put_body_as_markdown(bytes, (size_t)size, &out);
+    Status status = put_body_as_markdown(bytes, (size_t)size, sign, &out);
     if (status == FALLBACK) {
         result = Py_NewRef(Py_None);
     } else if (status == NO_MEMORY) {
@@ -392,6 +415,7 @@ static PyObject *to_markdown(PyObject *module, PyObject *body)
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, NULL},
     {"count_lines", count_lines, METH_O, NULL},
+    {"has_tag", has_tag, METH_VARARGS, NULL},
     {"read_table", read_table, METH_VARARGS, NULL},
     {"read_columns", read_columns, METH_VARARGS, NULL},
     {"file_records", file_records, METH_VARARGS, NULL},
@@ -402,7 +426,11 @@ static PyMethodDef methods[] = {
     {"sort_records", sort_records, METH_O, NULL},
     {"user_ids", user_ids, METH_VARARGS, NULL},
     {"join_records", join_records, METH_VARARGS, NULL},
-    {"to_markdown", to_markdown, METH_O, NULL},
+    {"to_markdown", to_markdown, METH_VARARGS, NULL},
+    {"new_bzip2", new_bzip2_memory, METH_NOARGS, NULL},
+    {"find_bzip2", find_bzip2, METH_VARARGS, NULL},
+    {"decode_bzip2", decode_bzip2_block, METH_VARARGS, NULL},
+    {"read_bzip2", read_bzip2_block, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,7 +1,7 @@
-/* Declarations that the files of the compiled core share.
+/* Declarations for all files of the compiled core.
 
-   `canonical.c`, `values.c` and `markdown.c` are plain C, which is fuzzed without Python. The other
-   parts include Python.h before this. */
+   `canonical.c`, `values.c` and `markdown.c` are plain C and fuzzed without Python. The other files
+   include Python.h before this header. */
 
 #ifndef SO2DOCS_CORE_H
 #define SO2DOCS_CORE_H
@@ -24,10 +24,10 @@ typedef enum { OK, FALLBACK, NO_MEMORY } Status;
 /* ---- Keys ---- */
 
 #define KEY_BYTES 32  /* keys.KEY: question id, post id, rank, size of the JSON << 4 | kind */
-#define PAIR_BYTES 16 /* A key starts with question id and post id. */
+#define PAIR_BYTES 16 /* Question id and post id, at the start of a key. */
 
-/* The kind of a record: `keys.QUESTION`, `schema.COMMENT` and so on. Rows of tables come after posts.
-   POSTS and USERS are kinds of whole tables, and never in a key. */
+/* The kind of a record: `keys.QUESTION`, `schema.COMMENT` and so on. Rows of tables sort after posts.
+   POSTS and USERS are kinds of whole tables, never of a key. */
 typedef enum {
     POSTS = 0,
     QUESTION = 1,
@@ -37,12 +37,12 @@ typedef enum {
     LINK = 6,
     VOTE = 7,
     BOUNTY = 8, /* Bounties, made from votes. */
-    CLOSINGS = 9, /* The history of posts, by how much of it is nested. */
+    CLOSINGS = 9, /* The history of posts, by level of detail. */
     HISTORY = 10,
     HISTORY_TEXT = 11
 } Kind;
 
-/* The integer at `bytes` in a key, which is little-endian on every machine. */
+/* Read an integer of a key; keys are little-endian on every machine. */
 static inline int64_t key_integer(const char *bytes)
 {
     uint64_t number = 0;
@@ -61,10 +61,10 @@ static inline void set_integer(char *bytes, int64_t number)
     }
 }
 
-/* ---- Bytes to read and bytes to write, both within bounds ----
+/* ---- Reading and writing bytes within bounds ----
 
-   A byte is read only after a comparison with the end of the slice, and written only after
-   `reserve`, the one place where memory grows. */
+   A byte is read only after a comparison with the end of the slice, and written only after `reserve`,
+   which alone allocates memory. */
 
 #ifndef FIRST_CAPACITY
 #define FIRST_CAPACITY ((size_t)64 * 1024)
@@ -77,7 +77,7 @@ typedef struct {
     size_t size, capacity;
 } Buffer;
 
-/* Reserve memory for `more` bytes. */
+/* Reserve memory for `more` further bytes. */
 static inline Status reserve(Buffer *buffer, size_t more)
 {
     if (buffer->capacity - buffer->size >= more) {
@@ -109,7 +109,7 @@ static inline Status put(Buffer *out, const void *bytes, size_t size)
 
 #define PUT_LITERAL(out, literal) put(out, literal, sizeof(literal) - 1)
 
-/* The rest of the slice. */
+/* The unread part of a slice. */
 typedef struct {
     const Byte *at, *end;
 } Reader;
@@ -149,8 +149,8 @@ static inline int is_digit(Byte byte)
 
 /* ---- Names of attributes ---- */
 
-#define MOST_ATTRIBUTES 64  /* In a row: 22 are known. */
-#define MOST_NAME_BYTES 256 /* libxml2 has limits too, of 50,000 and more. */
+#define MOST_ATTRIBUTES 64  /* Per row; 22 are known. */
+#define MOST_NAME_BYTES 256 /* libxml2 has a limit too, at least 50,000. */
 
 typedef struct {
     const Byte *at;
@@ -174,7 +174,7 @@ static inline Status read_name(Reader *in, Name *name)
     return !is_xml && name->size <= MOST_NAME_BYTES && SKIP(in, "=\"") ? OK : FALLBACK;
 }
 
-/* ---- values.c: values of attributes; each reads the quote that ends the value, too ---- */
+/* ---- values.c: values of attributes; each function also reads the closing quote ---- */
 
 /* Write a text unchanged between the quotes of a JSON string. */
 Status put_text(Reader *in, Buffer *out);
@@ -194,18 +194,18 @@ Status put_number(Reader *in, Buffer *out, int64_t *number);
 /* Write the text of `Tags` as a JSON array; `tags` is a buffer for the unsplit text. */
 Status put_tags(Reader *in, Buffer *out, Buffer *tags);
 
-/* Write such a text, which is in the form of a JSON string without its quotes. */
+/* Write the text of `Tags`, given as a JSON string without its quotes, as a JSON array. */
 Status put_split_tags(Buffer *out, const char *text, size_t size);
 
 /* ---- canonical.c: rows to keys and JSON objects ---- */
 
-/* libxml2 rejects values of a gigabyte: it reads all longer slices. */
+/* lxml parses longer slices, since libxml2 rejects values of a gigabyte. */
 #define MOST_SLICE_BYTES ((size_t)1 << 28)
 
-/* Types of posts that are neither questions nor answers, in one slice. Fifteen are known. */
+/* Limit of the other types of posts in one slice. Fifteen are known. */
 #define MOST_OTHER_TYPES 32
 
-/* Reserved names of attributes. A dozen are known. */
+/* Limit of the reserved names of attributes. A dozen are known. */
 #define MOST_RESERVED 64
 
 typedef struct {
@@ -219,9 +219,9 @@ typedef struct {
     struct {
         const char *bytes;
         size_t size;
-    } reserved[MOST_RESERVED]; /* Names that no attribute may have. */
+    } reserved[MOST_RESERVED]; /* Names forbidden for attributes. */
     size_t reserved_count;
-    uint64_t reserved_hashes; /* Their hashes. */
+    uint64_t reserved_hashes; /* Hashes of the reserved names. */
     Buffer keys, json;
     Buffer tags; /* The unsplit text of one `Tags`. */
     size_t rows;
@@ -231,15 +231,15 @@ typedef struct {
 } Posts;
 
 /* Convert a slice of whole rows. Keys of rows of other tables have the post id in place of the question
-   id; votes have one key for each post and type, in ascending order, and in place of JSON the rows
-   that name the amount of a bounty, unchanged; users have their `Id` and the size of their JSON.
+   id. Votes have one key for each post and type, in ascending order; in place of JSON, they have the
+   unchanged rows with the amount of a bounty. Keys of users are the `Id` and the size of the JSON.
    Unless the result is OK, `posts` can only be freed. */
 Status convert_rows(const char *slice, size_t size, Posts *posts);
 
 /* Add a reserved name, which must live as long as `posts`. Returns 0 if there are too many. */
 int reserve_name(Posts *posts, const char *bytes, size_t size);
 
-/* Sort records that count votes, and add up those of one post and type. */
+/* Sort records that count votes, and add up the records of each post and type. */
 void count_votes(Buffer *keys);
 
 void free_posts(Posts *posts);
@@ -275,8 +275,42 @@ void free_columns(Columns *columns);
 
 /* ---- markdown.c: bodies ---- */
 
-/* Append the Markdown of a body, which is UTF-8. FALLBACK if the reference has to convert it. */
-Status put_body_as_markdown(const char *body, size_t size, Buffer *out);
+/* Append the Markdown of a body, which is UTF-8; `sign` is around formulas, and empty without formulas.
+   FALLBACK if the reference must convert it. */
+Status put_body_as_markdown(const char *body, size_t size, const char *sign, Buffer *out);
+
+/* ---- bzip2.c: compressed archives ---- */
+
+/* Memory for one block of bzip2, 5 to 16 MB. */
+typedef struct Bzip2 Bzip2;
+
+typedef struct {
+    size_t end; /* The bit after the block. */
+    uint32_t crc;
+    int is_randomized;
+} Bzip2Block;
+
+/* Returns NULL if memory is exhausted. */
+Bzip2 *new_bzip2(void);
+
+void free_bzip2(Bzip2 *memory);
+
+/* Find the number at the start of a block or the end of a stream: its first bit, at `from` or later;
+   SIZE_MAX without one. */
+size_t find_bzip2_number(const Byte *data, size_t size, size_t from);
+
+/* Decode a block that starts at a bit. FALLBACK if the block is damaged, incomplete, or larger than its
+   level (1 to 9) allows; libbz2 distinguishes these. A randomized block is not decoded, but its end is
+   found. */
+Status decode_bzip2(Bzip2 *memory, const Byte *data, size_t size, size_t bit, unsigned level,
+                    Bzip2Block *block);
+
+/* Number of unread bytes of the block. */
+size_t bzip2_left(const Bzip2 *memory);
+
+/* Read the next bytes of the block, at most the unread ones. FALLBACK at the end of the block if its
+   checksum is wrong. */
+Status read_bzip2(Bzip2 *memory, Byte *out, size_t size);
 
 #ifdef Py_PYTHON_H
 
@@ -314,16 +348,15 @@ typedef struct {
 int hold(Blocks *held, PyObject *blocks);
 void release(Blocks *held);
 
-/* Find the JSON of a record. Returns NULL, with an error set, if the blocks are not those that were
-   sorted. */
+/* Find the JSON of a record. Returns NULL and sets an error if these are not the sorted blocks. */
 const char *json_of(const Blocks *held, const Record *record);
 
 /* ---- nest.c: rows of tables and users in a post ---- */
 
 enum { KINDS = 16 }; /* A kind has four bits. */
 
-#define MOST_VOTE_TYPES 64     /* The reference joins posts with others; 38 are known. */
-#define MOST_EVENT_TYPES 128   /* The same for events; 36 are known. */
+#define MOST_VOTE_TYPES 64     /* The reference handles others; 38 are known. */
+#define MOST_EVENT_TYPES 128   /* The reference handles others; 36 are known. */
 #define MOST_CLOSE_REASONS 128 /* Higher numbers have no names. */
 
 /* Bytes of a Python object. */
@@ -334,39 +367,43 @@ typedef struct {
 
 /* The rows to nest in posts. Sets of kinds have a bit for each kind. */
 typedef struct {
-    int tables; /* Kinds that are nested. */
-    int naming; /* Kinds whose rows name a user by `UserId`. */
+    int tables; /* Nested kinds. */
+    int naming; /* Kinds of rows with the `UserId` of a user. */
     int made;   /* Kinds with entries in place of rows: the history. */
-    Piece members[KINDS]; /* `"Comments":`; for a kind in `made`, the members of a post without rows. */
+    Piece members[KINDS]; /* `"Comments":`; for kinds in `made`, all members of a post without rows. */
     Py_buffer user_ids; /* 64-bit integers in ascending order. */
     PyObject *users; /* A list with the JSON of each user, or None. */
     Piece votes[MOST_VOTE_TYPES]; /* `"UpMod":` */
     Piece events[MOST_EVENT_TYPES]; /* `"EditBody"` */
-    Piece reasons[MOST_CLOSE_REASONS]; /* `"Duplicate"`; empty if a reason has no name. */
+    Piece reasons[MOST_CLOSE_REASONS]; /* `"Duplicate"`; empty for reasons without a name. */
 } Nest;
 
-/* Binary search: the position of an id in an ascending array; -1 if it is missing. */
+/* Find the position of an id in an ascending array by binary search; -1 for a missing id. */
 Py_ssize_t place_of(const Py_buffer *ids, int64_t id);
 
-/* Write a post with its rows, the `count` sorted records that follow it, and count rows and votes by
-   kind. FALLBACK if the reference has to write it. The JSON of all is in `held`. */
+/* Write a post with its rows, which are the next `count` sorted records, and count rows and votes by
+   kind. FALLBACK if the reference must write it. `held` has the JSON of all records. */
 Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
                  Buffer *out, int64_t *counts);
 
-/* Write `name` and the user whose id is at `at`; nothing if no user has this id. */
+/* Write `name` and the user with the id at `at`; nothing for an unknown user. */
 Status put_user(const char *at, const char *end, const Nest *nest, const char *name, Buffer *out);
 
 /* ---- history.c: rows of the history of a post ---- */
 
-/* Write the members made from one or more rows, sorted by `Id`. The JSON of all is in `held`. */
+/* Write the members made from one or several rows, sorted by `Id`. `held` has the JSON of the records. */
 Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
                    const Nest *nest, Buffer *out);
 
-/* ---- What Python calls, described in `_core.pyi` ---- */
+/* ---- Functions for Python, described in `_core.pyi` ---- */
 
 PyObject *add_sizes(PyObject *module, PyObject *args);
+PyObject *decode_bzip2_block(PyObject *module, PyObject *args);
+PyObject *find_bzip2(PyObject *module, PyObject *args);
 PyObject *find_values(PyObject *module, PyObject *args);
 PyObject *join_records(PyObject *module, PyObject *args);
+PyObject *new_bzip2_memory(PyObject *module, PyObject *ignored);
+PyObject *read_bzip2_block(PyObject *module, PyObject *args);
 PyObject *select_records(PyObject *module, PyObject *args);
 PyObject *sort_records(PyObject *module, PyObject *blocks);
 PyObject *user_ids(PyObject *module, PyObject *args);

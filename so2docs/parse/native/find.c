@@ -1,4 +1,4 @@
-/* Look many ids up in a map on disk: `find_values`, the counterpart of `IdMap.find`.
+/* Look up many ids in a map on disk: `find_values`, the counterpart of `IdMap.find`.
 
    Ids are looked up in ascending order, so that each block of the map is read once. */
 
@@ -20,7 +20,7 @@ static int by_key(const void *a, const void *b)
     return (one->key > other->key) - (one->key < other->key);
 }
 
-/* Binary search from `low` on: the number of ids up to `key`, in an ascending array. */
+/* Count the ids up to `key` in an ascending array, by binary search from `low` on. */
 static Py_ssize_t rank_of(const int64_t *ids, Py_ssize_t low, Py_ssize_t high, int64_t key)
 {
     while (low < high) {
@@ -34,7 +34,7 @@ static Py_ssize_t rank_of(const int64_t *ids, Py_ssize_t low, Py_ssize_t high, i
     return low;
 }
 
-/* Look up the ids that are in one block, whose number is `block`. */
+/* Look up the ids in the block with the number `block`. */
 static int find_in_block(PyObject *get_block, Py_ssize_t block, const Wanted *wanted,
                          const Wanted *end, int64_t *values)
 {
@@ -73,7 +73,7 @@ static int find_all(const Py_buffer *firsts, const Wanted *wanted, const Wanted 
         while (next < end && (block == blocks || next->key < first[block])) {
             next++;
         }
-        /* Smaller than the first id in the map. */
+        /* The key is below the first id in the map. */
         if (block > 0 && find_in_block(get_block, block - 1, wanted, next, values) < 0) {
             return -1;
         }

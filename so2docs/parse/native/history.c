@@ -1,8 +1,8 @@
 /* Rows of a post's history as members of its JSON object: the counterpart of `history.members`.
 
-   A row is a flat object with the attributes that dumps have. Values are copied unchanged and no
-   string is decoded: patterns match only ASCII without a backslash. For anything else, and for rows
-   in another form than that of dumps, it returns FALLBACK: the reference writes that question. */
+   A row is a flat object with the attributes of dumps. Values are copied unchanged and no string is
+   decoded: patterns match only ASCII without a backslash. For anything else, and for rows that do not
+   have the form of dumps, the result is FALLBACK, and the reference writes this question. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,16 +11,17 @@
 
 #include <stdio.h>
 
-/* Most rows of a post. Some steps take quadratic time, so the reference takes longer histories. */
+/* Limit of the rows of a post. Some steps take quadratic time, so the reference writes longer
+   histories. */
 enum { MOST_EVENTS = 1024 };
 
-/* Some JSON; `at` is NULL for an absent value. */
+/* A range of JSON; `at` is NULL for an absent value. */
 typedef struct {
     const char *at;
     size_t size;
 } Text;
 
-/* Fields of an entry, in their order, except its id, its events and its user. */
+/* Fields of an entry in order, without id, events and user. */
 typedef enum {
     GUID,
     DATE,
@@ -43,7 +44,7 @@ typedef enum {
     FIELDS
 } Field;
 
-/* How a field is written. Quotes in JSON inside of a JSON string have a backslash. */
+/* Forms of fields. Quotes in JSON inside a JSON string have a backslash. */
 typedef enum { AS_IS, IN_QUOTES, AS_TAGS, AS_LIST, UNESCAPED } Form;
 
 static const struct {
@@ -261,6 +262,7 @@ static int parse_reason(Text comment, const Nest *nest, Text *fields)
     return size > 0;
 }
 
+/* Parse the revision of a rollback; if the comment continues, keep it whole. */
 static int parse_rollback(Text comment, Text *fields)
 {
     Text in = without_quotes(comment);
@@ -273,14 +275,15 @@ static int parse_rollback(Text comment, Text *fields)
                || (Byte)((in.at[size] | 0x20) - 'a') < 6)) {
         size++;
     }
-    if (size == 0 || in.size != size + 1 || in.at[size] != ']') {
+    if (size == 0 || in.size == size || in.at[size] != ']') {
         return 0;
     }
     set_once(&fields[ROLLBACK_TO], take(&in, size));
-    return 1;
+    return in.size == 1;
 }
 
-/* Parse who proposed and who approved an edit. */
+/* Parse the proposer and the approvers of an edit. FALLBACK for rare forms: an anonymous proposer, or
+   no approver. */
 static Status parse_proposed(Text comment, Text *fields)
 {
     Text in = without_quotes(comment), proposed, number;
@@ -310,7 +313,7 @@ static Status parse_proposed(Text comment, Text *fields)
     return OK;
 }
 
-/* Parse an address, up to the end of the text. FALLBACK for other than ASCII. */
+/* Parse an address up to the end of the text. FALLBACK unless it is ASCII. */
 static Status parse_url(Text comment, Text *fields)
 {
     Text in = without_quotes(comment), url;
@@ -411,7 +414,7 @@ static Status skip_id(Text *in)
     return read_integer(in, &id);
 }
 
-/* Read a list that is not empty. */
+/* Read a nonempty list. */
 static Status read_list(Text *in, Status (*skip)(Text *in), Text *list)
 {
     list->at = in->at;
@@ -428,7 +431,7 @@ static Status read_list(Text *in, Status (*skip)(Text *in), Text *list)
     return OK;
 }
 
-/* Parse the voters and the original questions; a text that is not an object is kept unchanged. */
+/* Parse voters and original questions; keep a text that is not an object. */
 static Status parse_voters(Text text, Text *fields)
 {
     Text in = without_quotes(text), voters = {NULL, 0}, questions = {NULL, 0};
@@ -467,7 +470,7 @@ static int is_content(int64_t type)
     return type >= 1 && type <= 9;
 }
 
-/* Add the fields of a row; those of earlier rows, by `Id`, take precedence. */
+/* Add the fields of a row; fields of rows with lower ids take precedence. */
 static Status parse_event(const Event *event, const Nest *nest, Text *fields)
 {
     static const Field TEXTS[] = {TAG_LIST, TITLE, BODY};
@@ -475,7 +478,7 @@ static Status parse_event(const Event *event, const Nest *nest, Text *fields)
         TRY(parse_comment(event, nest, fields));
     }
     if (event->text.at != NULL && is_content(event->type)) {
-        fields[TEXTS[event->type % 3]] = event->text; /* The last one is used. */
+        fields[TEXTS[event->type % 3]] = event->text; /* The last value counts. */
     } else if (event->text.at != NULL) {
         TRY(parse_voters(event->text, fields));
     }

@@ -1,14 +1,15 @@
-/* Join the records of a bucket to documents: `join_records`, the fast path of `merge.DocumentBuilder`.
+/* Join the records of a bucket into documents: `join_records`, the fast path of
+   `merge.DocumentBuilder`.
 
-   It joins a question, answers with different ids, and rows of tables that belong to these posts. Any
-   other group is returned without a document, for the reference to join. */
+   It joins a question, answers with distinct ids, and rows of tables for these posts. It returns any
+   other group without a document, and the reference joins it. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "core.h"
 
-/* A post, and the number of rows of tables that follow it and belong to it. */
+/* A post, and the number of its rows of tables, which follow it. */
 typedef struct {
     const Record *record;
     Py_ssize_t rows;
@@ -25,11 +26,11 @@ typedef struct {
     Nest nest;
 } Form;
 
-/* The result for a group: a document, a run of documents, or none if the reference has to join. */
+/* The result for a group: a document, a run of documents, or nothing if the reference must join it. */
 typedef struct {
     int64_t question_id; /* Id of the first document. */
     Py_ssize_t records, documents, posts, size;
-    int64_t counts[KINDS]; /* Rows and votes, by kind. */
+    int64_t counts[KINDS]; /* Numbers of rows and votes, by kind. */
 } Joined;
 
 static int by_votes(const void *a, const void *b)
@@ -46,7 +47,7 @@ static void move_to_front(Post *posts, Py_ssize_t count)
     posts[0] = first;
 }
 
-/* Whether a row is nested in the last post before it. */
+/* Whether a row belongs to the last post before it. */
 static int is_nested(const Record *row, const Post *post, const Nest *nest)
 {
     return post->record != NULL && row->post_id == post->record->post_id
@@ -96,7 +97,7 @@ static void order_by_votes(Post *posts, Py_ssize_t count)
     }
 }
 
-/* Write a document, all but its closing brace; `size` grows by the bytes of the posts in it. */
+/* Write a document without its closing brace, and add the bytes of its posts to `size`. */
 static Status put_document(const Post *posts, Py_ssize_t count, const Blocks *held,
                             const Form *form, Buffer *out, Py_ssize_t *size, int64_t *counts)
 {
@@ -127,8 +128,8 @@ static int are_held(const Blocks *held, const Record *group, Py_ssize_t count)
     return 1;
 }
 
-/* Write the document of a group; FALLBACK, with nothing changed, if the reference has to join it.
-   Sets an error if memory is missing or the blocks are not those that were sorted. */
+/* Write the document of a group; FALLBACK, with nothing changed, if the reference must join it. Sets an
+   error if memory is exhausted or these are not the sorted blocks. */
 static Status join_group(const Record *group, Py_ssize_t count, const Blocks *held,
                           const Form *form, Buffer *out, Joined *run)
 {
@@ -225,14 +226,14 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
     return groups;
 }
 
-/* Whether the buffers hold 64-bit integers, and there are as many users as ids. */
+/* Whether the buffers contain 64-bit integers, with as many users as ids. */
 static int is_sound(const Form *form)
 {
     Py_ssize_t ids = form->nest.user_ids.len;
     int is_list = PyList_Check(form->nest.users);
     if (ids % 8 || form->repeated.len % 8 || (!is_list && form->nest.users != Py_None)
         || (is_list ? PyList_Size(form->nest.users) : 0) != ids / 8) {
-        PyErr_SetString(PyExc_ValueError, "ids and users do not belong together");
+        PyErr_SetString(PyExc_ValueError, "ids and users do not match");
         return 0;
     }
     return 1;

@@ -1,24 +1,31 @@
 /* Convert the HTML of a body to Markdown: `markdown.py`, step by step and with the same names.
 
-   Plain C, which is fuzzed without Python. The reference converts what is rare in real bodies:
-   comments, tables, upper-case tags, unusual character references, other tags in code, and emphasis
-   next to characters whose category only the tables of Unicode have. */
+   Plain C, fuzzed without Python. The reference converts bodies with rare content: comments, tables,
+   upper-case tags, unusual character references, other tags in code, and emphasis next to characters
+   with a category that only the tables of Unicode tell. */
 
 #include "core.h"
 
 #include <stdio.h>
 
 enum {
-    MOST_DEPTH = 16,  /* Most nested containers, and formats; the reference allows more. */
-    MOST_INDENT = 16, /* Most bytes that a container adds to the prefix: nine digits, `. `. */
+    MOST_DEPTH = 16,  /* Limit of nested containers, and of formats; the reference allows more. */
+    MOST_INDENT = 16, /* Limit of bytes that a container adds to the prefix: nine digits, `. `. */
+    MOST_PARENTHESES = 8, /* Nested in an address. */
     NOTHING = -1
 };
+
+#define FEED "\1" /* Placeholder for a line feed in a formula until its block is complete. */
+
+typedef struct {
+    size_t at, size;
+} Span;
 
 /* ---- Characters ---- */
 
 static int is_blank(Byte byte)
 {
-    return is_space(byte) || byte == 0; /* A zero is a line break, until its block is complete. */
+    return is_space(byte) || byte == 0; /* 0 is a line break in an incomplete block. */
 }
 
 static int is_alpha(Byte byte)
@@ -26,7 +33,7 @@ static int is_alpha(Byte byte)
     return (Byte)((byte | 0x20) - 'a') < 26;
 }
 
-/* The first character of a UTF-8 text, or the last one; NOTHING if it is empty. */
+/* The first or the last character of a UTF-8 text; NOTHING for an empty text. */
 static long first_char(const char *text, size_t size)
 {
     const Byte *at = (const Byte *)text;
@@ -79,7 +86,7 @@ static Status is_alnum(long code, int *is)
     return OK;
 }
 
-/* Whether emphasis may start after the character, or end before it, whatever is inside. */
+/* Whether emphasis may start after this character, or end before it, whatever it contains. */
 static Status is_apart(long code, int *is)
 {
     *is = code == NOTHING || is_white(code) || is_common_punctuation(code)
@@ -189,7 +196,7 @@ static Status split_tokens(const Byte *at, const Byte *end, Buffer *tokens)
     return put(tokens, &token, sizeof token);
 }
 
-/* Find the last attribute with a name, as `name="value"`; `value->at` is NULL if it is missing. */
+/* Find the last attribute with a name, as `name="value"`; `value->at` is NULL for a missing one. */
 static Status find_attribute(const Token *token, const char *name, Reader *value)
 {
     Reader in = token->attributes;
@@ -234,7 +241,7 @@ static Status put_char(Buffer *out, unsigned long code)
     return put(out, bytes, more + 1);
 }
 
-/* Read the text after an ampersand, and write the character that both mean. */
+/* Read a reference after its ampersand, and write its character. */
 static Status put_html_reference(Reader *in, Buffer *out)
 {
     if (in->at == in->end || is_space(*in->at) || *in->at == '<' || *in->at == '&'
@@ -303,7 +310,7 @@ static Status is_reference(const char *at, const char *end, int *is)
 
 /* ---- Text ---- */
 
-/* Characters that may be markup; 2 for one that is markup only in a link. */
+/* Characters that may be markup; 2 for markup only in a link. */
 static const Byte SPECIAL[256] = {
     ['\\'] = 1, ['`'] = 1, ['*'] = 1, ['_'] = 1, ['<'] = 1,
     ['&'] = 1,  ['~'] = 1, [']'] = 1, ['['] = 2,
@@ -365,22 +372,22 @@ static Status put_escaped(const char *text, size_t size, int is_in_link, Buffer 
     return put(out, from, (size_t)(end - from));
 }
 
-/* Replace each run of white space by a line feed or a space. */
-static void join_spaces(Buffer *text)
+/* Replace each run of white space by a line feed or a space; returns the new size. */
+static size_t join_spaces(char *text, size_t size)
 {
     size_t to = 0;
-    for (size_t at = 0; at < text->size;) {
-        if (!is_space((Byte)text->bytes[at])) {
-            text->bytes[to++] = text->bytes[at++];
+    for (size_t at = 0; at < size;) {
+        if (!is_space((Byte)text[at])) {
+            text[to++] = text[at++];
             continue;
         }
         char space = ' ';
-        for (; at < text->size && is_space((Byte)text->bytes[at]); at++) {
-            space = text->bytes[at] == '\n' ? '\n' : space;
+        for (; at < size && is_space((Byte)text[at]); at++) {
+            space = text[at] == '\n' ? '\n' : space;
         }
-        text->bytes[to++] = space;
+        text[to++] = space;
     }
-    text->size = to;
+    return to;
 }
 
 /* Length of the longest run of backticks. */
@@ -402,11 +409,174 @@ static Status put_backticks(Buffer *out, size_t count)
     return OK;
 }
 
-/* ---- The writer ---- */
+/* ---- Formulas: `formulas.py` ---- */
 
-typedef struct {
-    size_t at, size;
-} Span;
+enum {
+    MOST_CHARACTERS = 4000, /* Of a formula. */
+    MOST_UNCLOSED = 50,     /* Limit of unclosed signs; the text after them is not searched. */
+    MOST_NAME = 20          /* Characters of the name of an environment inside a formula. */
+};
+
+static const char *const ENVIRONMENTS[] = {
+    "align",  "alignat",  "aligned",   "array",       "bmatrix", "Bmatrix",  "CD",
+    "cases",  "eqnarray", "equation",  "gather",      "gathered", "matrix",  "multline",
+    "pmatrix", "smallmatrix", "split", "subarray",    "vmatrix", "Vmatrix",
+};
+
+static int starts_with(const char *at, const char *end, const char *sign)
+{
+    size_t size = strlen(sign);
+    return (size_t)(end - at) >= size && memcmp(at, sign, size) == 0;
+}
+
+static const char *next_char(const char *at, const char *end)
+{
+    for (at++; at < end && ((Byte)*at & 0xC0) == 0x80; at++) {
+    }
+    return at;
+}
+
+/* Size of the `\begin{align}` at the start of a text; 0 for anything else. */
+static size_t environment_size(const char *at, const char *end)
+{
+    if (!starts_with(at, end, "\\begin{")) {
+        return 0;
+    }
+    const char *name = at + strlen("\\begin{"), *after = name;
+    while (after < end && is_alpha((Byte)*after)) {
+        after++;
+    }
+    size_t size = (size_t)(after - name);
+    after += after < end && *after == '*';
+    if (after == end || *after != '}') {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof ENVIRONMENTS / sizeof *ENVIRONMENTS; i++) {
+        if (strlen(ENVIRONMENTS[i]) == size && memcmp(ENVIRONMENTS[i], name, size) == 0) {
+            return (size_t)(after + 1 - at);
+        }
+    }
+    return 0;
+}
+
+/* Size of the opening sign of a formula at the start of a text, and its closing sign; 0 without one.
+   The closing sign of an environment is empty. */
+static size_t opening_size(const char *at, const char *end, const char *sign, const char **closing)
+{
+    static const char *const PAIRS[][2] = {{"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}};
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
+        if (starts_with(at, end, PAIRS[i][0])) {
+            *closing = PAIRS[i][1];
+            return 2;
+        }
+    }
+    if (starts_with(at, end, sign)) {
+        *closing = sign;
+        return strlen(sign);
+    }
+    *closing = "";
+    return environment_size(at, end);
+}
+
+/* The end of the name of an environment and its brace, or NULL. */
+static const char *end_of_name(const char *at, const char *end)
+{
+    int count = 0;
+    while (at < end && *at != '{' && *at != '}') {
+        if (++count > MOST_NAME) {
+            return NULL;
+        }
+        at = next_char(at, end);
+    }
+    return count && at < end && *at == '}' ? at + 1 : NULL;
+}
+
+/* Find the end of a formula that is open at `start`; NULL if it is not closed. */
+static const char *find_formula_end(const char *start, const char *end, const char *closing)
+{
+    const char *at = start, *after;
+    long depth = 0, environments = 0;
+    for (int count = 0; count < MOST_CHARACTERS && at < end; count++) {
+        at = next_char(at, end);
+    }
+    end = at;
+    for (at = start; at < end; at = after) {
+        int is_begin = starts_with(at, end, "\\begin{"), is_end = starts_with(at, end, "\\end{");
+        const char *name = at + strlen(is_begin ? "\\begin{" : "\\end{");
+        if ((is_begin || is_end) && (after = end_of_name(name, end)) != NULL) {
+            environments += is_begin ? 1 : -1;
+            if (!*closing && environments < 0) {
+                return after;
+            }
+            continue;
+        }
+        after = at + 1;
+        if (*at == '\\') {
+            after = after < end ? next_char(after, end) : after;
+        } else if (*at == '$') {
+            after += after < end && *after == '$';
+        } else {
+            depth += *at == '{' ? 1 : *at == '}' ? -1 : 0;
+            continue;
+        }
+        size_t size = (size_t)(after - at);
+        if (*closing && depth <= 0 && strlen(closing) == size && memcmp(at, closing, size) == 0) {
+            return at > start ? after : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Find the next formula; without one, its start is the end of the text. */
+static Span find_formula(const char *text, size_t from, size_t size, const char *sign, int *unclosed)
+{
+    const char *end = text + size, *closing;
+    for (const char *at = text + from; at < end && *unclosed < MOST_UNCLOSED; at++) {
+        if (*at != '$' && *at != '\\') {
+            continue;
+        }
+        if (starts_with(at, end, "\\\\") || (sign[0] == '$' && starts_with(at, end, "\\$"))) {
+            at++; /* An escaped sign does not start a formula. */
+            continue;
+        }
+        size_t opening = opening_size(at, end, sign, &closing);
+        if (opening == 0) {
+            continue;
+        }
+        const char *after = find_formula_end(at + opening, end, closing);
+        if (after != NULL) {
+            return (Span){(size_t)(at - text), (size_t)(after - at)};
+        }
+        *unclosed += 1;
+        at += opening - 1;
+    }
+    return (Span){size, 0};
+}
+
+/* Write a formula with its lines, without empty ones. */
+static Status put_formula(const char *at, size_t size, Buffer *out)
+{
+    const char *end = at + size;
+    TRY(reserve(out, size));
+    while (at < end) {
+        if (*at == '\r') {
+            return FALLBACK;
+        }
+        if (*at != '\n') {
+            TRY(put(out, at++, 1));
+            continue;
+        }
+        for (const char *next = ++at; next < end && is_space((Byte)*next); next++) {
+            if (*next == '\n') {
+                at = next + 1;
+            }
+        }
+        TRY(PUT_LITERAL(out, FEED));
+    }
+    return OK;
+}
+
+/* ---- The writer ---- */
 
 typedef enum { PLAIN, OPENING, CLOSING } Role; /* Whether a piece is a sign of emphasis. */
 
@@ -416,11 +586,11 @@ typedef struct {
     Role role;
 } Piece;
 
-/* Emphasis, a link or raw HTML that is open, and the position of its start in the line. Its signs
-   are in `signs`. */
+/* Open emphasis, an open link or open raw HTML, and the position of its start in the line. `signs` has
+   its signs. */
 typedef struct {
     int tag;
-    const char *emphasis; /* Its sign; NULL for links and raw HTML. */
+    const char *emphasis; /* Sign of emphasis; NULL for links and raw HTML. */
     Span sign, closing;
     size_t place;
 } Format;
@@ -443,6 +613,7 @@ typedef struct {
 } List;
 
 typedef struct {
+    const char *sign; /* Sign around formulas; empty without formulas. */
     Buffer tokens, out;
     size_t at; /* The current token. */
     Buffer pieces, text, emphasized, signs;
@@ -453,8 +624,8 @@ typedef struct {
     size_t format_count, depth, list_count;
     char prefix[MOST_DEPTH * MOST_INDENT], lead[MOST_DEPTH * MOST_INDENT];
     size_t prefix_size;
-    size_t low_size;     /* Size of the shortest prefix since the last block: that of this one. */
-    ptrdiff_t lead_size; /* Size of the start of the next line; NOTHING if that is the prefix. */
+    size_t low_size;     /* Size of the shortest prefix since the last block. */
+    ptrdiff_t lead_size; /* Size of the start of the next line; NOTHING for the prefix. */
     size_t count;        /* Number of blocks. */
     int is_tight, in_paragraph, heading;
     size_t last_count, last_depth; /* Blocks and containers at the end of the last list, */
@@ -530,6 +701,22 @@ static int is_in_link(const Writer *writer)
     return 0;
 }
 
+/* Whether formulas are ignored here. */
+static int is_literal(const Writer *writer)
+{
+    for (size_t i = 0; i < writer->format_count; i++) {
+        if (strcmp(HTML_TAGS[writer->formats[i].tag].name, "kbd") == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static Status put_joined(Writer *writer, char *text, size_t size)
+{
+    return put_escaped(text, join_spaces(text, size), is_in_link(writer), &writer->text);
+}
+
 static Status add_text(Writer *writer, Reader in)
 {
     int has_feed = 0;
@@ -543,9 +730,15 @@ static Status add_text(Writer *writer, Reader in)
     }
     writer->plain.size = 0;
     TRY(put_unescaped(in, &writer->plain));
-    join_spaces(&writer->plain);
-    size_t from = writer->text.size;
-    TRY(put_escaped(writer->plain.bytes, writer->plain.size, is_in_link(writer), &writer->text));
+    char *text = writer->plain.bytes;
+    size_t from = writer->text.size, start = 0, size = writer->plain.size;
+    int unclosed = *writer->sign && !is_literal(writer) ? 0 : MOST_UNCLOSED;
+    while (start < size) {
+        Span formula = find_formula(text, start, size, writer->sign, &unclosed);
+        TRY(put_joined(writer, text + start, formula.at - start));
+        TRY(put_formula(text + formula.at, formula.size, &writer->text));
+        start = formula.at + formula.size;
+    }
     return add_piece(writer, from);
 }
 
@@ -637,7 +830,7 @@ static Status close_format(Writer *writer)
     return OK;
 }
 
-/* The character next to a sign, past signs of the same kind; `*` for a sign of the other kind. */
+/* The character next to a sign and signs of its kind; `*` for a sign of the other kind. */
 static long neighbour(const Writer *writer, size_t place, int step)
 {
     Role same = piece_at(writer, place)->role;
@@ -656,6 +849,33 @@ static long neighbour(const Writer *writer, size_t place, int step)
     return NOTHING;
 }
 
+typedef enum { SPACE_CHAR, SIGN_CHAR, WORD_CHAR } CharKind;
+
+static Status find_kind(long code, CharKind *kind)
+{
+    int is_word;
+    TRY(is_alnum(code, &is_word));
+    *kind = is_word ? WORD_CHAR : code == NOTHING || is_white(code) ? SPACE_CHAR : SIGN_CHAR;
+    return OK;
+}
+
+/* Whether `*` between these characters is next to the emphasized text. */
+static Status is_flanking(long outside, long inside, int *is)
+{
+    CharKind in, out;
+    *is = 0;
+    if (outside == '*' || inside == '*') {
+        return OK;
+    }
+    TRY(find_kind(inside, &in));
+    if (in == SIGN_CHAR) {
+        TRY(find_kind(outside, &out));
+        *is = out != WORD_CHAR;
+    }
+    *is |= in == WORD_CHAR;
+    return OK;
+}
+
 /* Whether CommonMark would read this as emphasis, by its rules for delimiter runs. */
 static Status is_emphasis_read(const Writer *writer, const Emphasis *emphasis, int *is)
 {
@@ -663,6 +883,10 @@ static Status is_emphasis_read(const Writer *writer, const Emphasis *emphasis, i
     long after = neighbour(writer, emphasis->closing, 1);
     long inside = neighbour(writer, emphasis->opening, 1);
     long last = neighbour(writer, emphasis->closing, -1);
+    *is = 0;
+    if (inside == '~' || last == '~') {
+        return OK;
+    }
     *is = before == NOTHING || is_white(before);
     if (!*is) {
         TRY(is_alnum(inside, is));
@@ -671,10 +895,17 @@ static Status is_emphasis_read(const Writer *writer, const Emphasis *emphasis, i
     if (*is) {
         TRY(is_apart(before, is));
     }
-    return *is ? is_apart(after, is) : OK;
+    if (*is) {
+        TRY(is_apart(after, is));
+    }
+    if (*is || emphasis->sign[0] == '~') {
+        return OK;
+    }
+    TRY(is_flanking(before, inside, is));
+    return *is ? is_flanking(after, last, is) : OK;
 }
 
-/* Write emphasis as HTML tags where CommonMark would not read it as emphasis. */
+/* Write emphasis as HTML tags where CommonMark would not recognize it. */
 static Status check_emphasis(Writer *writer)
 {
     size_t count = writer->emphasized.size / sizeof(Emphasis);
@@ -770,9 +1001,10 @@ static int has_only(const char *text, size_t size, const char *chars)
     return 1;
 }
 
-/* Find the position of the backslash without which a line of text would start a heading, list,
-   quotation, rule or table; NOTHING if it needs none. */
-static Status find_backslash(const char *line, size_t size, ptrdiff_t *place)
+/* Find the position for a backslash that keeps a line of text from starting a heading, list, quotation,
+   rule or table; NOTHING if none is needed. After the first line of a paragraph, only the number 1
+   starts a list. */
+static Status find_backslash(const char *line, size_t size, int is_first, ptrdiff_t *place)
 {
     size_t run = 0;
     char first = size ? line[0] : 'a';
@@ -781,12 +1013,13 @@ static Status find_backslash(const char *line, size_t size, ptrdiff_t *place)
         while (run < size && is_digit((Byte)line[run])) {
             run++;
         }
-        if (run < size && (Byte)line[run] >= 0x80) { /* It may be a digit, too. */
+        if (run < size && (Byte)line[run] >= 0x80) { /* The byte may also be a digit. */
             long code = first_char(line + run, size - run);
             return code < 0x660 || (code >= 0x2000 && code < 0xA620) ? OK : FALLBACK;
         }
         if (run <= 9 && run < size && (line[run] == '.' || line[run] == ')')
-            && (run + 1 == size || line[run + 1] == ' ' || line[run + 1] == '\t')) {
+            && (run + 1 == size || line[run + 1] == ' ' || line[run + 1] == '\t')
+            && (is_first || strtol(line, NULL, 10) == 1)) {
             *place = (ptrdiff_t)run;
         }
         return OK;
@@ -856,7 +1089,7 @@ static Status write_heading(Writer *writer, char *text, size_t size)
     const char *sign = HTML_TAGS[writer->heading].sign;
     size_t hashes = size;
     for (size_t i = 0; i < size; i++) {
-        text[i] = text[i] == '\n' ? ' ' : text[i];
+        text[i] = text[i] == '\n' || text[i] == FEED[0] ? ' ' : text[i];
     }
     while (hashes > 0 && text[hashes - 1] == '#') {
         hashes--;
@@ -878,7 +1111,7 @@ static Status write_text(Writer *writer, Span text)
 {
     char *at = writer->block.bytes + text.at;
     size_t size = text.size;
-    int is_tight = writer->depth > 0
+    int is_first = 1, is_tight = writer->depth > 0
                    && HTML_TAGS[writer->containers[writer->depth - 1].tag].kind == ITEM
                    && !writer->in_paragraph && !writer->heading;
     if (memchr(at, 0, size) != NULL) {
@@ -894,12 +1127,19 @@ static Status write_text(Writer *writer, Span text)
         char *feed = memchr(at, '\n', (size_t)(end - at));
         size_t line = (size_t)((feed == NULL ? end : feed) - at);
         ptrdiff_t backslash;
-        TRY(find_backslash(at, line, &backslash));
+        TRY(find_backslash(at, line, is_first, &backslash));
+        is_first = 0;
+        while ((feed = memchr(at, FEED[0], line)) != NULL) {
+            TRY(put_line(writer, at, (size_t)(feed - at), backslash));
+            line -= (size_t)(feed + 1 - at);
+            at = feed + 1;
+            backslash = NOTHING;
+        }
         TRY(put_line(writer, at, line, backslash));
-        if (feed == NULL) {
+        at += line;
+        if (at == end) {
             return OK;
         }
-        at = feed;
     }
 }
 
@@ -1142,7 +1382,7 @@ static Status write_code_block(Writer *writer)
     Reader before = token_at(writer, start)->text;
     int is_dropped = end == start + 1 || (before.at < before.end && *before.at == '\n');
     if (is_dropped && size > 0 && code->bytes[0] == '\n') {
-        first++; /* HTML ignores it. */
+        first++; /* HTML ignores this line feed. */
     }
     if (size > first && code->bytes[size - 1] == '\n') {
         size--;
@@ -1222,6 +1462,19 @@ static Status write_code(Writer *writer)
 
 /* ---- Links and images ---- */
 
+/* Whether the parentheses of an address may stay unchanged. */
+static int is_balanced(const char *at, const char *end)
+{
+    int depth = 0;
+    for (; at < end; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (depth < 0 || depth > MOST_PARENTHESES) {
+            return 0;
+        }
+    }
+    return depth == 0;
+}
+
 /* Write an address as the destination of a link. */
 static Status put_destination(const char *at, size_t size, Buffer *out)
 {
@@ -1236,6 +1489,7 @@ static Status put_destination(const char *at, size_t size, Buffer *out)
                      || is_white(last_char(at, (size_t)(end - at))))) {
         return FALLBACK;
     }
+    int is_plain = is_balanced(at, end);
     for (; at < end; at++) {
         int is_other;
         switch (*at) {
@@ -1258,9 +1512,11 @@ static Status put_destination(const char *at, size_t size, Buffer *out)
             TRY(PUT_LITERAL(out, "%3E"));
             continue;
         case '\\':
+            TRY(PUT_LITERAL(out, "\\"));
+            break;
         case '(':
         case ')':
-            TRY(PUT_LITERAL(out, "\\"));
+            TRY(put(out, "\\", (size_t)!is_plain));
             break;
         case '&':
             TRY(is_reference(at, end, &is_other));
@@ -1286,13 +1542,13 @@ static Status read_words(Writer *writer, Reader value)
     for (size_t i = 0; i < words->size; i++) {
         Byte byte = (Byte)words->bytes[i];
         if (byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3)) {
-            return FALLBACK; /* It may start another kind of space. */
+            return FALLBACK; /* The byte may start another kind of space. */
         }
         if (words->bytes[i] == '\n') {
             words->bytes[i] = ' ';
         }
     }
-    join_spaces(words);
+    words->size = join_spaces(words->bytes, words->size);
     if (words->size && words->bytes[words->size - 1] == ' ') {
         words->size--;
     }
@@ -1535,10 +1791,11 @@ static Status write_markdown(Writer *writer, const Byte *body, size_t size)
     return OK;
 }
 
-Status put_body_as_markdown(const char *body, size_t size, Buffer *out)
+Status put_body_as_markdown(const char *body, size_t size, const char *sign, Buffer *out)
 {
     Writer writer;
     memset(&writer, 0, sizeof writer);
+    writer.sign = sign;
     writer.lead_size = NOTHING;
     writer.last_count = SIZE_MAX;
     Status status = write_markdown(&writer, (const Byte *)body, size);

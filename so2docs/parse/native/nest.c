@@ -1,8 +1,8 @@
 /* Rows of tables and users as members of a post's JSON object: the counterpart of `nest.Nest`.
 
    No JSON is parsed: rows are written before the closing brace of a post, and the ids of users are
-   found by the names of their members. Inside a JSON string each quote has a backslash before it, so
-   such a name cannot occur in a value. */
+   found by the names of their members. In JSON strings, each quote has a backslash before it, so such a
+   name cannot occur in a value. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,7 +13,7 @@
 
 enum { OWNER, LAST_EDITOR, USER, MARKED };
 
-/* The end of the names of all such members, and what may precede it. */
+/* The common end of the names of all such members. */
 static const char MARK[] = "UserId\":";
 enum { MARK_BYTES = sizeof(MARK) - 1, MOST_ID_DIGITS = 18 };
 
@@ -42,7 +42,7 @@ static const char *last_mark(const char *start, const char *end)
     return NULL;
 }
 
-/* Whether the mark that ends at `end` is the end of this name, which begins with a quote. */
+/* Whether the mark that ends at `end` is the end of this name with its opening quote. */
 static int is_of(const char *start, const char *end, const char *name, Py_ssize_t size)
 {
     return end - start >= size + MARK_BYTES && memcmp(end - MARK_BYTES - size, name, (size_t)size) == 0;
@@ -120,7 +120,7 @@ Status put_user(const char *at, const char *end, const Nest *nest, const char *n
     return put(out, user, (size_t)size);
 }
 
-/* Write a row, with its user nested. */
+/* Write a row with its user. */
 static Status put_row(const char *json, size_t size, const Nest *nest, Buffer *out)
 {
     const char *users[MARKED] = {NULL};

@@ -1,5 +1,6 @@
-/* Sort the records of a bucket: `sort_records`, the counterpart of `merge.gather`; copy those of a
-   part of the bucket: `select_records`; and `add_sizes`, the counterpart of `merge.add_sizes`.
+/* `sort_records` sorts the records of a bucket and is the counterpart of `merge.gather`;
+   `select_records` copies the records of a part of the bucket; `add_sizes` is the counterpart of
+   `merge.add_sizes`.
 
    No JSON is read: keys give the size of each object, and sizes are checked against the block. */
 
@@ -49,7 +50,7 @@ static Py_ssize_t checked_size(const char *key, Py_ssize_t left)
     return size_and_kind < 0 || size_and_kind >> 4 > left ? -1 : (Py_ssize_t)(size_and_kind >> 4);
 }
 
-/* Add the records of a block to `sorted`, which has room for them. */
+/* Add the records of a block to `sorted`, which is large enough. */
 static int add_block(Record *sorted, int64_t number, int64_t order, const Py_buffer *keys,
                      Py_ssize_t left)
 {
@@ -70,7 +71,7 @@ static int add_block(Record *sorted, int64_t number, int64_t order, const Py_buf
 
 static void *refuse(void)
 {
-    PyErr_SetString(PyExc_ValueError, "keys and JSON do not belong together");
+    PyErr_SetString(PyExc_ValueError, "keys and JSON do not match");
     return NULL;
 }
 
@@ -107,8 +108,8 @@ PyObject *sort_records(PyObject *module, PyObject *blocks)
     return result;
 }
 
-/* Copy the records of a range of question ids; NULL only measures them. Returns -1 if the keys do not
-   fit the JSON. */
+/* Copy the records of a range of question ids; with NULL, only measure them. Returns -1 if the keys do
+   not match the JSON. */
 static int select_into(const char *key, Py_ssize_t count, const char *json, Py_ssize_t left,
                        const int64_t *ids, char *keys_to, char *json_to, Py_ssize_t sizes[2])
 {

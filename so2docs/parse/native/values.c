@@ -1,6 +1,6 @@
-/* Values of attributes -> JSON or plain UTF-8: text, numbers and tags.
+/* Convert values of attributes to JSON or plain UTF-8: text, numbers and tags.
 
-   Most of a dump is plain text, which is copied in blocks. */
+   Most of a dump is plain text, so this is copied in blocks. */
 
 #include "core.h"
 
@@ -14,9 +14,9 @@
 #endif
 #endif
 
-#define MOST_DIGITS 18 /* Of a number: always fits in 64 bits. */
+#define MOST_DIGITS 18 /* Of a number, which then fits in 64 bits. */
 
-/* The form of written text. The compiler makes a copy of each function for each form. */
+/* Form of written text. The compiler makes a copy of each function for each form. */
 typedef enum { JSON, UTF8 } Form;
 
 #if defined(__GNUC__)
@@ -24,7 +24,7 @@ typedef enum { JSON, UTF8 } Form;
 #else
 #define IN_EACH_FORM static inline
 #endif
-#define BLOCK 16       /* Bytes that are copied at a time. */
+#define BLOCK 16       /* Bytes copied at a time. */
 
 /* ---- Characters that XML 1.0 allows ([2] Char), as UTF-8 and as references ---- */
 
@@ -33,7 +33,7 @@ static inline int is_between(Byte byte, Byte low, Byte high)
     return low <= byte && byte <= high;
 }
 
-/* Size of the character that starts at `at` with a byte above 0x7F; 0 if it is not a Char in UTF-8:
+/* Size of the character at `at`, which starts with a byte above 0x7F; 0 if it is not a Char in UTF-8:
    table 3-7 of the Unicode standard, without U+FFFE and U+FFFF. */
 static inline size_t sequence_size(const Byte *at, size_t size)
 {
@@ -127,7 +127,7 @@ static Status put_numeric_reference(Reader *in, Buffer *out, Form form)
     return put_character(out, code, form);
 }
 
-/* Read a reference; the most frequent ones come first. */
+/* Read a reference; the most frequent ones are tested first. */
 IN_EACH_FORM Status put_reference(Reader *in, Buffer *out, Form form)
 {
     if (SKIP(in, "&lt;")) {
@@ -175,15 +175,15 @@ static inline Status put_sequences(Reader *in, Buffer *out)
     return OK;
 }
 
-/* Whether a byte of a value is the same in JSON, in any context. */
+/* Whether a byte of a value is the same in JSON in any context. */
 static inline int is_plain(Byte byte)
 {
     return is_between(byte, 0x20, 0x7F) && byte != '"' && byte != '&' && byte != '<'
            && byte != '\\';
 }
 
-/* Copy BLOCK bytes. Returns the number of plain bytes before the first other one. Three variants, for
-   SSE2, NEON, and words of eight bytes on other machines. */
+/* Copy BLOCK bytes. Returns the number of leading plain bytes. Three variants, for SSE2, NEON, and
+   words of eight bytes on other machines. */
 #if defined(SSE2)
 static inline size_t copy_block(const Byte *from, char *to)
 {
@@ -245,7 +245,7 @@ static inline size_t copy_block(const Byte *from, char *to)
 }
 #endif
 
-/* Copy plain bytes, up to the first that is not or the end of the slice. */
+/* Copy plain bytes, up to the first other byte or the end of the slice. */
 static inline Status put_plain(Reader *in, Buffer *out)
 {
     while (left(in) >= BLOCK) {
@@ -263,7 +263,7 @@ static inline Status put_plain(Reader *in, Buffer *out)
     return OK;
 }
 
-/* Write a value without quotes; the quote that ends it is read, too. */
+/* Write a value without quotes, and read its closing quote. */
 IN_EACH_FORM Status put_value(Reader *in, Buffer *out, Form form)
 {
     for (;;) {

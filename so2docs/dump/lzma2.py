@@ -1,0 +1,252 @@
+"""Decompress the independent blocks of LZMA2 in parallel.
+
+7-Zip writes such blocks when it compresses with several threads: a block starts where a chunk
+resets the dictionary. Chunk headers contain the sizes, so blocks can be found or skipped without
+decompression. Each thread writes its block to a temporary file, which is read when it is next, even
+while it grows.
+
+A single thread decompresses a stream with one block, and the rest of a stream from the first block
+that is damaged, truncated or too large. So errors do not depend on the number of threads.
+
+Format: lzma2_decoder.c of XZ Utils, https://github.com/tukaani-project/xz
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
+from typing import NamedTuple
+
+from so2docs.dump.compressed import Decompressor, decompress_streams
+from so2docs.dump.source import BLOCK_BYTES, Parts, Read
+
+ReadAt = Callable[[int, int], bytes]
+"""Function that reads n bytes at an offset, fewer at the end of the stream."""
+
+_DICTIONARIES = 64 * 1024 * 1024
+"""Limit of the memory for the dictionaries of all threads."""
+
+_LEAST_UNPACKED = 1024 * 1024
+"""Smallest block; smaller ones are joined, since each block takes a task and a file."""
+
+_MOST_PACKED, _MOST_UNPACKED = 256 * 1024 * 1024, 1024 * 1024 * 1024
+"""Largest block that is decompressed ahead, into a temporary file."""
+
+_MOST_AHEAD = 64
+_HEADER_BYTES = 6
+_END, _STORED_WITH_RESET, _STORED, _COMPRESSED, _WITH_RESET = 0, 1, 2, 0x80, 0xE0
+_SKIPPED = bytes(1024 * 1024)
+
+
+class Block(NamedTuple):
+    """Chunks from one reset of the dictionary up to a later one.
+
+    Attributes:
+        start: Offset of the first chunk in the stream.
+        size: Bytes of the chunks, including the end marker of the stream.
+        offset: Offset of the first byte in the decompressed stream.
+        length: Decompressed bytes.
+    """
+
+    start: int
+    size: int
+    offset: int
+    length: int
+
+
+def find_blocks(read_at: ReadAt, size: int) -> Iterator[Block]:
+    """Find blocks by chunk headers, up to the end or the first invalid block.
+
+    Args:
+        read_at: Reads the stream.
+        size: Bytes of the stream.
+    """
+    start = at = offset = length = 0
+    while at < size:
+        header = read_at(_HEADER_BYTES, at).ljust(_HEADER_BYTES, b"\xff")
+        control = header[0]
+        resets = control == _STORED_WITH_RESET or control >= _WITH_RESET
+        if control == _END:
+            yield Block(start, at + 1 - start, offset, length)
+            return
+        if resets and length >= _LEAST_UNPACKED:
+            yield Block(start, at - start, offset, length)
+            start, offset, length = at, offset + length, 0
+        if _STORED < control < _COMPRESSED or not (length or resets):
+            return
+        unpacked = int.from_bytes(header[1:3], "big") + 1
+        if control >= _COMPRESSED:
+            unpacked += (control & 0x1F) << 16
+            at += 5 + (control >= 0xC0) + int.from_bytes(header[3:5], "big") + 1
+        else:
+            at += 3 + unpacked
+        length += unpacked
+        if at > size or at - start > _MOST_PACKED or length > _MOST_UNPACKED:
+            return
+
+
+class _Decoding:
+    """A block that a thread decompresses into a temporary file."""
+
+    def __init__(
+        self, block: Block, read_at: ReadAt, new: Callable[[], Decompressor], work_dir: str | None
+    ) -> None:
+        self._block, self._read_at, self._new = block, read_at, new
+        self._file = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
+        self._changed = threading.Condition()
+        self._written, self._is_stopped = 0, False
+        self._end: Exception | None = None
+
+    def run(self) -> None:
+        """Decompress the block; an error is raised after the bytes before it."""
+        try:
+            for part in self._decompress():
+                with self._changed:
+                    if self._is_stopped:
+                        return
+                    self._file.seek(self._written)
+                    self._file.write(part)
+                    self._written += len(part)
+                    self._changed.notify()
+            end: Exception = StopIteration()
+        except Exception as error:
+            end = error
+        with self._changed:
+            self._end = end
+            self._changed.notify()
+
+    def _decompress(self) -> Parts:
+        at, stop = self._block.start, self._block.start + self._block.size
+
+        def read(size: int, /) -> bytes:
+            nonlocal at
+            if at == stop:
+                at += 1
+                return b"\0"  # Add the end marker, which only the last block has.
+            data = self._read_at(min(size, stop - at), at) if at < stop else b""
+            at += len(data)
+            return data
+
+        return decompress_streams(read, self._new)
+
+    def parts(self) -> Parts:
+        """Yield the bytes of the block, as the thread writes them."""
+        at = 0
+        while True:
+            with self._changed:
+                while self._written == at and self._end is None:
+                    self._changed.wait()
+                if self._written == at:
+                    break
+                self._file.seek(at)
+                part = self._file.read(min(BLOCK_BYTES, self._written - at))
+            at += len(part)
+            yield part
+        if not isinstance(self._end, StopIteration):
+            assert self._end is not None
+            raise self._end
+
+    def close(self) -> None:
+        """Stop the thread at its next step, and remove the file."""
+        with self._changed:
+            self._is_stopped = True
+            self._file.close()
+
+
+class Lzma2:
+    """A stream to decompress, several blocks at a time.
+
+    Args:
+        read_at: Reads the stream; called by several threads.
+        size: Bytes of the stream.
+        new: Makes a decompressor.
+        dictionary: Bytes of memory that a decompressor needs.
+        work_dir: Folder for temporary files; the system's temporary folder if None.
+    """
+
+    def __init__(
+        self,
+        read_at: ReadAt,
+        size: int,
+        new: Callable[[], Decompressor],
+        *,
+        dictionary: int,
+        work_dir: str | None,
+    ) -> None:
+        self._read_at, self._size, self._new = read_at, size, new
+        self._most_threads = max(1, _DICTIONARIES // dictionary)
+        self._work_dir = work_dir
+
+    def parts(self, threads: int, is_wanted: Callable[[int, int], bool]) -> Parts:
+        """Yield the decompressed bytes.
+
+        Args:
+            threads: Number of threads that decompress, if memory allows.
+            is_wanted: Tells whether any byte between two offsets in the decompressed stream is
+                needed. A block without needed bytes is skipped: zeros replace its bytes.
+
+        Raises:
+            EOFError: The stream is truncated.
+            lzma.LZMAError: The stream is damaged.
+        """
+        blocks = find_blocks(self._read_at, self._size)
+        first = list(islice(blocks, 2))
+        end = 0
+        if len(first) > 1:
+            for block, parts in self._decode(chain(first, blocks), threads, is_wanted):
+                yield from parts
+                end = block.start + block.size
+        if end < self._size or not end:
+            yield from decompress_streams(self._read_from(end), self._new)
+
+    def _decode(
+        self, blocks: Iterator[Block], threads: int, is_wanted: Callable[[int, int], bool]
+    ) -> Iterator[tuple[Block, Parts]]:
+        """Yield the bytes of all blocks in order, while threads decompress the next blocks."""
+        threads = min(threads, self._most_threads)
+        waiting: deque[tuple[Block, _Decoding | None]] = deque()
+        with ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:
+            try:
+                while True:
+                    ahead = sum(decoding is not None for _, decoding in waiting)
+                    while ahead <= threads and len(waiting) < _MOST_AHEAD:
+                        block = next(blocks, None)
+                        if block is None:
+                            break
+                        decoding = None
+                        if is_wanted(block.offset, block.offset + block.length):
+                            decoding = _Decoding(block, self._read_at, self._new, self._work_dir)
+                            pool.submit(decoding.run)
+                            ahead += 1
+                        waiting.append((block, decoding))
+                    if not waiting:
+                        return
+                    block, decoding = waiting[0]
+                    yield block, _zeros(block.length) if decoding is None else decoding.parts()
+                    waiting.popleft()
+                    if decoding is not None:
+                        decoding.close()
+            finally:
+                for _, decoding in waiting:
+                    if decoding is not None:
+                        decoding.close()
+
+    def _read_from(self, start: int) -> Read:
+        at = start
+
+        def read(size: int, /) -> bytes:
+            nonlocal at
+            data = self._read_at(min(size, self._size - at), at) if at < self._size else b""
+            at += len(data)
+            return data
+
+        return read
+
+
+def _zeros(size: int) -> Parts:
+    for at in range(0, size, len(_SKIPPED)):
+        yield _SKIPPED[: size - at]

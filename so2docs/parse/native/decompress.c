@@ -1,0 +1,104 @@
+/* Functions of `bzip2.c` for Python. They release the interpreter's lock, so threads decode in
+   parallel. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "core.h"
+
+#define CAPSULE "so2docs.parse._core.Bzip2"
+
+static void free_capsule(PyObject *capsule)
+{
+    free_bzip2(PyCapsule_GetPointer(capsule, CAPSULE));
+}
+
+PyObject *new_bzip2_memory(PyObject *module, PyObject *ignored)
+{
+    (void)module;
+    (void)ignored;
+    Bzip2 *memory = new_bzip2();
+    if (memory == NULL) {
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = PyCapsule_New(memory, CAPSULE, free_capsule);
+    if (capsule == NULL) {
+        free_bzip2(memory);
+    }
+    return capsule;
+}
+
+PyObject *find_bzip2(PyObject *module, PyObject *args)
+{
+    Py_buffer data;
+    Py_ssize_t from;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*n:find_bzip2", &data, &from)) {
+        return NULL;
+    }
+    size_t bit;
+    Py_BEGIN_ALLOW_THREADS
+    bit = find_bzip2_number(data.buf, (size_t)data.len, from < 0 ? 0 : (size_t)from);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&data);
+    return bit == SIZE_MAX ? PyLong_FromLong(-1) : PyLong_FromSize_t(bit);
+}
+
+PyObject *decode_bzip2_block(PyObject *module, PyObject *args)
+{
+    PyObject *capsule;
+    Py_buffer data;
+    Py_ssize_t bit;
+    int level;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy*ni:decode_bzip2", &capsule, &data, &bit, &level)) {
+        return NULL;
+    }
+    Bzip2 *memory = PyCapsule_GetPointer(capsule, CAPSULE);
+    PyObject *result = NULL;
+    if (memory != NULL && (bit < 0 || level < 1 || level > 9)) {
+        PyErr_SetString(PyExc_ValueError, "a bit is at least 0, and a level is 1 to 9");
+    } else if (memory != NULL) {
+        Bzip2Block block;
+        Status status;
+        Py_BEGIN_ALLOW_THREADS
+        status = decode_bzip2(memory, data.buf, (size_t)data.len, (size_t)bit, (unsigned)level,
+                              &block);
+        Py_END_ALLOW_THREADS
+        result = status != OK ? Py_NewRef(Py_None)
+                              : Py_BuildValue("(nIi)", (Py_ssize_t)block.end,
+                                              (unsigned)block.crc, block.is_randomized);
+    }
+    PyBuffer_Release(&data);
+    return result;
+}
+
+PyObject *read_bzip2_block(PyObject *module, PyObject *args)
+{
+    PyObject *capsule;
+    Py_ssize_t size;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "On:read_bzip2", &capsule, &size)) {
+        return NULL;
+    }
+    Bzip2 *memory = PyCapsule_GetPointer(capsule, CAPSULE);
+    if (memory == NULL) {
+        return NULL;
+    }
+    size_t left = bzip2_left(memory);
+    PyObject *result = PyBytes_FromStringAndSize(NULL, (size_t)size < left ? size : (Py_ssize_t)left);
+    if (result == NULL || left == 0) {
+        return result;
+    }
+    Byte *out = (Byte *)PyBytes_AsString(result);
+    size_t count = (size_t)PyBytes_Size(result);
+    Status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = read_bzip2(memory, out, count);
+    Py_END_ALLOW_THREADS
+    if (status != OK) {
+        Py_CLEAR(result);
+        PyErr_SetString(PyExc_OSError, "the checksum of a block is wrong");
+    }
+    return result;
+}

@@ -1,0 +1,213 @@
+"""Opt-outs: decide for every row of a dump whether it concerns listed users or posts.
+
+All decisions are here: for rows of all tables, nested or stray, and for rows that are not XML. A
+row of a listed post or by a listed user is left out. Listed ids are removed from the other rows.
+Pure functions over plain bytes and dictionaries.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import orjson
+
+from so2docs.options.option import IdList
+from so2docs.options.table import Filters
+from so2docs.parse.keys import BY_OPTED_OUT
+from so2docs.parse.posts import RecordBuffer, number
+from so2docs.schema import COMMENT, CONTENT, POSTS, TABLES, Table
+
+Row = dict[str, Any]
+
+_HISTORY = TABLES["history"].file
+_AUTHORS = {"posts": "OwnerUserId", "comments": "UserId", "users": "Id", "badges": "UserId"}
+"""Attribute with the author of a row, by table; rows by listed authors are left out."""
+
+_POST_IDS = {"posts": ("Id", "ParentId"), "links": ("PostId", "RelatedPostId")}
+"""Attributes with posts, by table, if not `PostId` alone; rows of listed posts are left out."""
+
+_FORGOTTEN_USERS = {
+    "posts": ("LastEditorUserId", "LastEditorDisplayName"),
+    "votes": ("UserId", "UserDisplayName"),
+    _HISTORY: ("UserId", "UserDisplayName"),
+}
+"""Attributes with other users, by table; they are removed if they name a listed user."""
+
+_ALL_POST_IDS = frozenset({"PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"})
+_SUGGESTED = 24
+_ROLLBACK = "Rollback to ["
+
+_ATTRIBUTE = re.compile(r"\b([A-Za-z]{2,40})\s*+=\s*+[\"']?+\s*+([+-]?\d{1,19})(?!\d)", re.ASCII)
+_USER_IN_JSON = re.compile(r'"(?:User)?Id"\s*+:\s*+"?([+-]?\d{1,19})(?!\d)', re.ASCII)
+_ORIGINALS = re.compile(r'"OriginalQuestionIds"([^\]]*)')
+_SUGGESTION = re.compile(r"Proposed by ([^<>]{0,2000}?) edit id of")
+_USER_IDS = ("Id", "UserId")
+_BETWEEN_USERS = re.compile(r"[\s,]+")
+_DIGITS = re.compile(r"\d{1,19}", re.ASCII)
+
+
+class OptOuts:
+    """The listed users and posts, as the rows of one table name them.
+
+    Attributes:
+        needs_rows: Whether every row has to be checked, or only strays. Without another listed id,
+            rows of a listed post are left out when they are nested.
+
+    Args:
+        filters: Filters with the lists.
+        table: The table of the rows; None if unknown.
+    """
+
+    def __init__(self, filters: Filters, table: Table | None) -> None:
+        self._users, self._posts = unpack_ids(filters.drop_users), unpack_ids(filters.drop_posts)
+        name = "" if table is None else table.name
+        self._is_history = table is not None and table.file == _HISTORY
+        self._is_of_posts = table == POSTS
+        self._is_counted = table == POSTS or (table is not None and table.kind == COMMENT)
+        self._author = _AUTHORS.get(name, "")
+        self._post_ids = _POST_IDS.get(name, ("PostId",))
+        self._forgotten = _FORGOTTEN_USERS.get(_HISTORY if self._is_history else name, ())
+        self._users_by_id = name in ("users", "")
+        self._posts_by_id = name in ("posts", "")
+        names_posts = self._is_history or name in _POST_IDS
+        self.needs_rows = bool(self._users and name != "links") or bool(self._posts and names_posts)
+
+    def __bool__(self) -> bool:
+        return bool(self._users or self._posts)
+
+    def filter(self, rows: list[Row], posts: RecordBuffer) -> list[Row]:
+        """Select the rows that stay, and count the others as filtered."""
+        if not self:
+            return rows
+        remaining = [row for row in rows if not self.drops(row, posts)]
+        posts.filtered += len(rows) - len(remaining)
+        return remaining
+
+    def drops(self, row: Row, posts: RecordBuffer) -> bool:
+        """Decide whether to leave a row out, and count it as dropped if a list names the row.
+
+        Args:
+            row: Attributes of the row as texts; listed ids are removed in place from a row that
+                stays.
+            posts: The counts to add to.
+        """
+        is_listed = _number(row, self._author) in self._users or (
+            self._is_of_posts and _number(row, "Id") in self._posts
+        )
+        if is_listed or any(_number(row, name) in self._posts for name in self._post_ids):
+            posts.dropped += is_listed and self._is_counted
+            return True
+        self._forget(row)
+        return False
+
+    def drops_malformed(self, raw: bytes, posts: RecordBuffer) -> bool:
+        """Decide whether to leave out a row that is not XML, and count it as filtered."""
+        is_dropped = self.mentions(raw)
+        posts.filtered += is_dropped
+        posts.dropped += is_dropped and self._is_counted
+        return is_dropped
+
+    def mentions(self, raw: bytes) -> bool:
+        """Decide whether bytes that are not XML contain a listed id where a row would have it."""
+        if not self:
+            return False
+        text = html.unescape(raw.decode(errors="replace"))
+        for name, digits in _ATTRIBUTE.findall(text):
+            is_user = name.endswith("UserId") or (self._users_by_id and name == "Id")
+            is_post = name in _ALL_POST_IDS or (self._posts_by_id and name == "Id")
+            value = int(digits)
+            if (is_user and value in self._users) or (is_post and value in self._posts):
+                return True
+        if self._posts_by_id and not self._users_by_id:
+            return False
+        proposed = (self._names_users(match[1]) for match in _SUGGESTION.finditer(text))
+        return self._names_in_json(text) or any(proposed)
+
+    def lists_user(self, user_id: int) -> bool:
+        """Whether a user is listed."""
+        return user_id in self._users
+
+    def _forget(self, row: Row) -> None:
+        if self._is_of_posts and _number(row, "AcceptedAnswerId") in self._posts:
+            del row["AcceptedAnswerId"]
+        if self._is_history:
+            self._forget_others(row)
+        if self._forgotten and _number(row, self._forgotten[0]) in self._users:
+            for name in self._forgotten:
+                row.pop(name, None)
+            if self._is_history:
+                self._forget_words(row)
+
+    def _forget_words(self, row: Row) -> None:
+        """Remove the comment of an edit from the row of a listed user, and mark the row.
+
+        The texts of a post's history stay in documents, since later texts build on them. A row
+        without a document is left out, since its text is by this user alone.
+        """
+        row[BY_OPTED_OUT] = ""
+        is_edit = number(row.get("PostHistoryTypeId", "")) in CONTENT
+        if is_edit and not row.get("Comment", "").startswith(_ROLLBACK):
+            row.pop("Comment", None)
+
+    def _forget_others(self, row: Row) -> None:
+        """Remove listed voters, proposers, approvers and original questions from a history row."""
+        kind = number(row.get("PostHistoryTypeId", ""))
+        if kind == _SUGGESTED and self._names_users(row.get("Comment", "")):
+            del row["Comment"]
+        if kind not in CONTENT and self._names_in_json(row.get("Text", "")):
+            text = self._prune_text(row.pop("Text"))
+            if text is not None:
+                row["Text"] = text
+
+    def _names_users(self, comment: str) -> bool:
+        """Whether the comment of a suggested edit names a listed user: `80 approved by 90, 91`."""
+        users = _BETWEEN_USERS.split(comment.partition(" edit id of")[0])
+        return any(number(user) in self._users for user in users)
+
+    def _names_in_json(self, text: str) -> bool:
+        users = map(int, _USER_IN_JSON.findall(text))
+        lists = (_DIGITS.findall(ids) for ids in _ORIGINALS.findall(text))
+        return not self._users.isdisjoint(users) or not self._posts.isdisjoint(
+            int(digits) for ids in lists for digits in ids
+        )
+
+    def _prune_text(self, text: str) -> str | None:
+        """Remove listed users and questions from JSON; None if that is impossible."""
+        try:
+            pruned = orjson.dumps(self._prune(orjson.loads(text))).decode()
+        except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
+            return None
+        return None if self._names_in_json(pruned) else pruned
+
+    def _prune(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._prune(item) for item in value if not self._is_listed(item)]
+        if not isinstance(value, dict):
+            return value
+        return {
+            key: self._without_posts(item) if key == "OriginalQuestionIds" else self._prune(item)
+            for key, item in value.items()
+            if not self._is_listed(item)
+        }
+
+    def _is_listed(self, value: Any) -> bool:
+        if not isinstance(value, dict):
+            return False
+        return any(number(str(value[name])) in self._users for name in _USER_IDS if name in value)
+
+    def _without_posts(self, ids: Any) -> Any:
+        if not isinstance(ids, list):
+            return ids
+        return [post_id for post_id in ids if number(str(post_id)) not in self._posts]
+
+
+def _number(row: Row, name: str) -> int | str | None:
+    """The value of an attribute, as an integer if it is one; None if missing."""
+    return number(row[name].strip()) if name in row else None
+
+
+def unpack_ids(listed: IdList | None) -> frozenset[int]:
+    """The ids in a list; empty without a list."""
+    return frozenset() if listed is None else listed.ids

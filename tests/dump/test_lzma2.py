@@ -1,0 +1,201 @@
+"""LZMA2 in blocks: side by side the same bytes, and the same errors, as one after the other."""
+
+import lzma
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import py7zr
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.places import LONG
+from support.table_sites import SITE, converted
+
+from so2docs.dump import lzma2
+from so2docs.dump.archives import SevenZip
+from so2docs.dump.compressed import decompress_streams
+from so2docs.dump.lzma2 import Lzma2, find_blocks
+
+DICTIONARY = 1 << 16
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": DICTIONARY}]
+RNG = random.Random(1)
+WORDS = [RNG.randbytes(RNG.randint(2, 9)) for _ in range(400)]
+
+
+def text(size: int) -> bytes:
+    return b" ".join(RNG.choices(WORDS, k=size // 6))[:size]
+
+
+PARTS = [text(300_000), RNG.randbytes(80_000), b"x", b"", text(150_000), text(70_000)]
+DATA = b"".join(PARTS)
+
+
+def pack(parts: list[bytes]) -> bytes:
+    """A stream in which each part resets the dictionary, as 7-Zip writes with several threads."""
+    streams = [lzma.compress(part, lzma.FORMAT_RAW, filters=FILTERS) for part in parts]
+    return b"".join(stream[:-1] for stream in streams) + b"\0"
+
+
+PACKED = pack(PARTS)
+
+
+@pytest.fixture(autouse=True)
+def every_reset_starts_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lzma2, "_LEAST_UNPACKED", 1)
+
+
+def new() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=FILTERS)
+
+
+def outcome(
+    packed: bytes,
+    size: int | None = None,
+    *,
+    threads: int = 3,
+    is_wanted: Callable[[int, int], bool] = lambda start, end: True,
+) -> tuple[bytes, type[Exception] | None]:
+    """The bytes by several threads, and the error after them."""
+
+    def read_at(length: int, offset: int) -> bytes:
+        return packed[offset : offset + length]
+
+    size = len(packed) if size is None else size
+    stream = Lzma2(read_at, size, new, dictionary=DICTIONARY, work_dir=None)
+    data = bytearray()
+    try:
+        for part in stream.parts(threads, is_wanted):
+            data += part
+    except Exception as error:
+        return bytes(data), type(error)
+    return bytes(data), None
+
+
+def reference(packed: bytes) -> tuple[bytes, type[Exception] | None]:
+    """The same by one thread, in small steps."""
+    parts, data = iter([packed]), bytearray()
+    try:
+        for part in decompress_streams(lambda _: next(parts, b""), new):
+            data += part
+    except Exception as error:
+        return bytes(data), type(error)
+    return bytes(data), None
+
+
+def test_blocks_are_found() -> None:
+    blocks = list(find_blocks(lambda size, at: PACKED[at : at + size], len(PACKED)))
+    assert [block.length for block in blocks] == [len(part) for part in PARTS if part]
+    assert sum(block.size for block in blocks) == len(PACKED)
+
+
+def test_small_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lzma2, "_LEAST_UNPACKED", 80_002)
+    blocks = list(find_blocks(lambda size, at: PACKED[at : at + size], len(PACKED)))
+    assert [block.length for block in blocks] == [300_000, 230_001, 70_000]
+    assert outcome(PACKED) == (DATA, None)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_blocks_side_by_side_are_the_stream(threads: int) -> None:
+    assert outcome(PACKED, threads=threads) == (DATA, None) == reference(PACKED)
+    assert outcome(PACKED + PACKED, threads=threads) == (DATA * 2, None)
+    assert outcome(pack([DATA]), threads=threads) == (DATA, None)
+
+
+def test_blocks_that_are_not_wanted_are_passed_over() -> None:
+    start, end = 390_000, 395_000
+    data, error = outcome(PACKED, is_wanted=lambda begin, stop: begin < end and start < stop)
+    assert error is None
+    assert len(data) == len(DATA)
+    assert data[start:end] == DATA[start:end]
+    assert data[:300_000] == bytes(300_000)
+
+
+def test_an_error_keeps_the_bytes_of_the_blocks_before_it() -> None:
+    at = len(pack(PARTS[:1])) + len(pack(PARTS[1:2]))
+    data, error = outcome(PACKED[: at + 100])
+    assert error is EOFError
+    assert data[:380_000] == DATA[:380_000]
+
+
+@pytest.mark.parametrize("seed", range(40 if LONG else 6))
+def test_damage_gives_the_same_verdict_as_one_thread(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(25):
+        damaged = bytearray(PACKED[: rng.choice([len(PACKED), rng.randrange(len(PACKED))])])
+        for _ in range(rng.randint(0, 2)):
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        data, error = outcome(bytes(damaged))
+        expected_data, expected_error = reference(bytes(damaged))
+        assert error == expected_error
+        if error is None:
+            assert data == expected_data
+
+
+@given(st.lists(st.sampled_from([b"\0", b"\1\0\0x", b"\2\0\0x", b"\xe0", b"\x80\0\0"]), max_size=8))
+def test_odd_chunks_give_the_same_verdict_as_one_thread(chunks: list[bytes]) -> None:
+    data, error = outcome(b"".join(chunks))
+    expected_data, expected_error = reference(b"".join(chunks))
+    assert error == expected_error
+    # Of what is in the same step as an error, one thread loses more.
+    assert data == expected_data if error is None else data.startswith(expected_data)
+
+
+def seven_zip_in_blocks(
+    path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes], block_bytes: int
+) -> Path:
+    """A solid archive of LZMA2 in blocks."""
+
+    class InBlocks:
+        def __init__(self) -> None:
+            self._data = b""
+
+        def compress(self, data: bytes) -> bytes:
+            self._data += data
+            return b""
+
+        def flush(self) -> bytes:
+            starts = range(0, len(self._data), block_bytes)
+            return pack([self._data[start : start + block_bytes] for start in starts])
+
+    original = lzma.LZMACompressor
+
+    def compressor(*settings: Any, **of_content: Any) -> Any:
+        return InBlocks() if of_content else original(*settings)
+
+    with patch.context() as patched:
+        patched.setattr(lzma, "LZMACompressor", compressor)
+        with py7zr.SevenZipFile(path, "w", filters=FILTERS) as archive:
+            for name, data in files.items():
+                archive.writestr(data, name)
+    return path
+
+
+@pytest.mark.parametrize("block_bytes", [1_000, 7_000, 1_000_000])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_site_in_blocks(
+    block_bytes: int, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {path.name: path.read_bytes() for path in sorted(SITE.glob("*.xml"))}
+    files |= {"Badges.xml": b"<badges></badges>", "PostHistory.xml": text(50_000)}
+    files = dict(sorted(files.items()))
+    archive = seven_zip_in_blocks(tmp_path / "tea.7z", monkeypatch, files, block_bytes)
+    assert converted(archive, tmp_path / "questions.jsonl", ["all"], jobs=jobs) == [
+        (SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")
+    ]
+
+
+def test_a_member_that_was_not_announced_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"{name}.xml": text(20_000) for name in "abcd"}
+    archive = seven_zip_in_blocks(tmp_path / "x.7z", monkeypatch, files, 3_000)
+    with open(archive, "rb", buffering=0) as file:
+        opened = SevenZip("x.7z", file)
+        opened.expect([opened.entries[0], opened.entries[3]])
+        for number in (0, 2, 3, 1):
+            data = b"".join(opened.read(opened.entries[number], 2, None))
+            assert data == files[opened.entries[number].name]
+        opened.close()

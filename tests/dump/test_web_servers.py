@@ -1,0 +1,240 @@
+"""Dumps on web servers, which are read in ranges."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import random
+import socket
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import py7zr
+import pytest
+from support.command import run
+from support.dumps import dump_of, question, row, some_rows, unpacked
+from support.range_server import RangeServer, serving
+
+import so2docs
+from so2docs.dump import remote, storage
+from so2docs.errors import ChangedDumpError, DumpError, DumpNotFoundError
+from so2docs.progress import fetched
+
+POSTS = dump_of(*some_rows(300, body_bytes=300))
+TAGS = b'<?xml version="1.0" encoding="utf-8"?>\n<tags>\n%s</tags>\n' % row(
+    Id=1, TagName="tea", Count=2
+)
+LZMA2, BZIP2 = [{"id": py7zr.FILTER_LZMA2, "preset": 1}], [{"id": py7zr.FILTER_BZIP2}]
+
+
+@pytest.fixture(autouse=True)
+def _direct_and_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(remote, "backoff_seconds", 0.001)
+    yield
+    fetched.clear()
+
+
+@pytest.fixture
+def server() -> Iterator[RangeServer]:
+    with serving(POSTS) as server:
+        yield server
+
+
+def archive(tables: dict[str, bytes], filters: list[dict[str, int]] = LZMA2) -> bytes:
+    """A 7z archive with a stream for each table."""
+    packed = io.BytesIO()
+    for number, (name, content) in enumerate(tables.items()):
+        packed.seek(0)
+        with py7zr.SevenZipFile(packed, "a" if number else "w", filters=filters) as opened:
+            opened.writestr(content, name)
+    return packed.getvalue()
+
+
+def noisy(size: int) -> bytes:
+    """A question whose body can hardly be compressed."""
+    return dump_of(question(1, Body=base64.b64encode(random.Random(1).randbytes(size)).decode()))
+
+
+@pytest.mark.parametrize("filters", [LZMA2, BZIP2], ids=["lzma2", "bzip2"])
+def test_a_small_table_of_a_large_archive(
+    filters: list[dict[str, int]], server: RangeServer, tmp_path: Path
+) -> None:
+    comments = dump_of(row(Id=1, PostId=1, Text="x")).replace(b"posts", b"comments")
+    tables = {"Comments.xml": comments, "Posts.xml": noisy(2_000_000), "Tags.xml": TAGS}
+    server.content = archive(tables, filters)
+    assert len(server.content) > 2_000_000
+    report = so2docs.tables(
+        server.url("tea.stackexchange.com.7z"), tmp_path, only="tags", format="jsonl"
+    )
+    assert report["tags"].rows == 1
+    # 17 samples of 4 KiB, the list of members, the table; the head of the file for each opening.
+    assert server.sent < 150_000
+
+
+def test_a_large_table_is_fetched_once(server: RangeServer, tmp_path: Path) -> None:
+    server.content = archive({"Posts.xml": noisy(2_000_000), "Tags.xml": TAGS})
+    so2docs.tables(server.url("tea.stackexchange.com.7z"), tmp_path, only="posts", format="jsonl")
+    assert server.sent < len(server.content) + 150_000
+    assert server.requests < 50
+
+
+def test_a_solid_archive_is_read_up_to_the_table(server: RangeServer, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with py7zr.SevenZipFile(packed, "w", filters=LZMA2) as opened:
+        opened.writestr(TAGS, "Tags.xml")
+        opened.writestr(noisy(2_000_000), "Posts.xml")
+    server.content = packed.getvalue()
+    report = so2docs.tables(
+        server.url("tea.stackexchange.com.7z"), tmp_path, only="tags", format="jsonl"
+    )
+    assert report["tags"].rows == 1
+    assert server.sent < 1_200_000
+
+
+def zipped() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr("Posts.xml", POSTS)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("Posts.xml", POSTS), ("a.7z", archive({"Posts.xml": POSTS})), ("a.zip", zipped())],
+    ids=["xml", "7z", "zip"],
+)
+def test_same_output_as_of_a_file(
+    name: str, content: bytes, server: RangeServer, tmp_path: Path
+) -> None:
+    server.content, server.statuses = content, [302, 206, 503, 206]
+    server.drops = 2
+    (tmp_path / name).write_bytes(content)
+    so2docs.convert(tmp_path / name, tmp_path / "file.jsonl.gz")
+    so2docs.convert(server.url(name), tmp_path / "url.jsonl.gz", jobs=2)
+    assert unpacked(tmp_path / "url.jsonl.gz") == unpacked(tmp_path / "file.jsonl.gz")
+
+
+def test_reads_at_any_position(server: RangeServer) -> None:
+    server.content = random.Random(2).randbytes(300_000)
+    positions = random.Random(3)
+    with storage.open_file(server.url("a")) as file:
+        for _ in range(100):
+            start, size = positions.randrange(310_000), positions.choice((0, 1, 5_000, 70_000))
+            file.seek(start)
+            assert file.read(size) == server.content[start : start + size]
+            assert file.read(10) == server.content[start + size :][:10]
+        file.seek(-5, os.SEEK_END)
+        assert file.read() == server.content[-5:]
+
+
+def message(kind: type[DumpError], server: RangeServer, folder: Path) -> str:
+    """The message of an error, which the command prints too."""
+    url = server.url("tea.7z")
+    with pytest.raises(kind) as caught:
+        so2docs.tables(url, folder / "out")
+    assert caught.value.path.startswith(url)
+    assert caught.value.advice
+    return str(caught.value)
+
+
+def test_a_file_that_does_not_exist(server: RangeServer, tmp_path: Path) -> None:
+    server.statuses = [404]
+    assert "404" in message(DumpNotFoundError, server, tmp_path)
+    result = run("tables", server.url("tea.7z"), tmp_path / "out")
+    assert result.returncode == 1
+    assert result.stderr.count(server.url("tea.7z")) == 1
+    assert server.requests == 2
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_file_that_may_not_be_read(status: int, server: RangeServer, tmp_path: Path) -> None:
+    server.statuses = [status]
+    assert str(status) in message(DumpError, server, tmp_path)
+    assert server.requests == 1
+
+
+def test_a_server_that_ignores_ranges(server: RangeServer, tmp_path: Path) -> None:
+    server.whole = True
+    assert "ranges" in message(DumpError, server, tmp_path)
+
+
+def test_a_small_file_of_a_server_that_ignores_ranges(server: RangeServer) -> None:
+    server.whole, server.content = True, b"<posts/>"
+    with storage.open_file(server.url("Posts.xml")) as file:
+        assert file.read() == b"<posts/>"
+
+
+def test_an_empty_file(server: RangeServer, tmp_path: Path) -> None:
+    server.content = b""
+    with pytest.raises(DumpError, match="empty"):
+        so2docs.convert(server.url("Posts.xml"), tmp_path / "out.jsonl.gz")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server(status: int, server: RangeServer, tmp_path: Path) -> None:
+    server.statuses = [status]
+    assert str(status) in message(DumpError, server, tmp_path)
+    assert server.requests == 5
+
+
+def test_a_lost_connection_continues_behind_its_last_byte(server: RangeServer) -> None:
+    server.content = random.Random(4).randbytes(1_000_000)
+    with storage.open_file(server.url("a")) as file:
+        server.drops = 3
+        assert file.read() == server.content
+    # A retry fetches only the missing part of a range.
+    assert server.sent < 1_100_000
+
+
+def test_a_connection_that_is_lost_again_and_again(server: RangeServer, tmp_path: Path) -> None:
+    server.content = archive({"Posts.xml": noisy(2_000_000)})
+    file = storage.open_file(server.url("tea.7z"))
+    server.drops = 1_000
+    file.seek(1_000_000)
+    with file, pytest.raises(DumpError, match="lost at byte 1,") as caught:
+        file.read(1_000_000)
+    assert caught.value.path == server.url("tea.7z")
+    assert caught.value.advice
+    assert "IncompleteRead" not in message(DumpError, server, tmp_path)
+
+
+def test_no_server(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/tea.7z"
+    with pytest.raises(DumpError, match="no answer from 127") as caught:
+        so2docs.tables(url, tmp_path / "out")
+    assert "urllib3" not in str(caught.value)
+    assert "object at" not in str(caught.value)
+
+
+@pytest.mark.parametrize("requests", [1, 3, 6])
+def test_a_file_that_changes_while_being_read(
+    requests: int, server: RangeServer, tmp_path: Path
+) -> None:
+    server.content = archive({"Posts.xml": noisy(2_000_000)})
+    server.change_after = requests
+    assert "changed" in message(ChangedDumpError, server, tmp_path)
+
+
+def test_a_file_that_becomes_shorter(server: RangeServer) -> None:
+    with storage.open_file(server.url("a")) as file:
+        server.content = server.content[:5_000]
+        file.seek(50_000)
+        with pytest.raises(ChangedDumpError):
+            file.read(10)
+
+
+def test_progress_in_bytes_fetched(
+    server: RangeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.content = archive({"Posts.xml": noisy(1_000_000), "Tags.xml": TAGS})
+    url = server.url("tea.7z")
+    so2docs.tables(url, tmp_path / "1", only="posts", format="jsonl", progress=True)
+    assert "MB fetched" in capsys.readouterr().err
+    result = run("tables", url, tmp_path / "2", "--only", "tags", "--format", "jsonl")
+    assert f"{url}: fetched 8" in result.stderr  # 82 kB.
+    assert "fetched" not in run("tables", url, tmp_path / "3", "--only", "tags", "-q").stderr
