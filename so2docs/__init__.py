@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from so2docs._version import __version__
 
-TYPE_CHECKING = False  # As that of `typing`, which takes time to import.
+TYPE_CHECKING = False  # Same as in `typing`, which is slow to import.
 if TYPE_CHECKING:
     from typing import Any
 
-    from so2docs.api.batch import Conversion, convert_all
+    from so2docs.api.batch import convert_all
     from so2docs.api.convert import Documents, convert, documents
+    from so2docs.api.sites import SiteResult
     from so2docs.changes.compare import Summary
     from so2docs.changes.diff import Changes, diff
     from so2docs.changes.patch import Patched, patch
@@ -49,10 +50,11 @@ if TYPE_CHECKING:
     from so2docs.flat.tables import FlatTable, TablesReport, tables
     from so2docs.flat.tags import Tags, TagsReport, tags
     from so2docs.folders import (
-        SiteResult,
         diff_all,
         patch_all,
         stats_all,
+        tables_all,
+        tags_all,
         to_sqlite_all,
         verify_all,
     )
@@ -67,14 +69,13 @@ if TYPE_CHECKING:
     from so2docs.sqlite.build import Database, to_sqlite
     from so2docs.statistics.stats import Scores, Stats, stats
 
-# `open` is left out, so that `from so2docs import *` does not hide the builtin.
+# `open` is left out, so `from so2docs import *` does not hide the builtin.
 __all__ = [
     "ArchiveError",
     "ChangedDumpError",
     "Changes",
     "ClusterError",
     "Collection",
-    "Conversion",
     "Database",
     "DiskFullError",
     "DocumentNotFoundError",
@@ -125,7 +126,9 @@ __all__ = [
     "stats",
     "stats_all",
     "tables",
+    "tables_all",
     "tags",
+    "tags_all",
     "to_sqlite",
     "to_sqlite_all",
     "verify",
@@ -141,10 +144,11 @@ _MODULES = {
     "flat.tables": ("FlatTable", "TablesReport", "tables"),
     "flat.tags": ("Tags", "TagsReport", "tags"),
     "folders": (
-        "SiteResult",
         "diff_all",
         "patch_all",
         "stats_all",
+        "tables_all",
+        "tags_all",
         "to_sqlite_all",
         "verify_all",
     ),
@@ -155,15 +159,16 @@ _MODULES = {
     "recipes.recipe": ("Recipe",),
     "counts": ("RowCounts", "TableCounts"),
     "report": ("Report",),
-    "api.batch": ("Conversion", "convert_all"),
+    "api.batch": ("convert_all",),
+    "api.sites": ("SiteResult",),
     "sqlite.build": ("Database", "to_sqlite"),
     "statistics.stats": ("Scores", "Stats", "stats"),
 }
-"""Where names are, but for the errors."""
+"""Modules of public names, except errors."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first used: the command line is ready for a signal before that."""
+    """Import a name at its first use, so that the command line can handle signals before."""
     if name not in __all__ and name != "open":
         raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
     from importlib import import_module
@@ -175,4 +180,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "open"})
+    return sorted([*__all__, "open"])

@@ -1,4 +1,4 @@
-"""Counts of rows by result: of a chunk, a bucket or a whole conversion."""
+"""Counts of rows by result, for a chunk, a bucket or a whole conversion."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from typing import Any, Self, get_args, get_origin, get_type_hints
 _ADD = "add"
 
 
-class Counts:
-    """A dataclass whose fields add up, and survive JSON.
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: `1 file`, `1,200 files`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
-    Numbers, dictionaries of numbers or counts, and sets are added up; None means that nothing was
-    counted, which is not 0. Other values, such as names, stay unchanged. A field that is combined
-    in another way has a function for that: `field(metadata=MOST)`.
+
+class Counts:
+    """A dataclass with fields that can be added up and converted to JSON.
+
+    Numbers, dictionaries of numbers or counts, and sets are added up. None means not counted, which
+    differs from 0. Other values, such as names, stay unchanged. A field can have another function
+    to combine its values, such as `field(metadata=MOST)`.
     """
 
     __slots__ = ()
@@ -34,25 +39,25 @@ class Counts:
 
     @classmethod
     def total(cls, counts: Iterable[Counts]) -> Self:
-        """The sum of any number of counts, as far as they have the fields of this class."""
+        """Add up any number of counts, in the fields that they share with this class."""
         result = cls()
         for more in counts:
             result += more
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types; what is counted by name is in the order of the names."""
+        """All fields in JSON types; counts by name are sorted by name."""
         return {one.name: _to_json(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Parse the result of `as_dict`, also after it was converted to JSON and back."""
+        """Parse the result of `as_dict`, also after a conversion to JSON and back."""
         kinds = _kinds(cls)  # type: ignore[arg-type]
         return cls(**{name: _from_json(kinds[name], value) for name, value in values.items()})
 
 
 def added_by(function: Any) -> dict[str, Any]:
-    """Metadata of a field whose values `function` adds up; it must not change the second."""
+    """Metadata of a field added up by `function`, which must not change its second argument."""
     return {_ADD: function}
 
 
@@ -71,7 +76,7 @@ LEAST, MOST = added_by(_least), added_by(_most)
 
 
 def _sum(one: Any, more: Any) -> Any:
-    """Add to a value, in place where that is possible."""
+    """Add to a value, in place if possible."""
     if isinstance(more, Counts | dict | set):
         if one is None:
             return deepcopy(more)
@@ -89,7 +94,7 @@ def _sum(one: Any, more: Any) -> Any:
 
 @cache
 def _shared_fields(one: type[Any], more: type[Any]) -> list[tuple[str, Any]]:
-    """Names of the fields that both have, each with the function that adds to it."""
+    """Names of the fields in both classes, each with the function that adds to the field."""
     names = {field.name for field in fields(more)}
     return [(own.name, own.metadata.get(_ADD, _sum)) for own in fields(one) if own.name in names]
 
@@ -125,12 +130,12 @@ class TableCounts(Counts):
 
     Attributes:
         rows: Rows of the table.
-        nested: Rows in documents; for users, those that a document could have.
-        filtered: Rows of posts that filters left out.
+        nested: Rows in documents; for users, rows that a document could contain.
+        filtered: Rows of posts left out by filters.
         strays: Strays, by reason.
-        bytes: Size of its file.
-        spill_bytes: Its bytes in the spill.
-        seconds: Wall time of reading it, of this session only.
+        bytes: Size of the file.
+        spill_bytes: Bytes of the table in the spill.
+        seconds: Wall time of reading the table, in this session only.
     """
 
     rows: int = 0
@@ -143,7 +148,7 @@ class TableCounts(Counts):
 
     @property
     def without_post(self) -> int:
-        """Rows whose post is in no document and was not filtered; every dump has some."""
+        """Rows without a post, although no filter left the post out; every dump has some."""
         return sum(self.strays[reason] for reason in self.strays if reason.endswith(_WITHOUT_POST))
 
     def __str__(self) -> str:
@@ -166,13 +171,15 @@ class RowCounts(Counts):
     Attributes:
         rows: Rows of the dump.
         questions: Documents written.
-        answers: Answers nested in them.
-        strays: Rows that no document holds, by reason.
+        answers: Answers nested in documents.
+        strays: Rows in no document, by reason.
         other_types: Rows of other post types, by name.
-        filtered: Questions and answers that the filters left out.
-        dropped: Posts and comments that `drop_users` or `drop_posts` names, which are among the
-            filtered ones of their tables.
-        records: Records that the recipe made of the documents; None without a recipe.
+        filtered: Questions and answers left out by the filters.
+        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; the
+            filtered rows of their tables include them.
+        similar_tags: Number of questions by tag, for tags that equal or resemble a tag of the
+            filter.
+        records: Records made by the recipe; None without a recipe.
         without_record: Documents without any record.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
         tables: Counts of the requested tables, by table.
@@ -185,6 +192,7 @@ class RowCounts(Counts):
     other_types: Counter[str] = field(default_factory=Counter)
     filtered: int = 0
     dropped: int = 0
+    similar_tags: Counter[str] = field(default_factory=Counter)
     records: int | None = None
     without_record: int | None = None
     repaired_characters: int = 0
@@ -193,27 +201,29 @@ class RowCounts(Counts):
 
 @dataclass(slots=True, kw_only=True)
 class ChunkTally(RowCounts):
-    """Counts and facts of a parsed chunk.
+    """Counts and other facts about a parsed chunk.
 
     Attributes:
-        lines: Line feeds.
-        last_id: `Id` of the last row that has one.
-        first_questions: Post ids under several questions, each with the first of them.
+        lines: Number of line feeds.
+        last_id: `Id` of the last row with an `Id`.
+        first_questions: First question id of each post id under several questions.
+        kept: Posts that each keep list names, with their questions, by list.
     """
 
     lines: int = 0
     last_id: int | None = None
     first_questions: dict[int, int] = field(default_factory=dict)
+    kept: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def count_rows(self, count: int, last_id: int | None = None) -> None:
-        """Add rows; the last of them may have no usable `Id`."""
+        """Add rows; the last row may have no usable `Id`."""
         self.rows += count
         if last_id is not None:
             self.last_id = last_id
 
 
 def list_by_name(counts: dict[str, int]) -> str:
-    """A total and its parts, such as `3 (malformed_row 1, repeated_id 2)`."""
+    """Format a total and its parts, such as `3 (malformed_row 1, repeated_id 2)`."""
     total = sum(counts.values())
     if not total:
         return "0"

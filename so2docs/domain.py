@@ -1,4 +1,4 @@
-"""Rules of the sites that are not in dumps: licences, dates, order of answers. Pure."""
+"""Rules of the sites that dumps do not contain: licences, dates, order of answers. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from hashlib import blake2b
 
 _LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
-"""First day (UTC) of each version of CC BY-SA, for content created from then on:
+"""First day (UTC) of each version of CC BY-SA, for content created since:
 https://stackoverflow.com/help/licensing."""
 
 _NAME = "CC BY-SA "
@@ -26,11 +26,11 @@ SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
     ("25-99", 25, 99),
     ("100+", 100, None),
 )
-"""Ranges of scores, finer where most scores are: label, lowest and highest score, both included."""
+"""Ranges of scores, finer for frequent scores: label, lowest and highest score, both included."""
 
 
 def license_at(date: object) -> str | None:
-    """The licence of content, by its creation date, in the form of the dump.
+    """The licence of content, according to its creation date.
 
     Args:
         date: Creation date in the form of the dump; only the day matters.
@@ -44,7 +44,7 @@ def license_at(date: object) -> str | None:
 
 
 def license_url(name: str) -> str | None:
-    """The address of a licence in dumps; None for any other."""
+    """The address of a licence; None for licences not in dumps."""
     version = name.removeprefix(_NAME)
     if name == version or version not in {licence for _, licence in _LICENSES}:
         return None
@@ -52,17 +52,17 @@ def license_url(name: str) -> str | None:
 
 
 def licenses() -> list[tuple[str, str]]:
-    """Every licence, the latest first, with its first day (empty for the oldest)."""
+    """All licences, the latest first, with their first days (empty for the oldest)."""
     return [(_NAME + version, start) for start, version in _LICENSES]
 
 
 def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[bool, int]:
-    """Sort key of an answer: the accepted one first, then by falling score.
+    """Sort key of an answer: the accepted answer first, then by descending score.
 
     Args:
-        answer_id: Its id.
-        score: Its score.
-        accepted_id: Id of the accepted answer; without one, None or the id of the question.
+        answer_id: Id of the answer.
+        score: Score of the answer.
+        accepted_id: Id of the accepted answer; None or the id of the question without one.
     """
     return answer_id != accepted_id, -score
 
@@ -77,28 +77,119 @@ def is_typed_date(text: str) -> bool:
     return _TYPED_DATE.fullmatch(text) is not None
 
 
-FIRST_FABRICATED_ID = 1_000_000_001
-"""Lowest id of rows that the publisher made up.
+_ARCHIVES = {
+    "alcohol": "beer",
+    "communitybuilding": "moderators",
+    "mattermodeling": "materials",
+    "medicalsciences": "health",
+    "psychology": "cogsci",
+    "video": "avp",
+    "writing": "writers",
+}
+"""Renamed sites of stackexchange.com, by current name; archives have the former name:
+https://github.com/LunarWatcher/se-data-dump-transformer/blob/master/sedd/data/files_map.py."""
 
-Two releases, of 2025-06-30 and after, have a question and an answer like that on every site; posts
-themselves are numbered by the site, and Stack Overflow, the largest, is far from here."""
+_RENAMED = {former: name for name, former in _ARCHIVES.items()}
+_FORMER_META = re.compile(r"meta\.([a-z0-9-]+)\.(stackexchange|stackoverflow)\.com")
+"""Start of the names of meta sites until 2017; Stack Exchange's own is meta.stackexchange.com."""
+
+
+def site_host(name: str) -> str:
+    """The current host of a site, from a former host or the name of its archive.
+
+    Examples:
+        >>> site_host("beer.meta.stackexchange.com")
+        'alcohol.meta.stackexchange.com'
+    """
+    host = _FORMER_META.sub(r"\1.meta.\2.com", name)
+    site, dot, domain = host.partition(".")
+    is_renamed = domain in ("stackexchange.com", "meta.stackexchange.com")
+    return f"{_RENAMED.get(site, site)}{dot}{domain}" if is_renamed else host
+
+
+def host_names(host: str) -> set[str]:
+    """All hosts of a site, current and former, from any of them."""
+    host = site_host(host)
+    site, dot, domain = host.partition(".")
+    names = {host}
+    if domain in ("stackexchange.com", "meta.stackexchange.com"):
+        names.add(f"{_ARCHIVES.get(site, site)}{dot}{domain}")
+    return names | {re.sub(r"^([a-z0-9-]+)\.meta\.", r"meta.\1.", name) for name in names}
+
+
+FIRST_FABRICATED_ID = 1_000_000_001
+"""Lowest id of rows made up by the publisher.
+
+Two releases, the first of 2025-06-30, have such a question and answer on every site. Real posts are
+numbered by site, and even Stack Overflow, the largest, is far below this number."""
+
+
+LICENSE_FILE = "license.txt"
+"""File on the licence, in archives since the release of 2024-06-30."""
+
+_QUARTERS_SINCE = "2024-03-01"
+"""First day of rows whose release ends with a quarter: https://meta.stackexchange.com/q/398279."""
+
+_FIRST_WITH_LICENSE_FILE = "2024-06-30"
+_ANY_TABLE = ""
+_LACKS = (
+    (_ANY_TABLE, "ContentLicense", "", "2019-12"),
+    ("Comments.xml", "ContentLicense", "2024-03-31", "2024-03-31"),
+)
+"""Columns that releases are known to lack: table, column, first and last release. Licences of rows
+began in 2020; on comments of April 2024: https://meta.stackexchange.com/q/401837."""
+
+
+def release_of(last_date: str, *, has_license_file: bool) -> str:
+    """The release that a dump is probably from; empty if nothing tells.
+
+    Args:
+        last_date: Date of the last row; empty if there is none.
+        has_license_file: Whether it contains `license.txt`.
+
+    Returns:
+        The day up to which the release has data, since releases are quarterly; before, the month of
+        the last row.
+
+    Examples:
+        >>> release_of("2026-05-30T10:00:00.000", has_license_file=True)
+        '2026-06-30'
+    """
+    release = last_date[:7]
+    if last_date >= _QUARTERS_SINCE:
+        quarter = (int(last_date[5:7]) - 1) // 3
+        release = f"{last_date[:4]}-{('03-31', '06-30', '09-30', '12-31')[quarter]}"
+    return max(release, _FIRST_WITH_LICENSE_FILE) if has_license_file else release
+
+
+def should_have_license_file(release: str) -> bool:
+    """Whether the archives of a release contain `license.txt`; those of 2024-06-30 only later."""
+    return release > _FIRST_WITH_LICENSE_FILE
+
+
+def is_known_to_lack(release: str, file: str, column: str) -> bool:
+    """Whether a column is known to be missing in a table of a release."""
+    return any(
+        column == name and table in (_ANY_TABLE, file) and first <= release[: len(last)] <= last
+        for table, name, first, last in _LACKS
+    )
 
 
 def is_sampled(question_id: int, share: int) -> bool:
-    """Whether a question is in the sample of this share, of 2^64.
+    """Whether a question is in the sample of this share of 2^64.
 
-    Depends on the id only: the first eight bytes of the BLAKE2b hash of its decimal digits, read as
-    a big-endian number, are below the share. So a sample is the same from every dump, and part of
-    every larger one.
+    This depends on the id alone: the first eight bytes of the BLAKE2b hash of its decimal digits,
+    read as a big-endian number, are below the share. So a sample is the same for every dump, and is
+    contained in every larger sample.
     """
     digest = blake2b(b"%d" % question_id, digest_size=8).digest()
     return int.from_bytes(digest, "big") < share
 
 
 def split_place(question_id: int) -> int:
-    """The position of a question between 0 and 2^64, which decides its split.
+    """The position of a question between 0 and 2^64, which determines its split.
 
-    The hash differs from that of samples; otherwise a sample of 10 % would be in the first split.
+    The hash differs from the hash for samples; otherwise a 10 % sample would be in the first split.
     """
     digest = blake2b(b"%d" % question_id, digest_size=8, person=b"split").digest()
     return int.from_bytes(digest, "big")

@@ -1,7 +1,7 @@
-"""Everything that can go wrong, said so that the reader knows what, where and what to do next.
+"""Errors, with texts that say what is wrong, where, and what to do next.
 
-One base class, `So2docsError`, whose text is the one line that the command line prints. Where
-Python has an exception for the same thing, such as `FileNotFoundError`, an error is one, too.
+The base class is `So2docsError`; its text is one line, which the command line prints. Errors with
+an equivalent in Python, such as `FileNotFoundError`, inherit from it too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import errno
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -21,15 +21,16 @@ ALL_IS_DONE = "all is done"
 
 _BEGIN, _BETWEEN, _END = "\ue000", "\ue001", "\ue002"
 _NAMED = re.compile(f"{_BEGIN}([^{_BETWEEN}]*){_BETWEEN}([^{_END}]*){_END}")
-_names_flags = ContextVar("_names_flags", default=False)
+_spellings: ContextVar[Mapping[str, str] | None] = ContextVar("_spellings", default=None)
 
 
 def flag(name: str, value: object = None) -> str:
-    """An option in the text of an error, which shows it as its reader gives it.
+    """Mark an option in the text of an error, to be shown in the form that the reader types.
 
     Args:
         name: The keyword.
-        value: Its value, True for a switch; a word in capitals, such as `FILE`, is a placeholder.
+        value: Value of the option, True for a switch; a word in capitals, such as `FILE`, is a
+            placeholder.
 
     Returns:
         `--split-by year` for users of the command, `split_by='year'` for callers of the library.
@@ -44,55 +45,71 @@ def flag(name: str, value: object = None) -> str:
 
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:
-    """A hint at the name that is most like what was given; empty if none is."""
+    """A hint at the most similar name; empty without a similar one."""
     by_lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(value).lower(), by_lower, 1, 0.7)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""
 
 
 @contextmanager
-def naming_flags() -> Iterator[None]:
-    """Let errors name options as users of the command give them."""
-    token = _names_flags.set(True)
+def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
+    """Let errors name options in the form of the command line.
+
+    Args:
+        spellings: Flags that differ from the keyword, such as `--with` for `nest`.
+    """
+    token = _spellings.set(spellings)
     try:
         yield
     finally:
-        _names_flags.reset(token)
+        _spellings.reset(token)
 
 
 def spell_options(text: str) -> str:
-    """A text with options named by `flag`, as its reader gives them."""
-    return _NAMED.sub(r"\1" if _names_flags.get() else r"\2", text)
+    """Replace the options marked by `flag` in a text by the form that the reader types."""
+    spellings = _spellings.get()
+    if spellings is None:
+        return _NAMED.sub(r"\2", text)
+
+    def spell(match: re.Match[str]) -> str:
+        name, space, value = match[1].partition(" ")
+        return spellings.get(name, name) + space + value
+
+    return _NAMED.sub(spell, text)
 
 
 @contextmanager
-def resumable(resumes: bool, *, is_done: bool = False) -> Iterator[None]:
-    """Let what ends this block say whether the same call resumes what was begun, or starts over.
+def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> Iterator[None]:
+    """Record in errors of a block whether the same call would resume the work or start over.
 
-    Of blocks in each other the outer one decides: it knows what is left at the end.
+    For nested blocks, the outer one decides, since it knows the final state.
 
     Args:
-        resumes: Whether it resumes.
-        is_done: Whether nothing is left to do, so that an interruption comes too late.
+        resumes: Whether the call would resume; a function is called at the end of the block.
+        is_done: Whether all work is done, so that an interruption has no effect.
     """
     try:
         yield
-    except So2docsError as error:
-        error.resumes = resumes
-        raise
     except BaseException as end:
-        if not isinstance(end, Exception):  # Such as Ctrl-C.
-            end.args = (ALL_IS_DONE if is_done else RESUMES if resumes else STARTS_OVER,)
+        goes_on = resumes() if callable(resumes) else resumes
+        if isinstance(end, So2docsError):
+            end.resumes = goes_on
+        elif not isinstance(end, Exception):  # Such as Ctrl-C.
+            end.args = (ALL_IS_DONE if is_done else RESUMES if goes_on else STARTS_OVER,)
         raise
+
+
+_NOT_SHOWN = ("so2docs", "IPython")
+"""Packages with lines that notebooks do not show."""
 
 
 class So2docsError(Exception):
-    """Base of every error that this package raises on purpose; its text is one line.
+    """Base of all errors that this package raises on purpose; the text is one line.
 
     Attributes:
-        retry: What to do before the same is tried again, `""` for nothing; None where trying again
-            is no help.
-        resumes: Whether trying again then resumes what was begun, or starts over.
+        retry: Action to take before trying again, `""` for none; None if trying again does not
+            help.
+        resumes: Whether trying again would resume the work or start over.
     """
 
     def __init__(self, *arguments: object, retry: str | None = None) -> None:
@@ -105,6 +122,18 @@ class So2docsError(Exception):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
+
+    def _render_traceback_(self) -> list[str]:
+        """Text for IPython: the message, then the lines of the caller, without this package."""
+        import traceback
+
+        frames = [
+            (frame, line)
+            for frame, line in traceback.walk_tb(self.__traceback__)
+            if frame.f_globals.get("__name__", "").partition(".")[0] not in _NOT_SHOWN
+        ]
+        lines = traceback.StackSummary.extract(iter(frames)).format()
+        return [f"{type(self).__name__}: {self}", *(line.rstrip() for line in lines)]
 
     def _text(self) -> str:
         text = str(self.args[0]) if self.args else ""
@@ -125,9 +154,9 @@ class Location:
 
     Attributes:
         offset: Bytes from the start of the (decompressed) dump.
-        line: Line of that byte, counted from 1 by line feeds; None where it is not known.
-        last_id: `Id` of the last good row before it; None if there was none.
-        row: What a row is called there.
+        line: Line of this byte, counted from 1 by line feeds; None if unknown.
+        last_id: `Id` of the last good row before it; None without one.
+        row: Name of a row of this table.
     """
 
     offset: int
@@ -146,12 +175,12 @@ class DumpError(So2docsError):
     """The dump cannot be converted.
 
     Attributes:
-        path: The dump's name.
-        problem: What was found, without the location.
-        location: Where it was found, or None where it concerns the whole file.
-        advice: What to do next.
-        excerpt: The raw bytes of a small dump that fails in the same way, or None.
-        excerpt_path: Where `convert` saved the excerpt, or None.
+        path: Name of the dump.
+        problem: Description of the problem, without the location.
+        location: Position in the dump; None if the whole file is concerned.
+        advice: Next step for the user.
+        excerpt: Raw bytes of a small dump that fails in the same way, or None.
+        excerpt_path: File in which `convert` saved the excerpt, or None.
     """
 
     def __init__(
@@ -195,7 +224,7 @@ def _from_fields(kind: type[DumpError], fields: dict[str, Any]) -> DumpError:
 
 
 class DumpNotFoundError(DumpError, FileNotFoundError):
-    """There is no such dump."""
+    """The dump does not exist."""
 
     errno = errno.ENOENT
 
@@ -209,11 +238,11 @@ class MalformedDumpError(DumpError):
 
 
 class ArchiveError(DumpError):
-    """An archive or a compressed file is damaged, encrypted, or holds no posts."""
+    """An archive or a compressed file is damaged, encrypted, or without posts."""
 
 
 class StrictError(DumpError):
-    """`strict` was asked for, and something had to be repaired or left out."""
+    """With `strict`, a row would have to be repaired or left out."""
 
 
 class ChangedDumpError(DumpError):
@@ -225,13 +254,13 @@ class OutputError(So2docsError):
 
 
 class OutputNotFoundError(OutputError, FileNotFoundError):
-    """There is no such output."""
+    """The output does not exist."""
 
     errno = errno.ENOENT
 
 
 class OutputExistsError(OutputError, FileExistsError):
-    """There is a file of that name already."""
+    """A file of this name exists."""
 
     errno = errno.EEXIST
 
@@ -241,15 +270,15 @@ class DocumentNotFoundError(So2docsError, KeyError):
 
 
 class SpillError(So2docsError):
-    """The spill cannot be used: in use by another process, made from something else, damaged."""
+    """The spill is in use by another process, made from other input, or damaged."""
 
 
 class SpillTakenError(SpillError):
-    """The folder of the spill is in use, or holds something else: nothing there may be removed."""
+    """The folder of the spill is in use or has other files; nothing in it may be removed."""
 
 
 class DiskFullError(So2docsError, OSError):
-    """There is not enough room on a disk."""
+    """A disk has too little space."""
 
     errno = errno.ENOSPC
 
@@ -259,11 +288,11 @@ class WorkerDiedError(So2docsError):
 
 
 class ClusterError(So2docsError):
-    """Spark is not there, does not start, or gave a job up."""
+    """Spark is not installed, does not start, or gave up a job."""
 
 
 class RecipeError(So2docsError):
-    """A recipe failed at a document, or returned what is no record."""
+    """A recipe failed at a document, or returned an invalid record."""
 
 
 class InternalError(So2docsError):

@@ -1,7 +1,7 @@
-"""Text from a dump, made safe to show on a terminal or in a page of HTML; the text inside of HTML.
+"""Escape text from dumps for terminals and HTML pages, and extract the text of HTML.
 
-Posts, tags, dates and file names in archives may contain any character. All code that shows them
-passes them through `for_terminal` or `for_html`.
+Posts, tags, dates and file names in archives may contain any character. All code that shows such
+text uses `for_terminal` or `for_html`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 def remove_bidi_controls(text: str) -> str:
     """Remove the characters that reverse the direction of the following text.
 
-    Marks for the direction at one position (U+061C, U+200E, U+200F) stay: Arabic and Hebrew posts
-    need them.
+    Marks for the direction at one position (U+061C, U+200E, U+200F) stay, since Arabic and Hebrew
+    posts need them.
     """
     return _TURNING.sub("\ufffd", text)
 
@@ -37,11 +37,11 @@ def for_html(text: object) -> str:
 
 
 _LONG_REFERENCE = re.compile(r"&#[0-9]{4000,};?")
-"""A reference to no character, with more digits than Python reads as a number."""
+"""An invalid character reference, with more digits than Python converts to a number."""
 
 
 def unescape(text: str) -> str:
-    """Replace the character references of HTML; one with thousands of digits is U+FFFD."""
+    """Replace the character references of HTML; those with thousands of digits become U+FFFD."""
     return html.unescape(_LONG_REFERENCE.sub("\ufffd", text)) if "&" in text else text
 
 
@@ -54,7 +54,7 @@ def strip_tags(body: str) -> str:
 
 
 def remove_comments(body: str) -> str:
-    """Remove the comments of a body, in linear time; one without an end is left."""
+    """Remove the comments of a body in linear time; an unclosed comment stays."""
     parts, at = [], 0
     while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
         parts.append(body[at:start])

@@ -1,25 +1,27 @@
-"""The history of a post: rows of `PostHistory.xml` -> members of its JSON object. Pure.
+"""Turn the rows of `PostHistory.xml` of a post into members of its JSON object. Pure.
 
-An entry is what one user did at once: the rows of a post with one `RevisionGUID`. Ids are not in
-the order of time after a migration, so rows are ordered by date, then by `Id`. An entry has an
-attribute from the first of its rows with that attribute, in the order of their ids; a text of the
-post, which several rows of one type may have after a merge, from the last.
+An entry is one action of a user: the rows of a post with one `RevisionGUID`. After a migration, ids
+are not in the order of time, so rows are sorted by date, then by `Id`. An entry takes each
+attribute from its first row with this attribute, in the order of ids. It takes a text of the post
+from the last row, since after a merge several rows of one type may have one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import orjson
 
-from so2docs.parse.posts import number, tags
+from so2docs.parse.keys import BY_OPTED_OUT
+from so2docs.parse.posts import tags
 from so2docs.schema import (
     BODIES,
     CLOSE_REASONS,
     CONTENT,
     HISTORY_TYPES,
+    OTHER,
     TABLES,
     TAGS,
     TITLES,
@@ -28,7 +30,7 @@ from so2docs.schema import (
 
 Row = dict[str, Any]
 FindUser = Callable[[Any], bytes | None]
-"""The JSON of the user with an id; None if nobody has it."""
+"""Function that returns the JSON of a user by id; None for an unknown user."""
 
 _CLOSED, _REOPENED, _SUGGESTED = 10, 11, 24
 _ROLLBACKS = frozenset({7, 8, 9})
@@ -36,17 +38,28 @@ _WITH_URL = frozenset({25, 35, 36, 37, 38})
 _EDITS = CONTENT - {1, 2, 3}
 _ROLLBACK = re.compile(r"Rollback to \[([0-9A-Fa-f-]+)\]")
 _PROPOSED = re.compile(
-    r"Proposed by (-?\d{1,18}) approved by (-?\d{1,18}(?:, -?\d{1,18})*) edit id of \d+"
+    r"Proposed by (?:(-?\d{1,18})|[^\s|]+\|[0-9A-Fa-f-]+) "
+    r"approved by ((?:-?\d{1,18}(?:, -?\d{1,18})*)?) edit id of \d+"
 )
+"""An anonymous proposer is an address and a GUID; an edit without a review has no approver."""
+
 _URL = re.compile(r"(?:(?:from|to) )?(https?://\S+)")
 
-_OF_ROW = frozenset({"Id", "PostId", "PostHistoryTypeId", "CreationDate", "Comment", "Text"})
-"""Attributes of a row that an entry has in another form, or not."""
-_ORDER = (*TABLES["history-text"].documented, "Voters")
+_OF_ROW = frozenset(
+    {"Id", "PostId", "PostHistoryTypeId", "CreationDate", "Comment", "Text", BY_OPTED_OUT}
+)
+"""Attributes of a row that are not copied to an entry, or only in another form."""
+_TABLE = TABLES["history-text"]
+_ORDER = (*_TABLE.documented, "Voters")
+_MADE = frozenset({*_ORDER, OTHER}) - _TABLE.attributes.keys()
+"""Keys that are added to an entry; attributes of the dump with these names go to `Other`."""
+
+
+_NOT_COPIED = _OF_ROW | _MADE
 
 
 class _Revision(NamedTuple):
-    """An entry, and the types of its events."""
+    """An entry and the types of its events."""
 
     entry: Row
     types: frozenset[int]
@@ -57,12 +70,12 @@ class _Revision(NamedTuple):
 
 
 def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) -> list[bytes]:
-    """The members of a post.
+    """Make the members of a post from its history.
 
     Args:
-        table: How much of the history is told.
+        table: The table at the requested level of the history.
         jsons: The rows of the post.
-        find_user: Where users are looked up, if they are nested.
+        find_user: Finds users by id; None if users are not nested.
     """
     rows = sorted(map(orjson.loads, jsons), key=_time)
     groups: dict[Any, list[Row]] = {}
@@ -85,33 +98,14 @@ def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) ->
     return [orjson.dumps({key: value})[1:-1] for key, value in fields.items()]
 
 
-def forget_users(row: Row, users: Collection[int | str]) -> None:
-    """Take users out of what a row says about others, in place: voters, proposer, approvers.
-
-    Args:
-        row: Attributes of a row of `PostHistory.xml`, as texts.
-        users: Their ids.
-    """
-    kind = number(row.get("PostHistoryTypeId", ""))
-    if kind == _SUGGESTED and "Comment" in row:
-        parsed = _comment(_SUGGESTED, row["Comment"])
-        if any(user in users for user in (parsed.get("ProposedBy"), *parsed.get("ApprovedBy", ()))):
-            del row["Comment"]
-    if kind not in CONTENT and "Text" in row:
-        parsed = _voters(row["Text"])
-        if voters := parsed.get("Voters"):
-            kept = [voter for voter in voters if voter.get("Id") not in users]
-            row["Text"] = orjson.dumps(parsed | {"Voters": kept}).decode()
-
-
 def _time(row: Row) -> tuple[str, int]:
     date = row.get("CreationDate", "")
-    # An object as MongoDB has it.
+    # Dates for MongoDB are objects.
     return date["$date"] if isinstance(date, dict) else date, row["Id"]
 
 
 def _revision(rows: list[Row]) -> _Revision:
-    """The entry of the rows of one revision, which are in the order of time."""
+    """Make an entry of the rows of one revision, which are in the order of time."""
     by_id = sorted(rows, key=lambda row: int(row["Id"]))
     types = frozenset(row["PostHistoryTypeId"] for row in rows)
     entry: Row = {}
@@ -125,12 +119,16 @@ def _revision(rows: list[Row]) -> _Revision:
     dated = [row for row in rows if "CreationDate" in row]
     if dated:
         entry["CreationDate"] = dated[0]["CreationDate"]
+    if not all(map(_MADE.isdisjoint, rows)):
+        entry[OTHER] = {
+            name: value for row in reversed(by_id) for name, value in row.items() if name in _MADE
+        }
     return _Revision({name: entry.pop(name) for name in _ORDER if name in entry} | entry, types)
 
 
 def _parse_event(row: Row) -> Row:
-    """Parse what a row says about its revision."""
-    entry = {name: value for name, value in row.items() if name not in _OF_ROW}
+    """Parse the attributes of a row about its revision."""
+    entry = {name: value for name, value in row.items() if name not in _NOT_COPIED}
     kind: int = row["PostHistoryTypeId"]
     if "Comment" in row:
         entry |= _comment(kind, row["Comment"])
@@ -140,22 +138,24 @@ def _parse_event(row: Row) -> Row:
 
 
 def _comment(kind: int, comment: str) -> Row:
-    """Parse the comment of an event, by the type of the event."""
+    """Parse the comment of an event according to its type."""
     if kind == _CLOSED and comment.isascii() and comment.isdecimal() and len(comment) < 10:
         reason = int(comment)
         return {"CloseReason": CLOSE_REASONS.get(reason, comment), "CloseReasonId": reason}
-    if kind in _ROLLBACKS and (match := _ROLLBACK.fullmatch(comment)):
-        return {"RollbackTo": match[1]}
+    if kind in _ROLLBACKS and (match := _ROLLBACK.match(comment)):
+        continued = {"Comment": comment} if match.end() < len(comment) else {}
+        return {"RollbackTo": match[1], **continued}
     if kind == _SUGGESTED and (match := _PROPOSED.fullmatch(comment)):
-        approved = [int(number) for number in match[2].split(", ")]
-        return {"ProposedBy": int(match[1]), "ApprovedBy": approved}
+        proposed = {"ProposedBy": int(match[1])} if match[1] else {}
+        approved = [int(number) for number in match[2].split(", ") if number]
+        return {**proposed, "ApprovedBy": approved}
     if kind in _WITH_URL and (match := _URL.fullmatch(comment)):
         return {"Url": match[1]}
     return {"Comment": comment}
 
 
 def _voters(text: str) -> Row:
-    """Who voted, and which questions had been asked before; any other text as it is."""
+    """Parse a text with voters and original questions; any other text stays unchanged."""
     try:
         values = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -191,7 +191,7 @@ def _text_of_post(row: Row) -> Row:
 
 
 def _closing(rows: Iterable[Row]) -> Row | None:
-    """Why a post is closed; None if it is not."""
+    """The reason and date of closing a post; None if it is open."""
     last: Row | None = None
     for row in rows:
         if row["PostHistoryTypeId"] in (_CLOSED, _REOPENED):
@@ -208,7 +208,7 @@ def _closing(rows: Iterable[Row]) -> Row | None:
 
 
 def _editors(revisions: Iterable[_Revision]) -> list[Row]:
-    """Who edited a post or rolled an edit back, each once, in the order of the first time."""
+    """Users who edited a post or rolled an edit back, in the order of their first edits."""
     editors: dict[Any, Row] = {}
     for entry, types in revisions:
         if _EDITS.isdisjoint(types):

@@ -1,52 +1,51 @@
-"""Posts of a bucket -> documents and strays. Pure functions over plain bytes and lists.
+"""Merge the posts of a bucket into documents and strays. Pure, over plain bytes and lists.
 
-This is the core of the second pass: all records of a range of question ids are in memory, are
+This is the core of the second pass. All records of a range of question ids are in memory and
 grouped by question id, and each question is followed by its answers. No JSON is parsed: a document
-is the concatenation of the bytes of its posts.
+is the concatenated bytes of its posts.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from so2docs.counts import RowCounts
+from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import rank_by_votes
 from so2docs.nest import Buffer, Nest, Post, Row
 from so2docs.options.choices import AnswersBy
-from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
-from so2docs.parse.table_rows import count_votes
-from so2docs.schema import COMMENT, VOTE
+from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION, integers
+from so2docs.parse.table_rows import count_votes, unpack_votes
+from so2docs.schema import COMMENT, OF_KIND, VOTE
 
 Block = tuple[bytes, bytes]
-"""Keys and JSON objects of some posts, in the order of the dump."""
+"""Keys and JSON objects of posts, in the order of the dump."""
 
 _MOST_VOTE_BYTES = 2 * 1024 * 1024
-"""Most records of votes in memory before they are added up."""
+"""Limit of the bytes of vote records in memory before they are added up."""
 
 _LAST_FIELD = 8
-"""Bytes of the last integer of a key, which is little-endian."""
+"""Bytes of the last integer of a key; keys are little-endian."""
 
 _ANSWERS = b'"Answers":['
 _EMPTY = len(b"{}")
 _KEPT = {QUESTION, ANSWER}
-"""Kinds of posts that have not been counted as filtered by the first pass."""
+"""Kinds of posts that the first pass did not count as filtered."""
 
 
 @dataclass(slots=True)
 class Document:
-    """A question with its answers, or a run of them.
+    """A question with its answers, or a run of several documents.
 
     Attributes:
-        question_id: Its id; of a run, the first.
-        parts: Buffers that make its JSON object when joined, all but the closing brace; of a run,
-            what is written.
-        size: Their bytes, about.
-        label: That of the file it goes to, where files are split by date or share; empty for none.
-        run: Documents in the run; 0 for a document by itself.
+        question_id: Id of the question; the first id of a run.
+        parts: Buffers of the JSON object without its closing brace; the complete lines of a run.
+        size: Approximate bytes of the buffers.
+        label: Label of its output file, if files are split by date or share; else empty.
+        run: Number of documents in a run; 0 for a single document.
     """
 
     question_id: int
@@ -57,12 +56,12 @@ class Document:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the object has no members so far."""
+        """Whether the object has no members yet."""
         return len(self.parts) == 1 and len(self.parts[0]) == 1
 
 
 class Records(Protocol):
-    """The records to nest; documents are made of them here or by the compiled core."""
+    """Records to nest, by this module or by the compiled core."""
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
         """Nest all records, in ascending question id."""
@@ -70,13 +69,13 @@ class Records(Protocol):
 
 @dataclass(slots=True)
 class GatheredRecords:
-    """Posts, in the order of the dump, and rows of other tables, by question id."""
+    """Posts in the order of the dump, and rows of other tables, by question id."""
 
     posts: dict[int, list[Post]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
-        """Nest all records, one question after the other: the reference."""
+        """Nest all records, one question after the other; this is the reference."""
         for question_id in sorted(self.posts.keys() | self.rows.keys()):
             group = sorted(self.posts.get(question_id, ()))
             if document := nesting.nest_group(question_id, group, self.rows.get(question_id, ())):
@@ -84,47 +83,95 @@ class GatheredRecords:
 
 
 def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) -> Iterator[Block]:
-    """Replace the blocks of votes by one, so that memory depends on the posts, not on the votes.
+    """Merge the blocks of votes into one, so that memory depends on the posts, not on the votes.
 
     Args:
-        blocks: Blocks of a bucket; each has votes alone, or none.
+        blocks: Blocks of a bucket; each has only votes, or no votes.
         count_votes: Adds up the votes of each post and type.
 
     Yields:
-        The other blocks, then that of the votes if there are any.
+        The other blocks, then the block of votes, if any.
     """
     parts: list[bytes] = []
-    size, most = 0, _MOST_VOTE_BYTES
+    size, limit = 0, _MOST_VOTE_BYTES
     for keys, json in blocks:
         if json or not keys or keys[-_LAST_FIELD] & 15 != VOTE:
             yield keys, json
             continue
         parts.append(keys)
         size += len(keys)
-        if size > most:
+        if size > limit:
             parts = [count_votes(b"".join(parts))]
             size = len(parts[0])
-            most = max(_MOST_VOTE_BYTES, 2 * size)
+            limit = max(_MOST_VOTE_BYTES, 2 * size)
     if parts:
         yield count_votes(b"".join(parts)), b""
 
 
+def count_filtered(keys: bytes, counts: RowCounts) -> None:
+    """Count all posts and rows of some keys as filtered, but for posts counted before."""
+    fields = integers(keys)
+    kinds = [size_and_kind & 15 for size_and_kind in fields[3::4]]
+    for kind, count in Counter(kinds).items():
+        if kind in _KEPT:
+            counts.filtered += count
+        elif kind in OF_KIND:
+            table = counts.tables.setdefault(OF_KIND[kind].name, TableCounts())
+            if kind == VOTE:
+                ranks = zip(fields[2::4], kinds, strict=True)
+                table.filtered += sum(unpack_votes(rank)[1] for rank, k in ranks if k == VOTE)
+            else:
+                table.filtered += count
+
+
+def select_questions(
+    blocks: Iterable[Block], ids: range, question_ids: Set[int], counts: RowCounts
+) -> Iterator[Block]:
+    """Select the records of some questions, and count the others as filtered.
+
+    Args:
+        blocks: All blocks of a bucket, in the order of the dump.
+        ids: The question ids to look at.
+        question_ids: The questions to select, which are among them.
+        counts: Counts of the records; those of the others are added.
+    """
+    is_part = len(ids) < 1 << BUCKET_BITS
+    for keys, json in blocks:
+        if not is_part and question_ids.isdisjoint(integers(keys)[::4]):
+            count_filtered(keys, counts)
+            continue
+        selected, others = (bytearray(), bytearray()), bytearray()
+        at = 0
+        for start in range(0, len(keys), KEY.size):
+            key = keys[start : start + KEY.size]
+            question_id, _, _, size_and_kind = KEY.unpack(key)
+            end = at + (size_and_kind >> 4)
+            if question_id in question_ids:
+                selected[0].extend(key)
+                selected[1].extend(json[at:end])
+            elif question_id in ids:
+                others += key
+            at = end
+        count_filtered(bytes(others), counts)
+        yield bytes(selected[0]), bytes(selected[1])
+
+
 def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
-    """Posts and rows of tables whose question id lies in `ids`.
+    """Collect the posts and rows of tables with question ids in `ids`.
 
     Args:
         blocks: All blocks of the bucket, in the order of the dump.
         ids: The question ids to keep.
 
     Raises:
-        ValueError, struct.error: Keys and JSON of a block do not belong together.
+        ValueError, struct.error: Keys and JSON of a block do not match.
     """
     records = GatheredRecords()
     posts, rows = records.posts, records.rows
     low, high, order = ids.start, ids.stop, 0
     is_part = len(ids) < 1 << BUCKET_BITS
     for keys, json in merge_votes(blocks, count_votes):
-        # Of a part, the rest of the block must not stay in memory.
+        # Copies let go of the block, of which a part needs little.
         view, at = json if is_part else memoryview(json), 0
         for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
             end = at + (size_and_kind >> 4)
@@ -136,15 +183,15 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
                     posts[question_id].append((post_id, order, rank, kind, view[at:end]))
             order, at = order + 1, end
         if at != len(json):
-            raise ValueError("keys and JSON do not belong together")
+            raise ValueError("keys and JSON do not match")
     return records
 
 
 def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
-    """Add the size of each record to that of its question.
+    """Add the size of each record to the size of its question.
 
     Args:
-        keys: Keys of a bucket, one at least.
+        keys: Keys of a bucket, at least one.
         sizes: Bytes of JSON by the last bits of the question id; -1 for an id without records.
 
     Returns:
@@ -156,7 +203,7 @@ def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
     question_ids = set[int]()
     for question_id, _, _, size_and_kind in KEY.iter_unpack(keys):
         if size_and_kind < 0:
-            raise ValueError("keys and JSON do not belong together")
+            raise ValueError("keys and JSON do not match")
         at = question_id & (len(sizes) - 1)
         sizes[at] = max(0, sizes[at]) + (size_and_kind >> 4)
         question_ids.add(question_id)
@@ -164,17 +211,18 @@ def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
 
 
 class DocumentBuilder:
-    """Nests the posts of one bucket; iterate over it, then look at `counts` and `strays`.
+    """Nests the posts of one bucket; iterate over it, then read `counts` and `strays`.
 
     Args:
-        records: The posts of the bucket and what belongs to them.
+        records: The posts of the bucket, and the rows that belong to them.
         answers_by: Order of the answers in a document.
-        first_question_of: For post ids under several questions, the question id of the first one in
-            the dump: the only one that stays.
-        extra: Fields to put before the answers of each document, `"Name":value`, or nothing.
-        limit: Greatest number of documents; all later posts are filtered.
+        first_question_of: First question id in the dump, by post id, for posts under several
+            questions; only the first one stays.
+        extra: Fields before the answers of each document, such as `"Name":value`; may be empty.
+        limit: Maximal number of documents; all later posts are filtered.
         with_answers: Whether documents have `Answers` at all.
-        nest: Nests the rows of other tables into posts, if any are nested.
+        nest: Nests the rows of other tables into posts; None if no tables are nested.
+        kept: By keep list, ids of posts; only questions with one of each are written. None for all.
 
     Attributes:
         counts: Counts of the records so far, by result.
@@ -192,7 +240,9 @@ class DocumentBuilder:
         limit: int | None = None,
         with_answers: bool = True,
         nest: Nest | None = None,
+        kept: Sequence[Collection[int]] | None = None,
     ) -> None:
+        self._kept = kept
         self.counts = RowCounts()
         self.strays: list[bytes] = []
         self._limit = limit
@@ -211,13 +261,13 @@ class DocumentBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit of documents is reached."""
+        """Whether the documents have reached the limit."""
         return self.counts.questions == self._limit
 
     def nest_group(
         self, question_id: int, group: list[Post], rows: Sequence[Row]
     ) -> Document | None:
-        """The document of posts in order, and of rows; what it does not hold is kept or counted."""
+        """Make a document of sorted posts and of rows; keep or count all others."""
         nested, is_left_out = self._nest(question_id, group)
         document = self._document(nested, _by_post(rows)) if nested else None
         if self.nest is not None and rows:
@@ -227,8 +277,8 @@ class DocumentBuilder:
         return document
 
     def _nest(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
-        """Question and answers of a document, or none; whether they were left out on purpose."""
-        if self.is_full:
+        """Question and answers of a document, or nothing; and whether they were filtered."""
+        if self.is_full or not self._is_listed(question_id, group):
             self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
         if len(group) == 1 and not self.first_question_of and group[0][3] == QUESTION:
@@ -242,6 +292,14 @@ class DocumentBuilder:
             self.counts.filtered += len(answers)
             return [], True
         return [question, *answers], False
+
+    def _is_listed(self, question_id: int, group: list[Post]) -> bool:
+        """Whether the question is in the dump, and each keep list has one of the posts."""
+        if self._kept is None:
+            return True
+        first = self.first_question_of
+        ids = {post[0] for post in group if first.get(post[0], question_id) == question_id}
+        return question_id in ids and not any(map(ids.isdisjoint, self._kept))
 
     def _document(self, posts: list[Post], rows: Mapping[int, list[Row]]) -> Document:
         question_id, _, accepted, _, _ = posts[0]
@@ -274,7 +332,7 @@ class DocumentBuilder:
     def _split_group(
         self, question_id: int, group: list[Post]
     ) -> tuple[Post | None, list[Post], list[Post]]:
-        """The question, the answers, and the posts whose id an earlier row of the dump has."""
+        """The question, the answers, and posts with the id of an earlier row of the dump."""
         question: Post | None = None
         answers: list[Post] = []
         repeated: list[Post] = []
@@ -292,7 +350,7 @@ class DocumentBuilder:
         return question, answers, repeated
 
     def _reject(self, repeated: list[Post], orphans: list[Post]) -> None:
-        """Keep the strays, in the order of post id and dump."""
+        """Add strays, sorted by post id and then by their order in the dump."""
         reasons = [(post, "repeated_id") for post in repeated if post[3] in _KEPT]
         reasons += [(post, "question_not_in_dump") for post in orphans]
         for (_, _, _, _, json), reason in sorted(reasons):
@@ -301,7 +359,7 @@ class DocumentBuilder:
 
 
 def _by_post(rows: Iterable[Row]) -> dict[int, list[Row]]:
-    """Rows of tables by post id, each in the order in which they are nested."""
+    """Rows of tables by post id, in the order of nesting."""
     by_post = defaultdict[int, list[Row]](list)
     for row in sorted(rows):
         by_post[row[1]].append(row)

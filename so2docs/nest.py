@@ -1,15 +1,14 @@
-"""Rows of the other tables -> members of the posts' JSON objects. Pure but for reading users.
+"""Nest rows of the other tables as members into the JSON of posts. Pure except for reading users.
 
-Part of the merge: everything that belongs to a question is at hand. What is nested is put between
-the last of a post's own keys and its closing brace, in the order `Comments`, `Links`, `Votes`,
-`Bounties`, `Owner`, `LastEditor`. No JSON is parsed for it, but that of complete posts that are to
-lose some.
+This is a part of the merge, which has all records of a question in memory. New members follow the
+last attribute of a post, in the order `Comments`, `Links`, `Votes`, `Bounties`, `Owner`,
+`LastEditor`. JSON is parsed only to remove fields from complete posts.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ import orjson
 from so2docs import history
 from so2docs.counts import TableCounts
 from so2docs.options.field_paths import Fields, choice_of_nested
-from so2docs.parse.keys import REJECTED_ANSWER
+from so2docs.parse.keys import BY_OPTED_OUT, REJECTED_ANSWER
 from so2docs.parse.table_rows import unpack_votes
 from so2docs.schema import (
     BOUNTIES,
@@ -37,11 +36,11 @@ Post = tuple[int, int, int, int, Buffer]
 """Post id, order in the dump, rank, kind, JSON."""
 
 Row = tuple[int, int, int, int, bytes]
-"""Kind, post id, rank, order in the dump, JSON: sorted, rows are in the order of a post's lists."""
+"""Kind, post id, rank, order in the dump, JSON; rows sort in the order of the lists of a post."""
 
 _EMPTY = len(b"{}")
 _MAKERS = {"History": history.members}
-"""By key, what makes the members of a post of its rows, where these are not copied."""
+"""Functions that make the members of a post from its rows, by key; other rows are copied."""
 
 _MARKERS = {
     key: [(b'"%b":' % by.encode(), b'"%b":' % user.encode()) for by, user in users.items()]
@@ -51,10 +50,12 @@ _MARKERS = {
         (BOUNTIES.key, {part.by: part.key for part in BOUNTIES.parts if part.by}),
     )
 }
-"""By table, the members that name users, and those that hold them."""
+"""Members with ids of users, and members with these users, by table."""
 
 _OF_BOUNTIES = {VOTE_TYPES[kind] for kind in BOUNTY_TYPES}
 _OWN = ("Id", "PostId")
+_BY_OPTED_OUT = b'"%b":""}' % BY_OPTED_OUT.encode()
+"""End of a row by a listed user; it cannot occur in a string, where quotes have a backslash."""
 
 
 class UserSource(Protocol):
@@ -72,9 +73,10 @@ class Nest:
         leaves_out: Whether fields of complete posts are left out.
 
     Args:
-        tables: Names of the requested tables.
+        tables: Names of the tables to nest.
         users: Source of users, if they are nested.
         fields: The selected fields.
+        dropped_posts: Ids of posts whose rows are never strays.
     """
 
     def __init__(
@@ -82,7 +84,9 @@ class Nest:
         tables: Sequence[str],
         users: UserSource | None = None,
         fields: Fields | None = None,
+        dropped_posts: Collection[int] = (),
     ) -> None:
+        self._dropped_posts = dropped_posts
         self.counts = {name: TableCounts() for name in tables}
         self._tables = [table for table in TABLES.values() if table.kind and table.name in tables]
         self._users = None if users is None else _KnownUsers(users)
@@ -132,7 +136,7 @@ class Nest:
 
     @property
     def made(self) -> dict[int, bytes]:
-        """By kind, the members of a post without such rows, where more is made than a list."""
+        """Members of a post without rows, by kind, for tables that become more than a list."""
         return {
             table.kind: b",".join(_MAKERS[table.key](table, (), None))
             for table in self._tables
@@ -143,14 +147,14 @@ class Nest:
         return None if self._users is None else self._users[str(user_id).encode()]
 
     def _list(self, key: str, name: str, rows: list[bytes]) -> bytes:
-        """The member that holds the rows of `name`, with their users inside."""
+        """Make the member with the rows of `name`, including their users."""
         users, markers = self._users, _MARKERS[name]
         if users is not None and markers:
             rows = [b",".join((row[:-1], *users.members(row, markers))) + b"}" for row in rows]
         return b'"%b":[%b]' % (key.encode(), b",".join(rows))
 
     def _chosen(self, json: bytes, totals: Mapping[str, int], *, is_question: bool) -> bytes:
-        """Select the fields of a complete post, after its rows are counted."""
+        """Select the fields of a complete post, and count its rows."""
         choice = self._of_questions if is_question else self._of_answers
         if choice is None:
             for table in self._tables:
@@ -176,24 +180,28 @@ class Nest:
         """Count the rows that belong to no post of a document.
 
         Args:
-            question_id: The question id in their keys.
+            question_id: The question id of the rows.
             posts: The posts with this question id.
-            rows: The rows.
-            filtered: Whether a filter left out the question, and not only some of its answers.
+            rows: Rows without a post in a document.
+            filtered: Whether a filter left out the whole question.
 
         Returns:
             Lines for the side file; none for filtered rows.
         """
         post_ids = {post_id for post_id, *_ in posts}
         rejected = {post_id for post_id, _, _, kind, _ in posts if kind == REJECTED_ANSWER}
+        rows = sorted(rows)
+        # Later texts of a post contain words of earlier ones.
+        opted_out = {row[:2] for row in rows if row[-1].endswith(_BY_OPTED_OUT)}
         lines: list[bytes] = []
         votes: Counter[tuple[int, int]] = Counter()
-        for kind, post_id, rank, _, json in sorted(rows):
-            if kind == BOUNTY:  # It is counted as the vote that it was made of.
+        for kind, post_id, rank, _, json in rows:
+            if kind == BOUNTY:  # Counted as a vote.
                 continue
             table = OF_KIND[kind]
             vote_type, count = unpack_votes(rank) if kind == VOTE else (0, 1)
-            if filtered or post_id in rejected:
+            is_dropped = post_id in self._dropped_posts or (kind, post_id) in opted_out
+            if filtered or is_dropped or post_id in rejected:
                 self.counts[table.name].filtered += count
                 continue
             reason = f"{table.row}_without_post"
@@ -201,10 +209,10 @@ class Nest:
             if kind == VOTE:
                 votes[post_id, vote_type] += count
                 continue
-            own = _own(json, kind)
+            original = _original(json, kind)
             if post_id in post_ids:
-                own = self._chosen_row(own, table.key, is_question=post_id == question_id)
-            lines.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), own))
+                original = self._chosen_row(original, table.key, is_question=post_id == question_id)
+            lines.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), original))
         for (post_id, vote_type), count in votes.items():
             row_of_all = {"PostId": post_id, "VoteTypeId": vote_type}
             line = {"reason": "vote_without_post", "count": count, "row": row_of_all}
@@ -212,7 +220,7 @@ class Nest:
         return lines
 
     def _chosen_row(self, json: bytes, key: str, *, is_question: bool) -> bytes:
-        """Select the fields of a row whose post is known; those that identify the row stay."""
+        """Select the fields of a row with a known post; the ids of the row stay."""
         choice = self._of_questions if is_question else self._of_answers
         stays = True if choice is None else choice[key]
         if stays is True:
@@ -232,47 +240,47 @@ class _KnownUsers(dict[bytes, bytes | None]):
     def __missing__(self, digits: bytes) -> bytes | None:
         try:
             user = self._source.get(int(digits))
-        except ValueError:  # It is no number but some text of the dump.
+        except ValueError:  # The dump has some text instead of a number.
             return None
         self[digits] = user
         return user
 
     def members(self, json: bytes, markers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
-        """The users that an object names, as members of it."""
+        """Make the members of an object with the users that it names."""
         return [
             key + user for marker, key in markers if (user := self._named(json, marker)) is not None
         ]
 
     def _named(self, json: bytes, marker: bytes) -> bytes | None:
-        """The user whose id is in a JSON object.
+        """The user named by a JSON object; None without one.
 
-        Inside a JSON string each quote has a backslash before it, so the marker is nowhere else.
+        In JSON strings, each quote has a backslash before it, so the marker cannot occur in them.
         """
-        # It comes after the long texts.
+        # The id comes after the long texts.
         at = json.rfind(marker)
         if at < 0:
             return None
         start = at + len(marker)
-        # Without a comma this ends before the closing brace.
+        # Without a comma, this ends before the closing brace.
         return self[json[start : json.find(b",", start)]]
 
 
 @lru_cache(maxsize=1 << 12)
 def _votes(ranks: tuple[int, ...]) -> tuple[int, bytes]:
-    """Number and JSON object of the votes of a post: most posts have some of few combinations."""
+    """Number and JSON object of the votes of a post; a cache holds the common combinations."""
     counts: Counter[int] = Counter()
     for rank in ranks:
         vote_type, count = unpack_votes(rank)
         counts[vote_type] += count
-    # In ascending number of the type.
+    # Sorted by the number of the type.
     by_name = {VOTE_TYPES.get(kind, str(kind)): counts[kind] for kind in sorted(counts)}
     return counts.total(), orjson.dumps(by_name)
 
 
-def _own(json: bytes, kind: int) -> bytes:
-    """A row without what it got when it was read, such as `LinkType`, which is its last member.
+def _original(json: bytes, kind: int) -> bytes:
+    """Strip the fields added when the row was read (`LinkType`, always last).
 
-    Inside a JSON string each quote has a backslash before it, so the marker is nowhere else.
+    In JSON strings, each quote has a backslash before it, so the marker cannot occur in them.
     """
     for name in OF_KIND[kind].given:
         json, got, _ = json.partition(b',"%b":' % name.encode())

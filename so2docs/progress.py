@@ -1,15 +1,21 @@
-"""Progress bars of tqdm, and messages, where they are requested."""
+"""Progress bars of tqdm, and messages, if requested."""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from so2docs.report import as_size
+
 log = logging.getLogger("so2docs")
-"""The logger of messages to users; the command line shows them on stderr."""
+"""Logger of messages to users; the command line shows them on stderr."""
+
+fetched: Counter[str] = Counter()
+"""Bytes that this process fetched from web servers, by URL."""
 
 _subject = ContextVar("_subject", default="")
 
@@ -24,13 +30,13 @@ class _Listener(logging.Handler):
 
 
 def listen(take: Callable[[str], object]) -> AbstractContextManager[None]:
-    """Hand the messages of a block to a function."""
+    """Pass the messages logged in a block to a function."""
     return _listen(lambda record: take(record.getMessage()))
 
 
 @contextmanager
 def collect() -> Iterator[list[tuple[int, str]]]:
-    """The messages of a block, with their levels, for another process to log."""
+    """Collect the messages of a block with their levels, for another process to log."""
     messages: list[tuple[int, str]] = []
     with _listen(lambda record: messages.append((record.levelno, record.getMessage()))):
         yield messages
@@ -48,8 +54,13 @@ def _listen(take: Callable[[logging.LogRecord], object]) -> Iterator[None]:
         log.setLevel(level)
 
 
+def count_fetched(url: str, count: int) -> None:
+    """Count bytes fetched from a web server, for bars and messages."""
+    fetched[url] += count
+
+
 class Bar(Protocol):
-    """The receiver of progress."""
+    """A receiver of progress."""
 
     def update(self, n: int) -> object:
         """Advance by `n` bytes or other units."""
@@ -61,13 +72,14 @@ class _NoBar:
 
 
 class _Tqdm:
-    """A bar of tqdm that never goes beyond its total."""
+    """A bar of tqdm that never exceeds its total."""
 
     def __init__(self, tqdm_bar: Any) -> None:
         self.tqdm_bar = tqdm_bar
 
     def update(self, n: int) -> None:
         remaining = None if self.tqdm_bar.total is None else self.tqdm_bar.total - self.tqdm_bar.n
+        _show_fetched(self.tqdm_bar)
         self.tqdm_bar.update(n if remaining is None else max(0, min(n, remaining)))
 
 
@@ -88,10 +100,10 @@ def bar(
     """Show a bar with rate and time left; it ends at exactly 100 % after success.
 
     Args:
-        description: What is being done.
-        total: Bytes, or other units, in all; None or 0 if that is not known.
-        done: What an earlier session did of them.
-        unit: Of what there is a total.
+        description: Name of the activity.
+        total: Total bytes, or other units; None or 0 if unknown.
+        done: Units that an earlier session did.
+        unit: Name of the unit.
         shown: Whether the bar is visible.
     """
     if not shown:
@@ -103,9 +115,9 @@ def bar(
 
 
 class Progress:
-    """One bar for all steps of some work, so that there is one time left for all of them.
+    """One bar for all steps of a job, which shows the time left for all of them.
 
-    Work is counted in any unit that is the same for all steps; what a step counts in is its own.
+    Work has one unit for all steps; within a step, progress has its own unit.
     """
 
     def __init__(self, *, shown: bool = False) -> None:
@@ -128,13 +140,13 @@ class Progress:
     def step(
         self, description: str, work: float | None, total: int | None, done: int = 0
     ) -> Iterator[Bar]:
-        """A step of the work; a bar of its own where nobody knows yet how much there is.
+        """Show a step of the work; without a plan, in a separate bar.
 
         Args:
-            description: What is being done.
-            work: How much of the work this step is; None for all that is left.
-            total: Bytes, or other units, in all; None or 0 if that is not known.
-            done: What an earlier session did of them.
+            description: Name of the activity.
+            work: Work of this step; None for all remaining work.
+            total: Total bytes, or other units; None or 0 if unknown.
+            done: Units that an earlier session did.
         """
         if not self._total or not self._shown:
             with bar(description, total, done, shown=self._shown) as own:
@@ -143,8 +155,8 @@ class Progress:
         if self._made is None and self._outer is not None:
             self._made = _Part(self._outer, self._total)
         elif self._made is None:
-            # Work is no bytes, and has no rate.
-            form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
+            # Work is not bytes, and has no rate.
+            form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
             self._made = _tqdm(
                 f"{description}: ", total=self._total, bar_format=form, smoothing=0.1
             )
@@ -157,11 +169,11 @@ class Progress:
 
     @contextmanager
     def part(self, description: str, work: float) -> Iterator[None]:
-        """A step of the work that is other work, with steps and a `Progress` of its own.
+        """Show a step of the work that has steps and a `Progress` inside it.
 
         Args:
-            description: What is being done.
-            work: How much of the work this step is; 0 if that is not known.
+            description: Name of the activity.
+            work: Work of this step; 0 if unknown.
         """
         if not self._total or not self._shown or not work:
             yield
@@ -193,19 +205,20 @@ class _Share:
         self.total = total
         self.done = 0
         before = self._to(done)
-        # What an earlier session did took this one no time.
+        # Work of an earlier session must not count towards the rate.
         tqdm_bar.initial += before
         tqdm_bar.last_print_n += before
         tqdm_bar.n += before
 
     def _to(self, done: int) -> int:
-        """The position of the bar when this much is done."""
+        """Steps of the bar until this much is done."""
         self.done = min(done, self.total)
         reached = self.start + int(self.share * self.done / self.total)
         remaining: int = min(reached, self.tqdm_bar.total) - self.tqdm_bar.n
         return max(0, remaining)
 
     def update(self, n: int) -> None:
+        _show_fetched(self.tqdm_bar)
         self.tqdm_bar.update(self._to(self.done + n))
 
 
@@ -213,7 +226,7 @@ _outer: ContextVar[_Share | None] = ContextVar("_outer", default=None)
 
 
 class _Part:
-    """A step of other work, shown in its bar instead of in a bar of tqdm."""
+    """The bar of a `Progress` inside a step, shown as progress of this step."""
 
     def __init__(self, share: _Share, total: int) -> None:
         self.total = share.total = total
@@ -227,22 +240,31 @@ class _Part:
     def set_description(self, description: str) -> None:
         self._share.tqdm_bar.set_description(description)
 
+    def set_postfix_str(self, text: str, refresh: bool) -> None:
+        self._share.tqdm_bar.set_postfix_str(text, refresh)
+
     def refresh(self) -> None:
         self._share.tqdm_bar.refresh()
 
     def close(self) -> None:
-        """The bar is closed by the work that this is a step of."""
+        """Do nothing: the outer `Progress` closes the bar."""
 
 
 def _tqdm(description: str, **options: Any) -> Any:
-    """A bar of tqdm, of the notebook in a notebook."""
+    """Make a bar of tqdm, in the form of notebooks if in a notebook."""
     from tqdm.auto import tqdm
 
     return tqdm(desc=f"{_subject.get()}{description}", mininterval=0.2, **options)
 
 
+def _show_fetched(tqdm_bar: Any) -> None:
+    """Show the bytes fetched from web servers, if any, at the end of a bar."""
+    if fetched:
+        tqdm_bar.set_postfix_str(f"{as_size(fetched.total())} fetched", refresh=False)
+
+
 def _fill(tqdm_bar: Any) -> None:
-    """Count what no task counts, such as a closing tag, or what a limit made needless."""
+    """Fill the bar, since no task counts bytes such as a closing tag or rows beyond a limit."""
     tqdm_bar.total = tqdm_bar.total or tqdm_bar.n
     tqdm_bar.update(tqdm_bar.total - tqdm_bar.n)
     tqdm_bar.refresh()

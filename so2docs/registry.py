@@ -1,4 +1,4 @@
-"""Formats, recipes and sources by name: those of this package and of other packages."""
+"""Formats, recipes and sources by name, from this package and from other packages."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Thing = TypeVar("Thing")
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """Objects by name; other packages add theirs as entry points of a group.
+    """Objects by name; other packages add objects as entry points of a group.
 
-    Entry points are read only for a name that this package does not have, or for all names, since
-    that takes some milliseconds. Other packages cannot replace a name of this package.
+    Reading entry points takes some milliseconds, so they are read only for names not in this
+    package, or for all names. Other packages cannot replace a name of this package.
 
     Args:
         group: Group of the entry points, such as `so2docs.recipes`.
-        own: Objects of this package.
-        read: Converts the name and the object of an entry point; raises `TypeError` for an object
-            of another kind.
+        own: Objects of this package, by name.
+        read: Converts the name and the object of an entry point; raises `TypeError` for objects of
+            another kind.
     """
 
     def __init__(

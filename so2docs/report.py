@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.counts import MOST, Counts, RowCounts, added_by, list_by_name
+from so2docs.counts import MOST, Counts, RowCounts, added_by, list_by_name, plural
 from so2docs.errors import InternalError, flag, spell_options
 from so2docs.escape import for_html
 
@@ -14,7 +14,7 @@ _ALARMING = 3
 
 
 class Printed(Counts):
-    """Counts as text and, in a notebook, as a table: both of its `lines`."""
+    """A summary from `lines`, as text or, in a notebook, as a table."""
 
     __slots__ = ()
 
@@ -42,31 +42,32 @@ _OF_ONE = added_by(lambda one, _: one)
 
 @dataclass(slots=True, repr=False)
 class Report(Printed, RowCounts):
-    """Counts, bytes and seconds of one conversion; the counts are those of `RowCounts`.
+    """Counts (see `RowCounts`), bytes and seconds of one conversion.
 
     Attributes:
         dump: Name of the dump.
         output: Name of the output.
-        recipe: The recipe that made records of the documents; None if they were written.
-        fabricated: Rows that the publisher made up, by their ids, in documents or among the strays.
+        recipe: The recipe that made records; None if documents were written.
+        fabricated: Rows made up by the publisher, according to their ids, nested or stray.
         strays_path: Side file with the strays; None without strays.
         index_path: The index next to the output, or None.
-        dump_bytes: Size of the dump, decompressed.
+        dump_bytes: Size of the decompressed dump.
         file_bytes: Size of the file of the dump; 0 without a file.
         output_bytes: Size of all files of the output.
         files: Number of files.
         first_file: Name of the first file of a split output; None otherwise.
-        last_file: Name of the last one.
-        spill_bytes: Size of the spill at its largest.
-        spill_compressed_bytes: Size of the compressed blocks in it.
-        seconds: Wall time, of this session only if an earlier one was interrupted.
+        last_file: Name of the last file of a split output; None otherwise.
+        spill_bytes: Largest size of the spill.
+        spill_compressed_bytes: Size of the compressed blocks in the spill.
+        seconds: Wall time of this session, without interrupted ones before it.
         first_pass_seconds: Wall time of reading the dump and the tables.
         second_pass_seconds: Wall time of nesting and writing.
-        peak_memory_bytes: Most resident memory, summed over all processes; 0 if not known.
-        jobs: Worker processes.
+        peak_memory_bytes: Peak resident memory, summed over all processes; 0 if unknown.
+        jobs: Number of worker processes.
         resumed: Whether an interrupted conversion was continued.
-        core: The core that made posts of rows, `compiled` or `python`.
+        core: The core that turned rows into posts, `compiled` or `python`.
         manifest: The manifest for `so2docs.verify`; None unless it was requested.
+        is_new: Whether the output was made now; False if it was up to date.
     """
 
     dump: str
@@ -91,6 +92,7 @@ class Report(Printed, RowCounts):
     resumed: bool = False
     core: str = "python"
     manifest: dict[str, Any] | None = field(default=None, metadata=_OF_ONE)
+    is_new: bool = True
 
     def check(self) -> None:
         """Raise `InternalError` unless every row of the dump is accounted for."""
@@ -106,13 +108,24 @@ class Report(Printed, RowCounts):
             placed = table.nested + table.filtered + sum(table.strays.values())
             check_placed(f"{self.dump} ({name})", table.rows, placed)
 
-    def warnings(self) -> Iterator[str]:
-        """Warnings about tables that seem to belong to another dump than the posts."""
+    def warnings(self, tags: Iterable[str] = ()) -> Iterator[str]:
+        """Warnings about filters that leave nothing, and tables that may be from another dump.
+
+        Args:
+            tags: Tags of the filter.
+        """
+        unknown = [tag for tag in tags if tag not in self.similar_tags]
+        if unknown and self.rows:
+            similar = ", ".join(f"{tag} ({n:,})" for tag, n in self.similar_tags.most_common(3))
+            hint = f"; there is {similar}" if similar else ""
+            yield f"no question has the tag {' or '.join(unknown)}{hint}"
+        elif self.filtered and not self.questions:
+            yield "no question passed all filters; the output is empty"
         for name, table in self.tables.items():
             if table.without_post * _ALARMING > table.rows:
                 yield (
                     f"{name}: {table.without_post:,} of {table.rows:,} rows have no post; is the "
-                    "table of the same site, and as old as the posts?"
+                    "table from the same site and release as the posts?"
                 )
 
     def has_strays(self) -> bool:
@@ -121,16 +134,26 @@ class Report(Printed, RowCounts):
             any(table.strays.values()) for table in self.tables.values()
         )
 
+    def columns(self) -> dict[str, int | float]:
+        """The numbers for the table of several sites."""
+        numbers = {"questions": self.questions, "answers": self.answers}
+        numbers["strays"] = self.strays.total()
+        optional = {"filtered": self.filtered, "dropped": self.dropped}
+        numbers |= {name: count for name, count in optional.items() if count}
+        if self.records is not None:
+            numbers["records"] = self.records
+        return {**numbers, "seconds": self.seconds}
+
     def lines(self) -> Iterator[tuple[str, str]]:
         """The summary: counts of rows, files, bytes and seconds."""
         yield "rows", f"{self.rows:,}"
         hint = "" if self.questions or not self.filtered else "; the filters left none of them"
         yield "questions", f"{self.questions:,}{hint}"
         yield "answers nested", f"{self.answers:,}"
-        yield (
-            "strays",
-            list_by_name(self.strays) + (f" -> {self.strays_path}" if self.strays_path else ""),
-        )
+        strays = list_by_name(self.strays)
+        if of_tables := sum(sum(table.strays.values()) for table in self.tables.values()):
+            strays += f", and {of_tables:,} of tables"
+        yield "strays", strays + (f" -> {self.strays_path}" if self.strays_path else "")
         yield "other types", list_by_name(self.other_types)
         if self.filtered:
             yield "filtered", f"{self.filtered:,}"
@@ -140,7 +163,7 @@ class Report(Printed, RowCounts):
             none = f" ({self.without_record:,} questions gave none)" if self.without_record else ""
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
-            if name == "users":  # Documents repeat them: nobody counts how often.
+            if name == "users":  # Documents repeat users, and the number is not counted.
                 strays = f", strays {list_by_name(table.strays)}" if table.strays else ""
                 yield "users read", f"{table.rows:,}{strays}"
             else:
@@ -151,11 +174,15 @@ class Report(Printed, RowCounts):
             )
             yield "made up", f"{self.fabricated:,} ({hint})"
         yield "repaired characters", f"{self.repaired_characters:,}"
-        packed = f" of XML in {as_size(self.file_bytes)}" if self._is_packed else ""
-        yield "dump", f"{as_size(self.dump_bytes)}{packed}  {self.dump}"
-        yield "output", f"{as_size(self.output_bytes)}  {self._files()}"
+        if self.is_new:
+            packed = f" of XML in {as_size(self.file_bytes)}" if self._is_packed else ""
+            yield "dump", f"{as_size(self.dump_bytes)}{packed}  {self.dump}"
+        state = "" if self.is_new else ", up to date"
+        yield "output", f"{as_size(self.output_bytes)}  {self.file_names()}{state}"
         if self.index_path:
             yield "index", self.index_path
+        if not self.is_new:
+            return
         compressed = as_size(self.spill_compressed_bytes)
         yield "spill", f"{as_size(self.spill_bytes)} ({compressed} compressed)"
         yield (
@@ -169,7 +196,7 @@ class Report(Printed, RowCounts):
     def _is_packed(self) -> bool:
         return 0 < self.file_bytes != self.dump_bytes
 
-    def _files(self) -> str:
+    def file_names(self) -> str:
         """Names of the first and the last file, and their number."""
         if self.first_file is None:
             return self.output
@@ -186,7 +213,7 @@ class Report(Printed, RowCounts):
 
 
 def check_placed(name: str, rows: int, placed: int) -> None:
-    """Raise `InternalError` if rows were lost on the way."""
+    """Raise `InternalError` if rows were lost."""
     if placed != rows:
         raise InternalError(
             f"{name}: {rows:,} rows were read but {placed:,} accounted for; "
@@ -196,7 +223,7 @@ def check_placed(name: str, rows: int, placed: int) -> None:
 
 def count_jobs(jobs: int) -> str:
     """The number of worker processes, for a summary."""
-    return f"{jobs} job{'s'[: jobs > 1]}"
+    return plural(jobs, "job")
 
 
 def memory_line(peak_bytes: int) -> tuple[str, str]:
@@ -205,7 +232,7 @@ def memory_line(peak_bytes: int) -> tuple[str, str]:
 
 
 def as_size(size: float) -> str:
-    """A number of bytes in readable form, such as 1.02 MB."""
+    """Format a number of bytes, such as 1.02 MB."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.2f} {unit}"

@@ -1,8 +1,8 @@
-"""The dump and a document, declared once: tables, attributes, types, nesting. Nothing else.
+"""Declarations of the dump and of documents: tables, attributes, types, nesting. Nothing else.
 
-Everything that depends on the shape of a document is derived from here: columns of Parquet, the
-JSON Schema, the tables of a database and documents made from them, the paths of `--fields`, dates
-for MongoDB, reserved names. Tests compare it with the constants of the compiled core.
+Everything that depends on the shape of a document is derived from this module: columns of Parquet,
+the JSON Schema, the tables of a database and documents made from them, the paths of `--fields`,
+dates for MongoDB, reserved names. Tests compare it with the constants of the compiled core.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from functools import cached_property
 from typing import Literal
 
 Type = Literal["integer", "text", "date", "boolean", "texts", "integers"]
-"""Type of an attribute. Integers have 64 bits; dates are UTC, without a zone; the last two are
-lists."""
+"""Type of an attribute. Integers have 64 bits. Dates are UTC, without a zone. `texts` and
+`integers` are lists."""
 
 Shape = Literal["list", "record", "counts", "value"]
-"""What a key holds: a list of records, one record or none, counts by name, or a single value."""
+"""Shape of the value of a key: a list of records, a record or none, counts by name, or one
+value."""
 
 Attributes = Mapping[str, Type]
 """Names and types of attributes, in the order of the dump."""
@@ -38,13 +39,14 @@ class Part:
     Attributes:
         key: The key.
         shape: The shape of the value.
-        attributes: Attributes of a record, or the counted names; for a value, its type by the key.
-        table: Name of the table that has to be nested.
+        attributes: Attributes of a record, or the counted names; for a single value, the key with
+            its type.
+        table: Name of the table with the rows.
         parts: Parts of each record, after its attributes.
-        columns: Names that have a column, if not all of them do.
-        by: For a user, the attribute with the id of the user.
-        is_optional: Whether the key is absent if there is no value.
-        is_open: Whether its records may have unknown members.
+        columns: Names with a column; None for all.
+        by: Attribute with the id of the user, for users; else empty.
+        is_optional: Whether the key is absent without a value.
+        is_open: Whether the records may have unknown members.
     """
 
     key: str
@@ -59,7 +61,7 @@ class Part:
 
     @property
     def is_always_there(self) -> bool:
-        """Whether every post has the key, with an empty list if there are no rows."""
+        """Whether every post has the key, with an empty list without rows."""
         return not self.by and not self.is_optional
 
 
@@ -69,26 +71,26 @@ class Table:
 
     Attributes:
         name: Name of the table for users.
-        file: Its file in a dump.
+        file: Name of the file in a dump.
         row: Name of a row in messages.
-        attributes: All attributes that were ever published, in the order of the dump.
-        required: Attributes without which a row is a stray.
-        sequence: Order of its chunks in the spill, after the posts; 0 for the posts, and for tables
+        attributes: All attributes ever published, in the order of the dump.
+        required: Required attributes; rows without them are strays.
+        sequence: Order of the chunks in the spill, after the posts; 0 for posts, and for tables
             that are not nested.
-        key: Key of its rows in a post; empty if posts do not have them.
+        key: Key of the rows in a post; empty for tables without rows in posts.
         shape: Shape of the value under this key.
         shown: Attributes in documents; None for all.
-        given: Attributes that so2docs adds to a row.
-        users: Attributes of a row with user ids, and the keys of these users.
+        given: Attributes added to a row by so2docs.
+        users: Attributes of a row with user ids, and the keys for these users.
         sought: Attributes with an index in databases.
         order: Attributes by which the rows of a post are sorted.
         holds: Other parts of a row.
-        entry: Attributes of the entries that documents have instead of its rows.
-        adds: Other parts of a post with this table.
-        option: The option for its file; by default the name of the table.
+        entry: Attributes of the entries that replace the rows in documents.
+        adds: Other parts of a post that come from this table.
+        option: The option for the file; by default the name of the table.
         is_in_all: Whether `all` includes it.
-        needs: The table that holds its rows, which is nested with it.
-        counted: Names that are counted, instead of attributes.
+        needs: Table with rows that contain the rows of this one; it is nested too.
+        counted: Counted names, instead of attributes.
         columns: The counted names with a column, in formats with fixed columns.
     """
 
@@ -116,22 +118,22 @@ class Table:
 
     @property
     def file_option(self) -> str:
-        """The option for its file."""
+        """The option for the file."""
         return self.option or self.name
 
     @property
     def stem(self) -> str:
-        """The name of its file without `.xml`."""
+        """The name of the file without `.xml`."""
         return self.file.removesuffix(".xml")
 
     @property
     def root(self) -> str:
-        """The name of its root element, which identifies the table."""
+        """The name of the root element, which identifies the table."""
         return self.stem.lower()
 
     @cached_property
     def kind(self) -> int:
-        """Kind of its records in a key; 0 if posts do not have them."""
+        """Kind of the records in a key; 0 for tables without rows in posts."""
         return _FIRST_KIND + self.sequence if self.key else 0
 
     @cached_property
@@ -150,7 +152,7 @@ class Table:
 
     @cached_property
     def reserved(self) -> frozenset[str]:
-        """Keys that so2docs adds to a row, which no attribute may have."""
+        """Keys added to a row by so2docs, which no attribute may have."""
         return frozenset({*self.given, *self.users.values()})
 
     @cached_property
@@ -166,7 +168,7 @@ class Table:
 
     @cached_property
     def lists(self) -> tuple[str, ...]:
-        """Attributes of a row in a document that are lists."""
+        """Attributes of a row in a document with lists as values."""
         return tuple(name for name, kind in self.documented.items() if kind in LISTS)
 
 
@@ -182,8 +184,8 @@ _OF_USERS: Attributes = {
     "CreationDate": DATE,
     "DisplayName": TEXT,
 }
-"""The attributes for the credit that the licence requires, and the user's standing on the site. The
-others are rare, long, or internal to the site."""
+"""Attributes for the attribution required by the licence, and for the reputation of the user. The
+other attributes are rare, long, or internal to the site."""
 
 
 BADGE_CLASSES = {1: "Gold", 2: "Silver", 3: "Bronze"}
@@ -215,7 +217,7 @@ TYPE_NAMES = {
 """Post types besides questions and answers: table PostTypes of the Stack Exchange Data Explorer."""
 
 LINK_TYPES = {1: "linked", 3: "duplicate"}
-"""Types of links: table LinkTypes of the Stack Exchange Data Explorer."""
+"""Names of link types: table LinkTypes of the Stack Exchange Data Explorer."""
 
 VOTE_TYPES = {
     0: "UndoMod",
@@ -256,10 +258,10 @@ VOTE_TYPES = {
     36: "privateAiAnswerIncorrect",
     37: "privateAiAnswerPartiallyCorrect",
 }
-"""Types of votes: table VoteTypes of the Stack Exchange Data Explorer."""
+"""Names of vote types: table VoteTypes of the Stack Exchange Data Explorer."""
 
 BOUNTY_TYPES = frozenset({8, 9})
-"""Types of votes that make bounties: offered on a question, or awarded to an answer."""
+"""Types of votes for bounties: offered on a question, or awarded to an answer."""
 
 VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
 """Types of votes in published dumps, for formats with fixed columns."""
@@ -301,15 +303,15 @@ HISTORY_TYPES = {
     53: "RemovedFromHotNetworkQuestions",
     66: "CreatedByAskWizard",
 }
-"""Types of events: table PostHistoryTypes of the Stack Exchange Data Explorer, in short."""
+"""Names of event types: table PostHistoryTypes of the Stack Exchange Data Explorer, shortened."""
 
 TITLES, BODIES, TAGS = frozenset({1, 4, 7}), frozenset({2, 5, 8}), frozenset({3, 6, 9})
 CONTENT = TITLES | BODIES | TAGS
 """Types of events with a text of the post."""
 
 STATES = frozenset({*range(10, 23), *range(33, 39)})
-"""Types of events that change the state of a post: closed, deleted, locked, protected, owned by the
-community, with a notice, migrated or merged; and the reverse."""
+"""Types of events that change the state of a post: closed, deleted, locked, protected,
+community-owned, with a notice, migrated, merged, and the reverse of each."""
 
 CLOSE_REASONS = {
     1: "Exact duplicate",
@@ -357,7 +359,7 @@ POSTS = Table(
     },
     users={"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"},
 )
-"""The table of posts, to which rows of the others belong."""
+"""The table of posts; rows of other tables belong to posts."""
 
 _OF_QUESTIONS = frozenset(
     (
@@ -390,7 +392,7 @@ _MARKDOWN = Part("BodyMarkdown", "value", {"BodyMarkdown": TEXT}, is_optional=Tr
 
 
 def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]) -> Table:
-    """The history of posts at one of its levels: an entry for each revision, not for each row."""
+    """The history of posts at one level of detail; each revision is an entry."""
     return Table(
         name,
         "PostHistory.xml",
@@ -465,7 +467,7 @@ BOUNTIES = Part(
     parts=(_user("User", "UserId"),),
     is_optional=True,
 )
-"""Bounties that were offered on a question, or awarded to an answer."""
+"""Bounties offered on a question, or awarded to an answer."""
 
 
 _NESTED = (
@@ -571,7 +573,7 @@ _NESTED = (
 )
 
 TABLES = {table.name: table for table in _NESTED}
-"""The tables that can be nested, by name, in the order in which they are nested."""
+"""The tables that can be nested, by name, in the order of nesting."""
 
 DUMP = {
     table.name: table
@@ -619,7 +621,7 @@ POST_PARTS = (
 
 
 def paths(parts: Iterable[Part] = POST_PARTS, prefix: str = "") -> Iterator[tuple[str, Part]]:
-    """The parts of a post at any depth, by path: `Comments`, `Comments.User`, `Owner`."""
+    """The parts of a post at any depth, by path such as `Comments`, `Comments.User` or `Owner`."""
     for part in parts:
         yield prefix + part.key, part
         yield from paths(part.parts, f"{prefix}{part.key}.")
@@ -632,7 +634,7 @@ def select_parts(
 
     Args:
         tables: Names of the nested tables.
-        has: Whether documents have a path; by default all paths.
+        has: Tells whether documents have a path; by default all paths.
         prefix: Path of the posts: empty for questions, or `Answers.`.
 
     Returns:
@@ -656,19 +658,19 @@ def _chosen(
 
 
 OTHER = "Other"
-"""Column for attributes without a column, and values that do not fit the type of theirs.
+"""Column for attributes without a column, and values of another type than their column's.
 
-The text of a JSON object: not all readers know maps (data set hubs do not), all know text."""
+It holds a JSON object as text, since not all readers support maps (data set hubs do not)."""
 
 ANSWERS = "Answers"
 RESERVED = frozenset({ANSWERS, *(part.key for part in POST_PARTS)})
-"""Keys that so2docs adds to a post, nested or not: no attribute may have these names."""
+"""Keys added to a post by so2docs, nested or not; no attribute may have these names."""
 
 TYPES: Attributes = {
     **{name: kind for _, part in paths() for name, kind in part.attributes.items()},
     **POSTS.attributes,
 }
-"""Type of every attribute in a document; a name has the same type wherever it occurs."""
+"""Type of every attribute in a document; each name has one type."""
 
 DATES = frozenset(name for name, kind in TYPES.items() if kind == DATE)
-"""Attributes in a document that are dates."""
+"""Attributes in a document with dates as values."""

@@ -1,12 +1,12 @@
-"""Blocks of posts on disk between the two passes, and how far a conversion has come.
+"""Blocks of posts on disk between the two passes, and the progress of a conversion.
 
-A chunk's blocks go, one after the other, into a file of its own: every byte is written in sequence
-by the worker that made it and none travels to another process. An index says where the blocks of a
-bucket are and which chunks are committed; its rows are only ever appended. Nothing of a chunk
-counts before its row is committed, so a killed process leaves bytes that nobody refers to.
+Each chunk has a file for its blocks. The worker of the chunk writes them in sequence, and sends no
+block to another process. An index has the positions of the blocks of each bucket, and the committed
+chunks; its rows are only appended. A chunk counts only after its row is committed, so a killed
+process leaves nothing but unused bytes.
 
-The index is an SQLite file, opened in exclusive mode: its lock ends with the process that holds it,
-however that ends. SQLite has no checksums, so its rows bring their own.
+The index is an SQLite file in exclusive mode: its lock ends with the process, however the process
+ends. SQLite has no checksums, so the rows contain them.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from isal.isal_zlib import crc32
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import PIECE_END, PIECES
 from so2docs.errors import DiskFullError, SpillError, SpillTakenError, flag
-from so2docs.store.blocks import Block, BlockReader, Budget
+from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget
 
 INDEX = "index.sqlite"
 TEMPORARY = "segments."
-"""What the names of files begin with that tasks of the second pass hand over."""
+"""Prefix of the temporary files in which tasks of the second pass return their results."""
 
 _ENDS = (".blocks", ".map", ".map.runs")
 
 
 def is_ours(path: Path) -> bool:
-    """Whether something in the folder of a spill belongs to it."""
+    """Whether a path in the folder of a spill belongs to the spill."""
     if path.name == PIECES:
         return path.is_dir() and all(piece.suffix == PIECE_END for piece in path.iterdir())
     return path.name.endswith(_ENDS) or path.name.startswith((INDEX, TEMPORARY))
 
 
 def clear(folder: Path) -> None:
-    """Delete a spill that nobody uses, and nothing else that may be in its folder."""
+    """Delete a spill that is not in use, and no other files in its folder."""
     if not folder.exists():
         return
-    # The index last, so that what a kill leaves is still a spill.
+    # The index is last, so that an interrupted deletion leaves a valid spill.
     for path in sorted(filter(is_ours, folder.iterdir()), key=lambda path: path.name == INDEX):
         if path.name == PIECES:
             for piece in path.iterdir():
@@ -67,12 +67,12 @@ Row = tuple[Any, ...]
 
 
 def checksum(*values: Any) -> int:
-    """CRC-32 of values of JSON types, to be kept with them."""
+    """CRC-32 of values of JSON types, to be stored with the values."""
     return crc32(json.dumps(values, default=repr).encode())
 
 
 def _create(name: str, columns: dict[str, type], key: str | None) -> str:
-    """The statement that makes a table."""
+    """The SQL statement that creates a table."""
     kinds = {str: "TEXT", int: "INTEGER"}
     definitions = [
         f"[{column}] {kinds[kind]}{' PRIMARY KEY' if column == key else ''}"
@@ -82,20 +82,20 @@ def _create(name: str, columns: dict[str, type], key: str | None) -> str:
 
 
 class StateDatabase:
-    """Tables, and a table `state` of named JSON values."""
+    """An SQLite file with tables, and a table `state` of named JSON values."""
 
     def __init__(
         self, path: Path, schema: dict[str, dict[str, type]], keys: dict[str, str]
     ) -> None:
-        """Open the file, or make it with these tables.
+        """Open the file, or create it with these tables.
 
         Args:
-            path: The file; its folder is what messages name.
+            path: Path of the file; messages name its folder.
             schema: Columns and their types by table.
             keys: Primary keys by table.
 
         Raises:
-            SpillError: Another process has it, it is damaged, or it has other tables.
+            SpillError: Another process uses the file, or it is damaged or has other tables.
         """
         self._folder = path.parent
         self._schema = {"state": _STATE, **schema}
@@ -103,7 +103,7 @@ class StateDatabase:
             self._connection = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
-        # A damaged text is for the checksum to find, not for the decoder.
+        # Let the checksum detect a damaged text, not the decoder.
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._translate_errors():
@@ -116,8 +116,8 @@ class StateDatabase:
         run = self._connection.execute
         run("PRAGMA page_size=32768")
         run("PRAGMA locking_mode=EXCLUSIVE")
-        # Against a killed process the page cache is safe without syncing; a power cut is not
-        # survived, and shows as a damaged index or a failing checksum.
+        # The page cache survives a killed process without syncing. After a power cut, the index is
+        # damaged or a checksum fails.
         run("PRAGMA synchronous=OFF")
         run("PRAGMA journal_mode=PERSIST")
         run("BEGIN EXCLUSIVE")
@@ -137,31 +137,32 @@ class StateDatabase:
             run("COMMIT")
 
     def close(self) -> None:
-        """Release the file, so that others can use it."""
+        """Close the file, so that other processes can use it."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
     def damage_error(self, problem: str) -> SpillError:
-        """The error for something that is not what was written."""
+        """The error for a damaged index."""
         return SpillError(f"{self._folder}: the index of the spill is damaged ({problem}); {AGAIN}")
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turn what SQLite says into what a user can act on."""
+        """Turn errors of SQLite into errors with advice."""
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if "locked" in str(error):
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                 raise SpillTakenError(
                     f"{self._folder}: another so2docs is working on this conversion; "
                     "let it finish or stop it"
                 ) from None
-            if "full" in str(error):
+            if name == "SQLITE_FULL":
                 raise DiskFullError(
-                    f"{self._folder}: the disk is full", retry="free some room"
+                    f"{self._folder}: the disk is full", retry="free some space"
                 ) from error
-            if "unable to open" in str(error):
-                # Which it also says of a path of more than 512 bytes.
+            if name.startswith("SQLITE_CANTOPEN"):
+                # SQLite also reports this for a path of more than 512 bytes.
                 raise SpillError(
                     f"{self._folder}: no index of the spill can be made there ({error}); "
                     f"choose another {flag('work_dir')}, with a shorter path if it is a long one"
@@ -174,14 +175,14 @@ class StateDatabase:
             raise self.damage_error(str(error)) from error
 
     def rows(self, sql: str, values: Iterable[Any] = ()) -> Iterator[Row]:
-        """The rows of a query, one at a time."""
+        """Yield the rows of a query, one at a time."""
         with self._translate_errors():
-            # `yield from` would close the cursor of a generator that is left, perhaps too late.
+            # With `yield from`, an abandoned generator might close the cursor too late.
             for row in self._connection.execute(sql, tuple(values)):  # noqa: UP028
                 yield row
 
     def run(self, *statements: tuple[str, list[Row]]) -> None:
-        """Run statements, each for a list of rows, in one transaction."""
+        """Run statements in one transaction, each for a list of rows."""
         run = self._connection.execute
         with self._translate_errors():
             run("BEGIN")
@@ -195,7 +196,7 @@ class StateDatabase:
                 raise
 
     def check(self) -> None:
-        """Raise `SpillError` if the file is not sound as a whole."""
+        """Raise `SpillError` if the file is damaged."""
         (problem,) = next(self.rows("PRAGMA integrity_check(1)"))
         if problem != "ok":
             raise self.damage_error(problem.splitlines()[-1])
@@ -211,7 +212,7 @@ class StateDatabase:
         return json.loads(value)
 
     def put(self, values: dict[str, Any]) -> None:
-        """Keep JSON values under their names, committed at once and together."""
+        """Store JSON values under their names, in one transaction."""
         texts = {name: json.dumps(value) for name, value in values.items()}
         sql = "INSERT OR REPLACE INTO state (name, value, crc) VALUES (?, ?, ?)"
         self.run((sql, [(name, text, checksum(name, text)) for name, text in texts.items()]))
@@ -221,13 +222,10 @@ FORMAT = 8
 """Version of the index and of the block files."""
 
 SEQUENCE_BITS = 32
-"""Chunks of the posts count from 0, those of the table of sequence n from n << 32."""
+"""Bits of a chunk's number: posts count from 0, and the table with sequence n from n << 32."""
 
 KEPT = 1 << 8
-"""Chunks of the table of sequence n whose rows cannot be filed yet count from n + KEPT."""
-
-REJECTED = 1 << 60
-"""Bucket, beyond those of any question id, for keys of rejected posts that no other bucket has."""
+"""Offset of the sequence for chunks of a table with rows that wait for the posts."""
 
 _IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
 _SCHEMA: dict[str, dict[str, type]] = {
@@ -249,13 +247,13 @@ _BLOCK = "bucket, offset, keys_size, json_size, raw_size, blocks.crc, keys_crc, 
 
 
 class Spill:
-    """The spill of one conversion, in a folder of its own."""
+    """The spill of one conversion, in a separate folder."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Open the spill in `folder`, or start one there.
+        """Open the spill in `folder`, or create it.
 
         Raises:
-            SpillError: Another process is using it, it is damaged, or it is not a spill.
+            SpillError: Another process uses the spill, or it is damaged or not a spill.
         """
         self.folder = Path(folder)
         self._sequences = "0"
@@ -284,30 +282,30 @@ class Spill:
         self.get, self.put_all = self._database.get, self._database.put
 
     def put(self, name: str, value: Any) -> None:
-        """Keep a JSON value under `name`, committed at once."""
+        """Store a JSON value under `name`, committed at once."""
         self.put_all({name: value})
 
     def close(self) -> None:
-        """Release the spill, so that others can resume it."""
+        """Close the spill, so that another process can resume it."""
         self._database.close()
 
     def is_begun(self) -> bool:
-        """Whether there is anything to resume: a chunk that was read, or an end under way."""
+        """Whether the spill can be resumed: a chunk was read, or the output was being finished."""
         try:
             return bool(list(self._database.rows("SELECT chunk FROM chunks LIMIT 1")))
-        except SpillError:  # It is damaged, or being removed.
+        except SpillError:  # The spill is damaged or being removed.
             return True
 
     def is_done(self, *, is_once: bool) -> bool:
-        """Whether nothing is left to resume since all was done.
+        """Whether a completed conversion left nothing to resume.
 
         Args:
-            is_once: Whether nothing can be resumed, since the dump can be read only once.
+            is_once: Whether the dump can be read only once, which rules out resuming.
         """
         return self._is_leaving and (is_once or not (self.folder / INDEX).exists())
 
     def remove(self) -> None:
-        """Close and delete it: the index last, so that what a kill leaves is still a spill."""
+        """Close and delete the spill, the index last, so that an interruption leaves a spill."""
         self._is_leaving = True
         for path in self.block_files():
             path.unlink(missing_ok=True)
@@ -315,26 +313,26 @@ class Spill:
         clear(self.folder)
 
     def block_files(self) -> list[Path]:
-        """The files with its blocks."""
+        """The files with blocks."""
         return list(self.folder.glob("*.blocks"))
 
     def new_file(self, chunk: int) -> str:
-        """A path for the blocks of a chunk that no process has ever written to."""
+        """A path for the blocks of a chunk that no process has written to."""
         run = self.get("run") or 0
         sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
         table = f"table{sequence}-" if sequence else ""
         return str(self.folder / f"{table}{number:06}-{run}.blocks")
 
     def merge_only(self, sequences: Iterable[int]) -> None:
-        """Choose the tables, besides the posts, whose blocks `buckets` and `blocks` return."""
+        """Choose the tables, besides posts, for `buckets` and `blocks`."""
         self._sequences = ",".join(map(str, (0, *sequences)))
 
     def temporary(self, number: int) -> str:
-        """A path for what a task of the second pass hands over."""
+        """A path for the result of a task of the second pass."""
         return str(self.folder / f"{TEMPORARY}{number}")
 
     def start_run(self) -> None:
-        """Begin a session: what an earlier one left uncommitted is removed."""
+        """Begin a session: remove uncommitted files of earlier sessions."""
         self.put("run", (self.get("run") or 0) + 1)
         committed = {name for (name,) in self._database.rows("SELECT file FROM chunks")}
         for path in self.block_files():
@@ -343,7 +341,7 @@ class Spill:
         self.remove_temporary()
 
     def remove_temporary(self) -> None:
-        """Remove what tasks of the second pass handed over and nobody took."""
+        """Remove unused results of tasks of the second pass."""
         for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
@@ -356,14 +354,14 @@ class Spill:
         *,
         instead_of: int | None = None,
     ) -> None:
-        """Make a finished chunk part of the spill, in one transaction.
+        """Add a finished chunk to the spill, in one transaction.
 
         Args:
-            chunk: Its number.
-            path: The file of its blocks.
-            blocks: Them.
-            tally: Its counts.
-            instead_of: Number of the chunk whose place it takes, which is removed.
+            chunk: Number of the chunk.
+            path: File with the blocks.
+            blocks: The blocks of the chunk.
+            tally: Counts of the chunk.
+            instead_of: Number of the chunk to replace, which is removed.
         """
         self.budget.settle(chunk, blocks)
         former = [] if instead_of is None else self.read_blocks(instead_of)
@@ -387,12 +385,12 @@ class Spill:
             Path(former_path).unlink(missing_ok=True)
 
     def check(self) -> None:
-        """Look an earlier session's index over, and whether the files are as long as they should.
+        """Check the index of an earlier session, and the sizes of the files.
 
         The blocks themselves are checked when they are read.
 
         Raises:
-            SpillError: Something was changed, shortened or is missing.
+            SpillError: A file was changed, shortened or is missing.
         """
         self._database.check()
         chunks = {row[0]: row for row in self._database.rows("SELECT * FROM chunks")}
@@ -409,7 +407,7 @@ class Spill:
         if checksum(chunk, file, size, tally, blocks) != crc:
             raise self._database.damage_error(f"chunk {chunk}")
         if self.get("sealed"):
-            return  # A session that had all written was deleting the files.
+            return  # A complete session was deleting the files.
         path = self.folder / file
         actual = path.stat().st_size if path.exists() else -1
         if actual != size:
@@ -417,18 +415,18 @@ class Spill:
             raise SpillError(f"{path}: this file of the spill {state}; {AGAIN}")
 
     def tallies(self, sequence: int = 0) -> dict[int, ChunkTally]:
-        """The tallies of the committed chunks of the posts, or of a table."""
+        """The tallies of the committed chunks of posts, or of a table."""
         sql = f"SELECT chunk, tally FROM chunks WHERE {_IS_OF} ORDER BY chunk"
         rows = self._database.rows(sql, [sequence])
         return {chunk: ChunkTally.from_dict(json.loads(tally)) for chunk, tally in rows}
 
     def index(self) -> None:
-        """Make the blocks of a bucket quick to find; called once, after the last chunk."""
+        """Index the blocks by bucket; called once, after the last chunk."""
         sql = "CREATE INDEX IF NOT EXISTS blocks_by_bucket ON blocks (bucket, chunk, offset)"
         list(self._database.rows(sql))
 
     def buckets(self) -> list[tuple[int, int]]:
-        """All buckets in ascending order, each with the bytes of its JSON."""
+        """All buckets in ascending order, with the bytes of their JSON."""
         return [
             (bucket, size)
             for bucket, size in self._database.rows(
@@ -448,10 +446,10 @@ class Spill:
         return [(path, block) for _, path, block in self._blocks("chunk = ?", chunk)]
 
     def all_keys(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The keys of all blocks of the posts, or of a table, each with its chunk, in order."""
+        """The keys of all blocks of posts, or of a table, each with its chunk, in order."""
         with BlockReader() as reader:
             for chunk, path, block in self._blocks(_IS_OF, sequence):
-                if keys := reader.read_keys(path, block):  # Strays have none.
+                if keys := reader.read_keys(path, block):  # Strays have no keys.
                     yield chunk, keys
 
     def files(self, sequence: int) -> dict[int, str]:
@@ -476,7 +474,7 @@ class Spill:
         return sum(path.stat().st_size for path in self.folder.iterdir())
 
     def block_sizes(self) -> tuple[int, int]:
-        """Bytes on disk of the uncompressed blocks, and of the compressed ones."""
+        """Bytes on disk of uncompressed blocks and of compressed blocks."""
         sql = "SELECT packed, sum(keys_size + json_size) FROM blocks GROUP BY packed"
         sizes: dict[int, int] = dict(self._database.rows(sql))
         return sizes.get(0, 0), sizes.get(1, 0)

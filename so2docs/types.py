@@ -1,8 +1,8 @@
-"""What documents are, for type checkers and editors; `make docs` writes it from the schema.
+"""Types of documents, for type checkers and editors; `make docs` writes them from the schema.
 
-A key that is not required is one that some rows lack, as `ClosedDate`: use `get`. `Comments`,
-`Links` and `Votes` are in every post where these tables are nested (`nest="all"`), and in none
-otherwise; `fields` and `without` can leave any key out. Dates are texts, as in the dump.
+Some rows lack the keys that are not required, such as `ClosedDate`: use `get`. All posts have
+`Comments`, `Links` and `Votes` if these tables are nested (`nest="all"`), and no posts otherwise.
+`fields` and `without` can leave out any key. Dates are texts, as in the dump.
 
 Examples:
     >>> from so2docs.types import Question
@@ -21,7 +21,7 @@ from typing import NotRequired, TypedDict
 
 
 class User(TypedDict):
-    """A user, as far as documents name one."""
+    """A user with the attributes in documents."""
 
     Id: int
     Reputation: int
@@ -39,7 +39,7 @@ class Author(TypedDict):
 
 
 class Badges(TypedDict):
-    """How many badges of each class a user has."""
+    """Numbers of badges of a user, by class."""
 
     Gold: int
     Silver: int
@@ -72,7 +72,7 @@ class Link(TypedDict):
 
 
 class Bounty(TypedDict):
-    """What is offered for answers to a question, or awarded to an answer."""
+    """A bounty offered on a question, or awarded to an answer."""
 
     Amount: int
     CreationDate: str
@@ -81,14 +81,14 @@ class Bounty(TypedDict):
 
 
 class Voter(TypedDict):
-    """Who voted to close a question, for example."""
+    """A voter, such as one who voted to close a question."""
 
     Id: NotRequired[int]
     DisplayName: NotRequired[str]
 
 
 class Revision(TypedDict):
-    """What one user did at once."""
+    """One action of a user in the history of a post."""
 
     Id: int
     RevisionGUID: NotRequired[str]
@@ -114,7 +114,7 @@ class Revision(TypedDict):
 
 
 class Closing(TypedDict):
-    """Why a post is closed."""
+    """The reason for closing a post."""
 
     Reason: NotRequired[str]
     Date: str
@@ -122,7 +122,7 @@ class Closing(TypedDict):
 
 
 class Editor(TypedDict):
-    """Who edited a post."""
+    """An editor of a post."""
 
     UserId: NotRequired[int]
     UserDisplayName: NotRequired[str]

@@ -1,1 +1,1 @@
-"""The functions of the library that convert: one dump, or several."""
+"""Functions of the library that convert one or several dumps."""

@@ -1,4 +1,4 @@
-"""A dump in, documents out, as a file or as an iterator, with the spill between the two passes."""
+"""Convert a dump to a file or an iterator of documents, with a spill between the two passes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
@@ -17,10 +17,20 @@ import orjson
 
 from so2docs.dump import storage
 from so2docs.dump.opening import STANDARD_INPUT, Catalog, DumpLike
-from so2docs.dump.tables import TableFile, find_posts, find_tables, in_reading_order, tables_beside
+from so2docs.dump.source import check_source
+from so2docs.dump.tables import (
+    TableFile,
+    announce,
+    find_posts,
+    find_tables,
+    in_reading_order,
+    tables_beside,
+)
 from so2docs.errors import (
+    ChangedDumpError,
     DumpError,
     OptionError,
+    OutputError,
     So2docsError,
     SpillError,
     SpillTakenError,
@@ -28,32 +38,36 @@ from so2docs.errors import (
     resumable,
 )
 from so2docs.metadata import card
+from so2docs.metadata.manifest import Manifest, load_from_report
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, spell_out
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import (
     build_options,
     build_run_options,
+    table_files,
     tables_to_nest,
     validate_keywords,
 )
-from so2docs.options.sites import host, site_name
+from so2docs.options.sites import checked_host, host, host_from_name, published_host, site_name
 from so2docs.options.table import OF_CONVERT, OF_ITERATOR, Options, OutputForm, RunOptions, Tables
 from so2docs.output import retrieval_set
 from so2docs.output.new_files import output_lock, temporary_folder, write_file
 from so2docs.output.part_files import REPORT, check_own, describe_missing_folder
-from so2docs.output.paths import OutputPaths
-from so2docs.output.provenance import Provenance
+from so2docs.output.paths import OutputOfConversion, OutputPaths
+from so2docs.output.provenance import File, Provenance
 from so2docs.parse.core import choose_core
+from so2docs.parse.opt_outs import OptOuts
 from so2docs.pipeline.session import Session
 from so2docs.progress import log
 from so2docs.reader.frames import Framed, in_batches
 from so2docs.report import Report
+from so2docs.schema import TABLES
 from so2docs.spill import Spill, clear
 from so2docs.store.disk import disk_errors
 
 
 def spill_path(names: OutputPaths) -> Path:
-    """The folder of the spill, where the output is a file."""
+    """The folder of the spill for an output file."""
     return Path(names.work_folder or ".", f"{os.path.basename(names.output)}.spill")
 
 
@@ -63,7 +77,7 @@ def has_spill(names: OutputPaths) -> bool:
         return False
     folder = spill_path(names)
     with suppress(OSError):
-        folder.rmdir()  # Empty, it is what a kill at the very last step left.
+        folder.rmdir()  # A kill at the very last step leaves an empty folder.
     return folder.exists()
 
 
@@ -71,18 +85,18 @@ def has_spill(names: OutputPaths) -> bool:
 def opened_spill(
     names: OutputPaths, *, restart: bool = False, is_once: bool = False
 ) -> Iterator[Spill]:
-    """The spill of this output; one of its own for each conversion to standard output.
+    """Open the spill of an output; standard output gets a new temporary spill.
 
-    What ends the block says whether the same call resumes: there is nothing to resume before the
-    first chunk, so that no folder stays. Whoever is done removes the spill.
+    Errors raised in the context tell whether the same call resumes. Before the first chunk there is
+    nothing to resume, and the folder is removed. The caller removes the spill when done.
 
     Args:
-        names: Where the conversion writes.
-        restart: Whether what an earlier session left is removed.
-        is_once: Whether nothing can be resumed, since the dump can be read only once.
+        names: Paths of the output.
+        restart: Whether to remove the spill of an earlier session.
+        is_once: Whether the dump can be read only once, so that nothing can be resumed.
 
     Raises:
-        SpillError: It is in use, or its folder is something else.
+        SpillError: The spill is in use, or its folder is not a spill.
     """
     parent = names.work_folder
     if parent is not None and not os.path.isdir(parent):
@@ -118,7 +132,7 @@ def _open(folder: Path, *, restart: bool) -> Spill:
         except SpillTakenError:
             raise
         except SpillError:
-            clear(folder)  # Damaged, but ours.
+            clear(folder)  # It is damaged, but a spill of so2docs.
     return Spill(folder)
 
 
@@ -134,31 +148,33 @@ def convert(
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
-    An interrupted conversion is resumed when this is called again in the same way, and ends with
-    the same bytes.
+    Repeating the same call resumes an interrupted conversion. The output has the same bytes.
 
     Args:
         source: The `Posts.xml` of a Stack Exchange dump, plain or compressed (7z, zip, gzip,
             bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
-            which is left open. What can be read only once cannot be resumed.
-        output: File for the documents, in ascending question id; `questions.jsonl.gz` if None (of
-            another format, such as `questions.parquet`). Its name says format and compression
-            where they are not given. `-` is standard output, uncompressed.
-            Beside one file of `jsonl` goes a small `.OUTPUT.index`, with which `open` finds single
-            documents.
-        keywords: What is kept of the dump, how documents are made of it, in what form files are
-            written, and how the conversion runs: `so2docs.options.keywords.ConvertKeywords`.
+            which is left open. Input that can be read only once cannot be resumed.
+        output: File for the documents, in ascending question id; `questions.jsonl.gz` if None, or
+            with another format such as `questions.parquet`. The name sets format and compression,
+            unless they are given. `-` is standard output, uncompressed.
+            A single file of `jsonl` gets a small `.OUTPUT.index` next to it, which `open` uses to
+            find documents.
+        keywords: Options for filters, the form of documents and files, and the run:
+            `so2docs.options.keywords.ConvertKeywords`.
 
     Returns:
-        Counts, bytes and seconds.
+        Counts, bytes and seconds. An output that is up to date is not written again; its recorded
+        counts are returned.
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: The dump is truncated, malformed, or changed meanwhile; the error says where.
-        StrictError: With `strict`, something would have to be repaired or left out.
-        OutputError: The output exists (without `force`) or cannot be written.
-        SpillError: The spill is in use, damaged, or was made from something else.
-        DiskFullError: There is not enough room.
+        DumpError: The dump is truncated, malformed, or changed meanwhile. The error has the
+            position.
+        StrictError: With `strict`, a row or character would have to be repaired or left out.
+        OutputError: The output was made from another input or with other options (without `update`
+            or `force`), or cannot be written.
+        SpillError: The spill is in use, damaged, or was made from another dump.
+        DiskFullError: The disk is full.
         WorkerDiedError: A worker process was killed.
     """
     return convert_validated(source, output, validate_keywords(keywords, *OF_CONVERT))
@@ -178,8 +194,8 @@ def convert_validated(
         source: The dump.
         output: File for the documents.
         kwargs: The keywords.
-        site_field: Name and value of a field to add, where the keywords do not say it.
-        has_manifest: Whether the report gets a manifest though it is not written here.
+        site_field: Name and value of a field to add, if not set in the keywords.
+        has_manifest: Whether to add a manifest to the report, even if no report file is written.
     """
     path = os.fspath(default_output(kwargs) if output is None else output)
     path = retrieval_set.records_path(output, kwargs) or path
@@ -208,6 +224,10 @@ def convert_validated(
         try:
             return _run(source, options, run, names, catalog, end=end, with_manifest=with_manifest)
         except DumpError as error:
+            if isinstance(error, ChangedDumpError) and has_spill(names):
+                error.advice += f", with {flag('restart', True)} if it has changed"
+            if error.excerpt and OptOuts(options.filters, None).mentions(error.excerpt):
+                error.excerpt = None
             names.save_excerpt(error)
             raise
 
@@ -222,24 +242,33 @@ def _run(
     end: Callable[[Report], None],
     with_manifest: bool,
 ) -> Report:
-    """Both passes, on the spill of this output, which is removed when all is done."""
+    """Run both passes, and remove the spill of the output at the end."""
     with disk_errors(), open_dump(source, options, run, names, catalog) as inputs:
         posts, tables = inputs
-        names.make_folders()
-        for file in (read := [posts.file, *(table.file for table in tables.values())]):
-            names.check(file)
+        read = [posts.file, *(table.file for table in tables.values())]
         if run.card:
             card.check_card(names, options, read, force=run.force)
+        names.make_folders()
+        for file in read:
+            names.check(file)
         is_once = None in read
         is_fresh = run.restart or is_once
+        replaces = run.force or run.update
         if is_fresh or not has_spill(names):
-            provenance = Provenance.of(posts, tables.values(), options)
-            names.refuse_existing(provenance, force=run.force)
+            record = Provenance.of(posts, tables.values(), options)
+            output = OutputOfConversion(names, record)
+            existing = output.find(force=run.force, update=run.update)
+            if existing is not None:
+                _describe_existing(existing, run)
+                return existing
+            replaces = output.replaces
+            if not replaces:
+                names.check_side_files()
         with opened_spill(names, restart=is_fresh, is_once=is_once) as spill:
             with disk_errors(), output_lock(names.output):
                 session = Session(posts, spill, options, names, run, tables=tables)
                 try:
-                    report = session.run(force=run.force)
+                    report = session.run(replaces=replaces)
                 except BaseException:
                     if is_once:
                         names.remove_temporaries()
@@ -248,12 +277,28 @@ def _run(
                     files = filter(None, read)
                     card.describe(names, options, report, files, with_card=run.card)
                 end(report)
-            with disk_errors():  # The lock went first: a kill now still leaves a spill.
+            with disk_errors():  # The lock is released first, so a kill now leaves a spill.
                 if run.keep_spill:
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
                 else:
                     spill.remove()
     return report
+
+
+def _describe_existing(report: Report, run: RunOptions) -> None:
+    """Write the missing card and report of an output that is up to date."""
+    output = report.output
+    if run.card:
+        card.describe_existing(output, force=run.force)
+    if run.report is None:
+        return
+    with suppress(OutputError):
+        folder = os.path.dirname(output)
+        if load_from_report(run.report, output).is_in_place(folder):
+            return
+    with suppress(OutputError):
+        report.manifest = Manifest.of_existing(output).to_json()
+    write_report(run.report, report.as_dict())
 
 
 def options_for(
@@ -263,31 +308,41 @@ def options_for(
     site_field: tuple[str, str] | None = None,
     catalog: Catalog | None = None,
 ) -> Options:
-    """The options that checked keywords ask for, of a conversion of this dump.
+    """Build the options for a conversion of this dump from checked keywords.
 
     Raises:
-        OptionError: A value is not allowed, or the site is needed and cannot be told.
+        OptionError: A value is not allowed, or the site is required but unknown.
     """
+    check_source(source, "the dump", "convert several by convert_all")
     site, field = kwargs.get("site"), kwargs.get("site_field")
     if field is not None:
         site_field = field, site_name(source) if site is None else site
     options = build_options(kwargs, form, site_field, core=choose_core(kwargs.get("core", "auto")))
     if options.is_attributed:
         options = replace(options, host=host(source, site))
+    elif options.body == "markdown":
+        known = published_host(site) or host_from_name(source)
+        if site is not None and field is None:
+            known = checked_host(site)
+        options = replace(options, host=known)
     elif site is not None and field is None:
         raise OptionError(
-            f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, or a "
-            "recipe that "
-            "writes addresses"
+            f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, "
+            f"{flag('body', 'markdown')}, or a recipe that writes addresses"
         )
+    if options.if_present:
+        required = {*table_files(kwargs), *(options.recipe.recipe.tables if options.recipe else ())}
+        wanted = [n for n in options.nest if not {n, TABLES[n].file_option} & required]
+        missing = {*wanted} - {*_find_present(source, wanted, catalog)}
+        missing |= {name for name in options.nest if TABLES[name].needs in missing}
+        for name in sorted(missing):
+            log.warning("the dump has no %s; they are not nested", name)
+        nest = tuple(name for name in options.nest if name not in missing)
+        options = replace(options, nest=nest, if_present=tuple(sorted(missing)))
     if options.recipe is None:
         return options
     optional = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
-    if catalog is None:
-        with Catalog() as own:
-            present = tables_beside(source, optional, own)
-    else:
-        present = tables_beside(source, optional, catalog)
+    present = _find_present(source, optional, catalog)
     for name in sorted({*optional} - {*present}):
         log.warning(
             "recipe %s: records do not contain the %s, which were not found",
@@ -297,33 +352,78 @@ def options_for(
     return replace(options, nest=tables_to_nest([*options.nest, *present], {}))
 
 
+def _find_present(source: DumpLike, names: list[str], catalog: Catalog | None) -> list[str]:
+    """Select the existing tables of a dump."""
+    if catalog is not None:
+        return tables_beside(source, names, catalog)
+    with Catalog() as own:
+        return tables_beside(source, names, own)
+
+
+def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
+    """Identify the input files of a conversion.
+
+    Raises:
+        DumpError: A file is missing.
+    """
+    if not isinstance(source, str | os.PathLike) or os.fspath(source) == STANDARD_INPUT:
+        return [File.read_once("posts", "")]
+    with _find_files(source, tables_to_nest(nest, {})) as (posts, *tables):
+        return [File.of_table(file) for file in (posts, *tables)]
+
+
+def describe_request(source: str, options: Options) -> Provenance:
+    """The record that a conversion of a dump with these options would have, without counts.
+
+    Raises:
+        DumpError: A file of the dump is missing or cannot be read.
+    """
+    with _find_files(source, options.nest) as (posts, *tables):
+        return Provenance.of(posts, tables, options)
+
+
+@contextmanager
+def _find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterator[list[TableFile]]:
+    """The posts and the tables of a dump, which is not read yet."""
+    with Catalog() as catalog, ExitStack() as stack:
+        files = [stack.enter_context(closing(find_posts(source, catalog)))]
+        for table in find_tables(source, nest, {}, catalog).values():
+            files.append(stack.enter_context(closing(table)))
+        yield files
+
+
 @contextmanager
 def open_dump(
     source: DumpLike, options: Options, run: RunOptions, names: OutputPaths, catalog: Catalog
 ) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
-    """The posts and the tables of a dump; what is read first is open, all is closed at the end."""
+    """Find the posts and tables of a dump, open the first one to read, and close all at the end."""
     threads, folder = run.threads, names.work_folder
     posts = find_posts(source, catalog, threads=threads, work_dir=folder)
     with closing(posts), ExitStack() as stack:
         table_files = find_tables(source, options.nest, run.tables, catalog)
         for table in table_files.values():
             stack.enter_context(closing(table))
+        announce([posts, *table_files.values()])
         first, *_ = in_reading_order(posts, table_files.values())
         first.open(threads=threads, work_dir=folder)
         yield posts, table_files
 
 
 class Documents(Framed):
-    """An iterator over nested questions; `report` is complete when it has ended.
+    """An iterator over nested questions, with a `report` after the last one.
 
-    A frame such as `answers.to_pandas()` reads what is left of the documents.
+    A frame such as `answers.to_pandas()` reads the remaining documents.
 
     Attributes:
-        provenance: Provenance of the documents; None before all have been read.
-        lines: The JSON of what is left of the documents.
+        provenance: Provenance of the documents; None before the end.
+        lines: Iterator over the remaining documents as JSON.
     """
 
     def __init__(self, source: DumpLike, options: Options, run: RunOptions) -> None:
+        if isinstance(source, str | os.PathLike):
+            self.path = os.fspath(source)
+        else:
+            self.path = str(getattr(source, "name", "the open file"))
         self._report: Report | None = None
         self.provenance: Provenance | None = None
         self.lines = self._lines(source, options, run)
@@ -331,7 +431,7 @@ class Documents(Framed):
 
     @property
     def report(self) -> Report:
-        """Counts, bytes and seconds; a `So2docsError` before all documents have been read."""
+        """Counts, bytes and seconds; raises `So2docsError` before the end."""
         if self._report is None:
             raise So2docsError("the report is not complete; read all documents first")
         return self._report
@@ -369,7 +469,7 @@ class Documents(Framed):
 
 @contextmanager
 def document_session(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Session]:
-    """A session whose documents are to be iterated over, not written; its spill goes with it."""
+    """Open a session for iterating over documents, with a temporary spill."""
     names = OutputPaths("-", run.work_dir)
     with (
         disk_errors(),
@@ -389,18 +489,18 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
         ...     for question in questions: ...
 
     Args:
-        source: What `convert` takes: the `Posts.xml` of a Stack Exchange dump, plain or
+        source: A dump as for `convert`: the `Posts.xml` of a Stack Exchange dump, plain or
             compressed, a folder with one, `-` for standard input, or an open binary file.
-        keywords: What is kept of the dump, how documents are made of it, and how the conversion
-            runs: `so2docs.options.keywords.IteratorKeywords`.
+        keywords: Options for filters, the form of documents, and the run:
+            `so2docs.options.keywords.IteratorKeywords`.
 
     Returns:
         An iterator over the documents, in ascending question id.
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: The dump does not exist. Whatever else is wrong with it is raised, as by
-            `convert`, when the iteration starts.
+        DumpError: The dump does not exist. Other errors of the dump are raised while iterating, as
+            by `convert`.
     """
     kwargs = validate_keywords(keywords, *OF_ITERATOR)
     options, run = options_for(source, kwargs), build_run_options(kwargs)
@@ -412,10 +512,10 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
 def check_report(
     path: str | None, source: object, output: str = "", tables: Tables | None = None
 ) -> None:
-    """Refuse a report where none can be, before anything is done; `-` is standard output.
+    """Refuse an impossible report before the conversion; `-` is standard output.
 
     Raises:
-        OutputError: It cannot be written there, or another file is there.
+        OutputError: The report cannot be written, or another file has its path.
     """
     if path is not None and path != "-":
         sources = source if isinstance(source, list | tuple) else [source]
@@ -425,10 +525,10 @@ def check_report(
 
 
 def write_report(path: str | None, report: object) -> None:
-    """Write a report as JSON, if one was asked for.
+    """Write a report as JSON, if requested.
 
     Raises:
-        OutputError: It cannot be written.
+        OutputError: The report cannot be written.
     """
     if path is None:
         return

@@ -1,1 +1,1 @@
-"""The published contract: what a conversion writes, as JSON Schema."""
+"""Metadata of outputs: JSON Schemas of documents, manifests and cards."""

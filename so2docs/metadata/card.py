@@ -1,12 +1,12 @@
-"""`--card`: a manifest next to an output, and a README.md and croissant.json that tell of it.
+"""`--card`: write a manifest next to an output, and describe it in README.md and croissant.json.
 
-The front matter of README.md is that of dataset cards
-(https://huggingface.co/docs/hub/datasets-cards and datasets-manual-configuration). There is one
-card a folder, of all outputs that have a manifest there: a configuration each. Texts in it are
-quoted as JSON, which YAML contains. `croissant.json` is Croissant 1.1
-(https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html): a file object for each file
-with its SHA-256, a record set for each output, and a field for each member of a record; lists are
-`repeated`, and what is in an object is its `subField`.
+The front matter of README.md follows the format of dataset cards
+(https://huggingface.co/docs/hub/datasets-cards and datasets-manual-configuration). A folder has one
+card with a configuration for each output that has a manifest. Texts are quoted as JSON, a subset of
+YAML. `croissant.json` is Croissant 1.1
+(https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html). It has a file object with the
+SHA-256 of each file, a record set for each output, and a field for each member of a record. Lists
+are `repeated`, and members of objects are `subField`s.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from so2docs.counts import plural
+from so2docs.domain import LICENSE_FILE, licenses
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.escape import for_html, for_terminal
 from so2docs.metadata.manifest import (
@@ -31,32 +33,38 @@ from so2docs.metadata.manifest import (
     manifest_path,
 )
 from so2docs.options.choices import split_compression
+from so2docs.options.option import bounds
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output import new_files
 from so2docs.output.part_files import MANIFEST, TargetKind, check_own, check_replaceable
 from so2docs.output.paths import OutputPaths
+from so2docs.progress import log
 from so2docs.recipes.finding import RECIPES
 from so2docs.report import Report
 from so2docs.schema import DATES
 
-_FILE_FACTS = ("form", "bytes", "codecs", "sha256")
+_FILE_FACTS = ("form", "bytes", "codecs", "sha256", "license")
 _TABLE_FACTS = (
-    *("rows", "first_date", "last_date", "is_ordered", "descents", "made_up", "with_licence"),
+    *("rows", "first_date", "last_date", "is_ordered", "descents", "made_up", "columns", "lacks"),
     *("comments", "repaired", "malformed"),
 )
 _CHECK_FACTS = ("name", "checked", "differ", "examples")
 
 
+_DAMAGE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""Errors caused by values of unexpected types."""
+
+
 def choose_inspection(
     inspections: Iterable[Mapping[str, Any]], read: Mapping[str, tuple[int, str | None]], name: str
 ) -> dict[str, Any]:
-    """The inspection of the dump that an output was made of, as manifests have it.
+    """Choose the inspection of an output's dump, in the form for manifests.
 
     Args:
-        inspections: What `so2docs inspect --json` prints.
-        read: The files that the output was made of: bytes, and SHA-256 if it is known, by name.
-        name: What the inspections are from, for messages.
+        inspections: Inspections as printed by `so2docs inspect --json`.
+        read: Bytes and, if known, SHA-256 of each input file of the output, by name.
+        name: Source of the inspections, for messages.
 
     Raises:
         OutputError: No inspection matches these files, or the file is not an inspection.
@@ -68,7 +76,7 @@ def choose_inspection(
                 for file in values["files"]
             }
             if all(_is_same(files.get(file), *known) for file, known in read.items()):
-                return {
+                inspection = {
                     "site": values["site"],
                     "release": values["release"],
                     "files": files,
@@ -81,14 +89,16 @@ def choose_inspection(
                     ],
                     "remarks": [_without_folder(text, files) for text in values["remarks"]],
                 }
-    except (KeyError, TypeError, AttributeError):
+                describe_dump(inspection)  # Raises for values of unexpected types.
+                return inspection
+    except _DAMAGE:
         raise OutputError(f"{name}: is not the JSON report of so2docs inspect") from None
     expected = ", ".join(f"{file} ({size:,} bytes)" for file, (size, _) in read.items())
     raise OutputError(f"{name}: is not the dump that the output was made of: {expected}")
 
 
 def _without_folder(text: str, files: Iterable[str]) -> str:
-    """A remark without the folder that a dump was in."""
+    """Strip the folder of the dump from a remark."""
     for name in files:
         text = re.sub(rf"\S*[/\\]({re.escape(name)})", r"\1", text)
     return text
@@ -101,19 +111,25 @@ def _is_same(file: Mapping[str, Any] | None, size: int, sha256: str | None) -> b
 
 
 def describe_dump(inspection: Mapping[str, Any]) -> list[str]:
-    """The lines of a card about a dump, from what `choose_inspection` returned."""
+    """Describe a dump in lines of a card, from the result of `choose_inspection`."""
     lines = []
     for name, file in inspection["files"].items():
-        codecs = (f"{codec} in {n:,} block{'s'[: n > 1]}" for codec, n in file["codecs"].items())
+        codecs = (f"{codec} in {plural(n, 'block')}" for codec, n in file["codecs"].items())
         lines.append(f"- `{name}`: {', '.join([file['form'], *codecs])}")
     last_date = max((table["last_date"] for table in inspection["tables"].values()), default="")
     if last_date:
-        lines.append(f"- last row of {last_date[:10]}, so probably the release of that month")
+        release = inspection["release"]
+        lines.append(f"- last row of {last_date[:10]}, so probably the release of {release}")
+    lines += [
+        f"- `{name}`: no row has {', '.join(table['lacks'])}"
+        for name, table in inspection["tables"].items()
+        if table["lacks"]
+    ]
     lines += ["", "| table | rows | first date | last date | rows with a licence |"]
     lines.append("|---|---:|---|---|---:|")
     for name, table in inspection["tables"].items():
         dates = table["first_date"][:10], table["last_date"][:10]
-        cells = (f"{table['rows']:,}", *dates, f"{table['with_licence']:,}")
+        cells = (f"{table['rows']:,}", *dates, f"{table['columns'].get('ContentLicense', 0):,}")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     checks = inspection["checks"]
     differing = [check for check in checks if check["differ"]]
@@ -124,10 +140,20 @@ def describe_dump(inspection: Mapping[str, Any]) -> list[str]:
     lines += ["", *(f"- {' '.join(for_html(note).split())}" for note in notes)]
     tables = inspection["tables"].values()
     for comment in dict.fromkeys(text for table in tables for text in table["comments"]):
-        # As code, in which nothing is markup.
-        lines += ["", "A comment in it says:", ""]
-        lines += [f"    {line}" for line in for_terminal(comment).splitlines()]
+        lines += ["", "A comment in it says:", "", *_as_code(comment)]
+    texts = (file["license"] for file in inspection["files"].values())
+    for text in dict.fromkeys(text for text in texts if text is not None):
+        lines += ["", *_describe_license(text)]
     return lines
+
+
+def _describe_license(text: str) -> list[str]:
+    return [f"Its `{LICENSE_FILE}` says:", "", *_as_code(text)]
+
+
+def _as_code(text: str) -> list[str]:
+    """Indent a text as code, so that markup has no effect."""
+    return [f"    {line}" for line in for_terminal(text).splitlines()]
 
 
 def _describe_check(check: Mapping[str, Any]) -> str:
@@ -144,15 +170,15 @@ _TYPES = {
     "number": ("float64", "sc:Float"),
     "boolean": ("bool", "sc:Boolean"),
 }
-"""Types of JSON Schema: what `datasets` and Croissant call them."""
+"""Names of the types of JSON Schema in `datasets` and in Croissant."""
 
 
 def features(schema: Mapping[str, Any], indent: str = "  ") -> list[str] | None:
-    """Lines of YAML for the members of an object; None if they have no types of columns.
+    """Describe the members of an object in lines of YAML; None if a member has no column type.
 
     Args:
-        schema: JSON Schema of a record, or of an object in it.
-        indent: What each line starts with.
+        schema: JSON Schema of a record, or of an object in a record.
+        indent: Indentation of each line.
     """
     lines: list[str] = []
     for name, kind in schema.get("properties", {}).items():
@@ -165,7 +191,7 @@ def features(schema: Mapping[str, Any], indent: str = "  ") -> list[str] | None:
 
 def _feature(schema: Mapping[str, Any], indent: str) -> list[str] | None:
     kind = schema.get("type", "string" if "const" in schema else None)
-    if isinstance(kind, list):  # A number that is none of 64 bits stays a text.
+    if isinstance(kind, list):  # Numbers beyond 64 bits remain strings.
         kind = kind[0]
     if kind == "array":
         items = schema.get("items", {})
@@ -182,28 +208,25 @@ def _of_object(word: str, schema: Mapping[str, Any], indent: str) -> list[str] |
     return None if members is None else [f"{indent}{word}:", *members]
 
 
-def dataset_info(
-    configurations: list[tuple[str, int, int, Mapping[str, Any] | None]],
-) -> Iterator[str]:
-    """The lines of `dataset_info`, which `datasets` ignores without the bytes.
+def _dataset_info(name: str, output: Described, *, has_features: bool = True) -> Iterator[str]:
+    """Write an entry of `dataset_info`; `datasets` ignores entries without the bytes.
 
-    Args:
-        configurations: Of each its name, the number of its records, the bytes of its files, and the
-            JSON Schema of a record; None if Hugging Face is to tell the columns by the files.
+    Plain Parquet gets no features: the file has its own schema, other than that of documents.
     """
-    yield "dataset_info:"
-    for name, count, size, schema in configurations:
-        yield f"- config_name: {json.dumps(name)}"
-        columns = None if schema is None else features(schema)
-        if columns is not None:
-            yield "  features:"
-            yield from columns
+    manifest = output.manifest
+    size = sum(file.bytes for file in manifest.files)
+    columns = None if manifest.schema is None else features(manifest.schema)
+    yield f"- config_name: {json.dumps(name)}"
+    if has_features and columns is not None and not _is_plain_parquet(manifest):
+        yield "  features:"
+        yield from columns
+    if list(output.splits) == [_TRAIN]:
         yield "  splits:"
-        yield "  - name: train"
+        yield f"  - name: {_TRAIN}"
         yield f"    num_bytes: {size}"
-        yield f"    num_examples: {count}"
-        yield f"  download_size: {size}"
-        yield f"  dataset_size: {size}"
+        yield f"    num_examples: {_documents(manifest)}"
+    yield f"  download_size: {size}"
+    yield f"  dataset_size: {size}"
 
 
 _CONTEXT: dict[str, Any] = {
@@ -231,6 +254,7 @@ _CONTEXT: dict[str, Any] = {
 }
 _FORMATS = {".parquet": "application/x-parquet", ".json": "application/json"}
 _LINES = "application/jsonlines"
+_READ_LINES = (".jsonl", ".jsonl.gz")
 
 
 def _encoding(path: str) -> str | list[str]:
@@ -246,7 +270,7 @@ def _field(
     path: tuple[str, ...],
     dates: frozenset[str],
 ) -> dict[str, Any]:
-    """A member of a record, and what is in it."""
+    """Describe a member of a record, with its own members, as a Croissant field."""
     field: dict[str, Any] = {"@type": "cr:Field", "@id": id_, "name": id_}
     if schema.get("type") == "array":
         field["repeated"] = True
@@ -278,8 +302,28 @@ _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
 _CARD, _CROISSANT = "README.md", "croissant.json"
 _DESCRIPTION = "Questions and answers of a Stack Exchange data dump, nested by so2docs."
+_TRAIN = "train"
+_LICENSE_IDS = {
+    "CC BY-SA 4.0": "cc-by-sa-4.0",
+    "CC BY-SA 3.0": "cc-by-sa-3.0",
+    "CC BY-SA 2.5": "cc-by-sa-2.5",
+}
+_LANGUAGES = {name: name for name in ("es", "ja", "pt", "ru")} | {"rus": "ru"}
+"""Languages by first label of a host such as `ru.stackoverflow.com`; other sites are English."""
+_TASKS = {
+    "None": ("question-answering",),
+    "qa": ("question-answering", "text-generation"),
+    "messages": ("question-answering", "text-generation"),
+    "pairs": ("question-answering", "text-generation"),
+    "preferences": ("question-answering", "text-generation"),
+    "thread": ("text-generation",),
+    "chunks": ("text-retrieval",),
+    "blocks": ("text-generation",),
+    "hub": ("question-answering", "text-generation"),
+}
+"""Categories of https://huggingface.co/tasks by recipe."""
 _BY_SITE = "train"
-"""Stem of an output that has the folder of its site to itself."""
+"""Stem of an output in a folder of its own site."""
 _RECIPES_BY_SITE = frozenset(name for name, one in RECIPES.own.items() if one.is_by_site)
 
 _TEXT = """
@@ -310,11 +354,11 @@ adaptations on under the same licence or a compatible one.
 def check_card(
     names: OutputPaths, options: Options, read: Iterable[str | None], *, force: bool
 ) -> None:
-    """Refuse a card where none can be, before anything is converted.
+    """Refuse an impossible card before the conversion.
 
     Raises:
         OptionError: A card cannot describe this output or dump.
-        OutputError: Something else is where the card would, or a manifest there is damaged.
+        OutputError: Another file has the path of the card, or a manifest in the folder is damaged.
     """
     if names.output == "-":
         raise OptionError(
@@ -325,10 +369,6 @@ def check_card(
         raise OptionError(
             f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
             "name of a file or folder"
-        )
-    if options.form.split_share is not None:
-        raise OptionError(
-            f"{flag('card', True)} describes one split; leave {flag('split_share')} out"
         )
     _check_format(options.form.format)
     if options.recipe is not None and options.recipe.recipe.files:
@@ -344,28 +384,28 @@ def check_card(
 
 
 def check_folder_of_card(folder: str, read: Iterable[str] = (), *, force: bool) -> None:
-    """Refuse to replace what a card of so2docs is not; its `croissant.json` goes with the card.
+    """Refuse to replace a README.md or croissant.json that so2docs did not write.
 
     Raises:
-        OutputError: Something else is where the card or its `croissant.json` would be.
+        OutputError: Another file has the path of the card or of its `croissant.json`.
     """
     card, described = (os.path.join(folder, name) for name in (_CARD, _CROISSANT))
     if not (force and os.path.isfile(card)):
         check_own(card, CARD, read)
     if os.path.exists(described) and not os.path.exists(card) and not force:
-        raise OutputError(f"{described}: exists without a card of so2docs; choose another output")
+        raise OutputError(f"{described}: exists without a so2docs card; choose another output")
 
 
 def describe(
     names: OutputPaths, options: Options, report: Report, read: Iterable[str], *, with_card: bool
 ) -> None:
-    """Describe a conversion that is done in its report, and in a card, if one is asked for.
+    """Describe a finished conversion in its report, and in a card on request.
 
-    Its output is read once more, and for a card its input.
+    This reads the output once more; a card also reads the input.
 
     Raises:
-        So2docsError: Something cannot be written.
-        OSError: A file is gone.
+        So2docsError: A file cannot be written.
+        OSError: A file is missing.
     """
     of_recipe = () if options.recipe is None else options.recipe.recipe.files
     if of_recipe:
@@ -374,25 +414,49 @@ def describe(
     report.manifest = manifest.to_json()
     if with_card:
         manifest.save(names.output)
-        write(_folder_of_card(names))
+        try:
+            write(_folder_of_card(names))
+        except NothingToDescribeError as error:  # The output is complete all the same.
+            log.warning(error)
+
+
+class NothingToDescribeError(OutputError):
+    """All outputs that the card would describe are empty."""
 
 
 def write(folder: str) -> None:
-    """Write the card of a folder, and the same as Croissant.
+    """Write the card and the `croissant.json` of a folder.
 
-    The manifests are read while no other process writes the card, so that the last of several that
-    end at the same time describes the outputs of all.
+    Manifests are read under the lock on the card. The last of several processes that end at the
+    same time therefore describes all outputs.
 
     Raises:
-        So2docsError: A manifest there is damaged, or a file cannot be written.
+        NothingToDescribeError: All outputs in the folder are empty.
+        So2docsError: A manifest in the folder is damaged, or a file cannot be written.
     """
     card, croissant = (os.path.realpath(os.path.join(folder, name)) for name in (_CARD, _CROISSANT))
     with new_files.NewFiles() as files:
-        for path in (croissant, card):  # The card gets its name first: the other needs one.
+        for path in (
+            croissant,
+            card,
+        ):  # The card is renamed first, because croissant.json needs one.
             files.claim(path, force=True, seconds=new_files.FOR_SMALL_FILES)
         outputs = _described(folder)
-        files.write(card, text(outputs).encode())
-        files.write(croissant, croissant_text(outputs).encode())
+        if not any(_documents(output.manifest) for output in outputs):
+            raise NothingToDescribeError(
+                f"{folder or '.'}: no card is written, since no output there has a document"
+            )
+        try:
+            texts = text(outputs).encode(), croissant_text(outputs).encode()
+        except _DAMAGE as error:
+            paths = (os.path.join(folder, one.path(one.manifest.output)) for one in outputs)
+            names = " or ".join(map(manifest_path, paths))
+            raise OutputError(
+                f"{names}: the manifest is damaged; convert the dump again with "
+                f"{flag('card', True)} and {flag('force', True)}"
+            ) from error
+        for path, data in zip((card, croissant), texts, strict=True):
+            files.write(path, data)
 
 
 def describe_existing(
@@ -402,23 +466,23 @@ def describe_existing(
     force: bool = False,
     inspections: tuple[str, list[Any]] | None = None,
 ) -> tuple[str, str]:
-    """Write the card of an output that is there, and its manifest if it has none.
+    """Write the card of an existing output, and its manifest if missing.
 
     Args:
-        output: Name of the output, as `convert` was given it.
-        report: The report of its conversion, with a manifest; without it the manifest next to the
-            output counts, or else what the output itself says of how it was made.
+        output: Name of the output, as passed to `convert`.
+        report: Report of the conversion, with a manifest. If None, the manifest next to the output
+            is used, or else the provenance in the output.
         force: Replace a `README.md` that is not a card of so2docs.
-        inspections: What `so2docs inspect` found out about the dump, perhaps among others, after
-            the name of where that is from.
+        inspections: Source of the inspections, for messages, and inspections by `so2docs inspect`;
+            one of them must be of the dump.
 
     Returns:
-        The names of the card and of the `croissant.json`.
+        The paths of the card and of the `croissant.json`.
 
     Raises:
-        OutputError: There is no such output, it does not say how it was made or was changed since,
-            or a file cannot be written.
-        OptionError: It is in a format that a card does not describe.
+        OutputError: The output is missing, has no provenance or was changed, or a file cannot be
+            written.
+        OptionError: Cards do not support the format of the output.
     """
     folder, own = os.path.dirname(output), manifest_path(output)
     if report is not None:
@@ -454,35 +518,46 @@ def _check_format(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """An output that a card describes.
+    """An output described by a card.
 
     Attributes:
-        folder: The folder of the output, from that of the card: that of the site, or nothing.
-        manifest: What it was made of.
+        folder: Folder of the output, relative to the card: the folder of the site, or empty.
+        manifest: Manifest of the output.
     """
 
     folder: str
     manifest: Manifest
 
     def path(self, name: str) -> str:
-        """The path of a file of the output, from the folder of the card."""
+        """The path of a file of the output, relative to the card."""
         return f"{self.folder}/{name}" if self.folder else name
 
     @property
     def paths(self) -> list[str]:
-        """The paths of its files, from the folder of the card."""
+        """The paths of all files of the output, relative to the card."""
         return [self.path(file.name) for file in self.manifest.files]
+
+    @property
+    def splits(self) -> dict[str, list[str]]:
+        """The paths by split: one split for each share, or `train` alone."""
+        shares = self.manifest.options.get("split_share")
+        names = [name for name, _ in bounds(shares)] if shares else []
+        splits: dict[str, list[str]] = {name: [] for name in names}
+        for path in self.paths:
+            ends = (name for name in names if re.search(rf"-{re.escape(name)}\.[^/]*$", path))
+            splits.setdefault(next(ends, _TRAIN), []).append(path)
+        return {name: paths for name, paths in splits.items() if paths}
 
 
 def _folder_of_card(names: OutputPaths) -> str:
-    """The folder of the output; of outputs by site, the one with the folders of the sites."""
+    """The folder of the output, or for outputs by site the folder above."""
     folder = os.path.dirname(names.output)
     is_by_site = names.is_by_site and os.path.basename(names.stem) == _BY_SITE and folder != ""
     return os.path.dirname(folder) if is_by_site else folder
 
 
 def _described(folder: str, but: str | None = None) -> list[Described]:
-    """The outputs in a folder that have a manifest, by name, but for one that is replaced."""
+    """List the outputs in a folder with a manifest, by name; `but` is a manifest to leave out."""
     own = sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))
     by_site = sorted(Path(folder or ".").glob(f"*/.{_BY_SITE}.*.{MANIFEST}"))
     outputs = []
@@ -498,19 +573,35 @@ def _described(folder: str, but: str | None = None) -> list[Described]:
 
 
 def text(outputs: list[Described]) -> str:
-    """The card of a folder with these outputs."""
+    """Write the text of the card of these outputs."""
     names = _config_names(outputs)
     manifests = [output.manifest for output in outputs]
     counts = list(map(_documents, manifests))
-    front = ["---", "# Written by so2docs --card.", "license: cc-by-sa-4.0"]
+    front = ["---", "# Written by so2docs --card.", *_yaml_list("license", _licenses(manifests))]
+    front += _yaml_list("language", sorted(set(map(_language, manifests))))
+    front.append(f"pretty_name: {json.dumps(_title(outputs))}")
+    recipes = sorted({str(manifest.counts["recipe"]) for manifest in manifests})
+    tasks = dict.fromkeys(task for recipe in recipes for task in _TASKS.get(recipe, ()))
+    front += _yaml_list("task_categories", tasks)
+    front += _yaml_list("tags", ["stack-exchange", "question-answering", "so2docs"])
     front += ["size_categories:", f"- {_size_category(sum(counts))}", "configs:"]
-    for name, output in zip(names, outputs, strict=True):
-        front += [f"- config_name: {json.dumps(name)}", "  data_files:", "  - split: train"]
-        front += ["    path:", *(f"    - {json.dumps(path)}" for path in output.paths)]
-    # Parquet says itself what its columns are, and those of documents are others.
-    schemas = [None if _is_plain_parquet(m) else m.schema for m in manifests]
-    sizes = [sum(file.bytes for file in manifest.files) for manifest in manifests]
-    front += dataset_info(list(zip(names, counts, sizes, schemas, strict=True)))
+    # An empty output has no columns, and would keep other outputs from loading.
+    full = [pair for pair in zip(names, outputs, strict=True) if _documents(pair[1].manifest)]
+    is_by_site = len(full) > 1 and all(output.folder for _, output in full)
+    if is_by_site:
+        front += ['- config_name: "default"', "  default: true", "  data_files:"]
+        front += [f"  - split: {_TRAIN}", "    path:"]
+        files = (path.rpartition("/")[2] for _, output in full for path in output.paths)
+        kinds = dict.fromkeys(re.sub(r"-\d+(?=\.)", "-*", name) for name in files)
+        front += (f"    - {json.dumps(f'*/{kind}')}" for kind in kinds)
+    for name, output in full:
+        front += [f"- config_name: {json.dumps(name)}", "  data_files:"]
+        for split, paths in output.splits.items():
+            front += [f"  - split: {split}", "    path:"]
+            front += (f"    - {json.dumps(path)}" for path in paths)
+    front.append("dataset_info:")
+    for name, output in full:  # The columns of hundreds of sites take megabytes.
+        front += _dataset_info(name, output, has_features=not is_by_site)
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]
     for output, count in zip(outputs, counts, strict=True):
         output_counts = output.manifest.counts
@@ -526,7 +617,7 @@ def text(outputs: list[Described]) -> str:
         )
     )
     return "\n".join([*front, "---"]) + _TEXT.format(
-        title=_title(names),
+        title=_title(outputs),
         version=", ".join(sorted({manifest.so2docs for manifest in manifests})),
         table="\n".join(table),
         dump=_dumps(outputs),
@@ -536,28 +627,33 @@ def text(outputs: list[Described]) -> str:
 
 
 def _dumps(outputs: list[Described]) -> str:
-    """Describe the inspected dumps, each once."""
+    """Describe each inspected dump once."""
     by_input: dict[tuple[File, ...], list[Described]] = {}
     for output in outputs:
-        if output.manifest.inspection is not None:
+        if output.manifest.inspection is not None or output.manifest.license is not None:
             by_input.setdefault(tuple(output.manifest.input), []).append(output)
     parts = ["\n## The dump\n"] if by_input else []
     for files, same in by_input.items():
         names = ", ".join(f"`{output.path(output.manifest.output)}`" for output in same)
         read = ", ".join(f"`{file.name}`" for file in files)
-        lines = describe_dump(same[0].manifest.inspection or {})
+        inspections = (output.manifest.inspection for output in same)
+        inspection = next((one for one in inspections if one is not None), None)
+        if inspection is not None:
+            lines = describe_dump(inspection)
+        else:
+            lines = _describe_license(same[0].manifest.license or "")
         parts.append("\n".join([f"{names}, from {read}:", "", *lines, ""]))
     return "\n".join(parts)
 
 
 def croissant_text(outputs: list[Described]) -> str:
-    """The `croissant.json` of a folder with these outputs."""
+    """Write the text of the `croissant.json` of these outputs."""
     names = _config_names(outputs)
     described: dict[str, Any] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.1",
-        "name": _title(names),
+        "name": _title(outputs),
         "description": _DESCRIPTION,
         "license": "https://creativecommons.org/licenses/by-sa/4.0/",
         "distribution": [
@@ -566,9 +662,9 @@ def croissant_text(outputs: list[Described]) -> str:
             for part in _distribution(name, output)
         ],
         "recordSet": [
-            _record_set(name, output, output.manifest.schema)
+            _record_set(name, output, output.manifest.schema or {})
             for name, output in zip(names, outputs, strict=True)
-            if output.manifest.schema is not None
+            if _has_record_set(output.manifest)
         ],
     }
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
@@ -614,13 +710,59 @@ def _record_set(name: str, output: Described, schema: Mapping[str, Any]) -> dict
     }
 
 
-def _title(names: list[str]) -> str:
-    return ", ".join(names) if len(names) < 4 else f"{len(names)} outputs"
+def _title(outputs: list[Described]) -> str:
+    """Make a title of the sites, or their number, and the recipes."""
+    sites = dict.fromkeys(o.manifest.site or o.folder or o.manifest.input[0].name for o in outputs)
+    recipes = dict.fromkeys(o.manifest.counts["recipe"] for o in outputs)
+    name = ", ".join(sites) if len(sites) < 4 else f"{len(sites)} sites of Stack Exchange"
+    kinds = ", ".join(recipe or "questions with answers" for recipe in recipes)
+    return f"{name}: {kinds}" if len(recipes) < 4 else name
+
+
+def _yaml_list(name: str, values: Iterable[str]) -> list[str]:
+    lines = [f"- {value}" for value in values]
+    return [f"{name}:", *lines] if lines else []
+
+
+def _licenses(manifests: list[Manifest]) -> list[str]:
+    """List possible licences, latest first, narrowed down by the dates of inspected dumps."""
+    found = set()
+    for manifest in manifests:
+        tables = (manifest.inspection or {}).get("tables", {}).values()
+        dates = [(table["first_date"], table["last_date"]) for table in tables]
+        last = max((last for _, last in dates), default="")
+        first = min((first for first, _ in dates if first), default="")
+        found |= {
+            name
+            for (name, start), (_, after) in zip(licenses(), [("", "~"), *licenses()], strict=False)
+            if not last or (start <= last and first < after)
+        }
+    return [_LICENSE_IDS[name] for name, _ in licenses() if name in found]
+
+
+def _language(manifest: Manifest) -> str:
+    return _LANGUAGES.get((manifest.site or "").partition(".")[0], "en")
 
 
 def _is_plain_parquet(manifest: Manifest) -> bool:
-    is_parquet = all(file.name.endswith(".parquet") for file in manifest.files)
-    return is_parquet and manifest.counts["recipe"] is None
+    return _is_parquet(manifest) and manifest.counts["recipe"] is None
+
+
+def _is_parquet(manifest: Manifest) -> bool:
+    return all(file.name.endswith(".parquet") for file in manifest.files)
+
+
+def _has_record_set(manifest: Manifest) -> bool:
+    """Whether mlcroissant 1.1 can read the records.
+
+    It reads neither zstd nor JSON arrays, nor JSON lines with lists nested in lists of objects.
+    """
+    if manifest.schema is None or manifest.counts["recipe"] == "hub":
+        return False
+    is_nested = manifest.counts["recipe"] in (None, "preferences")
+    return _is_parquet(manifest) or (
+        not is_nested and all(file.name.endswith(_READ_LINES) for file in manifest.files)
+    )
 
 
 def _config_names(outputs: list[Described]) -> list[str]:
@@ -630,7 +772,7 @@ def _config_names(outputs: list[Described]) -> list[str]:
 
 
 def _documents(manifest: Manifest) -> int:
-    """Documents of an output, or records."""
+    """Number of documents or records of an output."""
     records: int | None = manifest.counts["records"]
     questions: int = manifest.counts["questions"]
     return questions if records is None else records
@@ -641,11 +783,11 @@ def _size_category(count: int) -> str:
 
 
 def command(output: Described) -> str:
-    """A command that writes the same output, from its options that are not the default."""
+    """Write the command for the same output, with all options that are not defaults."""
     manifest = output.manifest
     usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:
-        del usual["body"]  # Which the recipe may say.
+        del usual["body"]  # Recipes may set it.
     words = ["so2docs", "convert", manifest.input[0].name, output.path(manifest.output)]
     for name in (name for name in OPTIONS if name in manifest.options):
         value = manifest.options[name]
@@ -656,12 +798,14 @@ def command(output: Described) -> str:
 
 def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
     option = f"--{name.replace('_', '-')}"
-    if name == "recipe":  # With what else its fingerprint says.
+    if name == "recipe":  # The value has the whole fingerprint.
         return [option, manifest.counts["recipe"]]
-    if name in ("drop_users", "drop_posts"):
-        return [option, "FILE"]  # Whom it names is nobody's business.
+    if name in ("drop_users", "drop_posts", "keep_users", "keep_posts"):
+        return [option, "FILE"]  # The file may hold ids of people: private.
+    if name == "if_present":  # The value lists the missing tables.
+        return [option]
     if name == "tokenizer":
-        value = re.sub(r" [0-9a-f]{12}$", "", value)  # The hash of the file.
+        value = re.sub(r" [0-9a-f]{12}$", "", value)  # Drop the hash of the file.
     if name == "sample":
         value = f"{int(value) / _WHOLE:.12g}"
     if name == "site_field":

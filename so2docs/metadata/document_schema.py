@@ -1,8 +1,8 @@
-"""The JSON Schema (2020-12) of what a conversion writes: of a document, or of a recipe's record.
+"""The JSON Schema (2020-12) of a document, or of a record of a recipe.
 
-From the options alone, as the columns of Parquet are. Attributes that no schema knows are kept in
-documents: texts, or numbers and tags where another post has such; a number that is none of 64 bits
-stays a text.
+The schema depends on the options alone, like the columns of Parquet. Documents keep unknown
+attributes as texts, or as numbers and tags if other posts have the same attribute. Numbers beyond
+64 bits remain strings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from so2docs.schema import (
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VERSION = 1
-"""Of the contract; a change that breaks readers makes it one more."""
+"""Version of the schemas. Increase it with each change that breaks readers."""
 
 _NUMBER: Schema = {"type": ["integer", "string"]}
 _DATE: Schema = {
@@ -40,16 +40,16 @@ _DATE: Schema = {
         TEXT,
     ]
 }
-"""Dates in the form for MongoDB; a value that is not a date stays text."""
+"""Dates in MongoDB's form; a value other than a date stays text."""
 
 _NEVER_TEXT = frozenset({"Id", "PostTypeId", "ParentId", "PostId"})
-"""Ids that are always numbers: a row without them is a stray."""
+"""Attributes that are always numbers, because rows without them are strays."""
 
 _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 
 
 def build_schema(options: Options) -> dict[str, Any]:
-    """Build the JSON Schema of the records that a conversion with these options writes.
+    """Build the JSON Schema of the documents or records of a conversion with these options.
 
     Raises:
         OptionError: The recipe has no schema.

@@ -1,7 +1,7 @@
-"""The manifest next to an output or in its report: what it was made of and by what, for programs.
+"""Manifests: a machine-readable record of inputs, options and files of an output.
 
-The same conversion writes the same bytes: nothing in it depends on the machine or the day.
-`so2docs verify` checks an output against it.
+A manifest is a file next to the output, or a part of its report. The same conversion writes the
+same bytes, independent of machine and day. `so2docs verify` checks an output against its manifest.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -18,34 +18,31 @@ from typing import Any
 import orjson
 
 from so2docs._version import __version__
+from so2docs.counts import plural
+from so2docs.dump.opening import SourceFile
 from so2docs.dump.storage import unreadable_output
-from so2docs.errors import OptionError, OutputError, flag
+from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.metadata.document_schema import build_schema
 from so2docs.options.request import Fingerprint, build_options
 from so2docs.options.table import Options, OutputForm
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, side_file
-from so2docs.output.paths import OutputPaths, read_provenance
-from so2docs.output.provenance import CONTRACT, within_64_bits
+from so2docs.output.paths import OutputPaths
+from so2docs.output.product import read_provenance
+from so2docs.output.provenance import CONTRACT, count, within_64_bits
 from so2docs.progress import bar, log
 from so2docs.report import Report
 
 FORMAT = 1
-"""Of manifests; a change that breaks readers makes it one more."""
+"""Version of manifests. Increase it with each change that breaks readers."""
 
 DESCRIBED = ("jsonl", "json", "parquet")
-"""Formats whose documents the schema describes."""
-
-_COUNTS = (
-    *("rows", "questions", "answers", "strays", "other_types", "filtered"),
-    *("recipe", "records", "without_record", "repaired_characters"),
-)
-_TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
+"""Formats with documents that a schema can describe."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file, by its name alone, with its bytes and, if known, their SHA-256 in hexadecimal."""
+    """A file: its name without the folder, its bytes and, if known, its hexadecimal SHA-256."""
 
     name: str
     bytes: int
@@ -53,25 +50,25 @@ class File:
 
     @classmethod
     def of(cls, path: str) -> File:
-        """Read a file once, for its hash.
+        """Describe a file with its hash; reads it once.
 
         Raises:
-            OSError: It cannot be read.
+            OSError: The file cannot be read.
         """
         try:
             with open(path, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
                 return cls(os.path.basename(path), file.tell(), digest.hexdigest())
         except OSError as error:
-            error.filename = path  # Which a failing read leaves out.
+            error.filename = path  # A failing read does not set it.
             raise
 
     @classmethod
     def without_hash(cls, path: str) -> File:
-        """A file that is not read.
+        """Describe a file without reading it.
 
         Raises:
-            OSError: It is gone.
+            OSError: The file is missing.
         """
         return cls(os.path.basename(path), os.path.getsize(path), None)
 
@@ -81,18 +78,19 @@ class Manifest:
     """The inputs and outputs of a conversion.
 
     Attributes:
-        format: Version of the manifest's form.
+        format: Version of the manifest.
         so2docs: Version of the program.
         contract: Version of the documents.
-        site: Host name of the site; None if it is not known.
-        output: Name of the output; `-` is standard output, of which no hash is known.
-        options: What was asked for, by the names of the keywords.
-        counts: Those of the report, without what depends on the machine.
-        input: The dump and the tables.
-        files: The files of the output, in order.
-        schema: JSON Schema of each document; None for a recipe that does not say it, and for
-            formats that are another program's.
-        inspection: What the dump is, from `so2docs inspect`; None if it was not inspected.
+        site: Host name of the site; None if unknown.
+        output: Name of the output; `-` for standard output, whose hash is unknown.
+        options: Options of the conversion, by name of the keyword.
+        counts: Counts of the report that do not depend on the machine.
+        input: Files of the dump.
+        files: Files of the output, in order.
+        schema: JSON Schema of each document; None for recipes without a schema, and for formats of
+            other programs.
+        license: Text of the dump's `license.txt`; None without one, or if the input was not hashed.
+        inspection: Result of `so2docs inspect` on the dump; None without an inspection.
     """
 
     format: int
@@ -105,6 +103,7 @@ class Manifest:
     input: list[File]
     files: list[File]
     schema: dict[str, Any] | None
+    license: str | None = None
     inspection: dict[str, Any] | None = None
 
     @classmethod
@@ -117,30 +116,25 @@ class Manifest:
         *,
         hashes_input: bool,
     ) -> Manifest:
-        """The manifest of a conversion that is done; reads its output once more, and its input.
+        """Make the manifest of a finished conversion; reads its output once more.
 
         Args:
-            names: Where it wrote.
-            options: What was asked for.
-            report: What it did.
-            read: Files that it read.
-            hashes_input: Whether they are read again, for their hashes.
+            names: Paths of the output.
+            options: Options of the conversion.
+            report: Report of the conversion.
+            read: Input files.
+            hashes_input: Whether to read the input files again for their hashes.
 
         Raises:
             OSError: A file cannot be read.
         """
-        whole = report.as_dict()
-        counts = {name: whole[name] for name in _COUNTS}
-        counts["tables"] = {
-            name: {key: table[key] for key in _TABLE_COUNTS}
-            for name, table in whole["tables"].items()
-        }
         if names.output == "-":
             files = [File("-", report.output_bytes, None)]
         else:
             files = [File.of(path) for path in names.earlier_files()]
         provenance = read_provenance(names.earlier_files()[0]) if names.output != "-" else None
         of_input = File.of if hashes_input else File.without_hash
+        input_files = [path for path in dict.fromkeys(read) if os.path.isfile(path)]
         return cls(
             FORMAT,
             __version__,
@@ -148,18 +142,19 @@ class Manifest:
             options.host if provenance is None else provenance.site,
             os.path.basename(names.output),
             within_64_bits(Fingerprint.of(options).by_option()),
-            counts,
-            [of_input(path) for path in dict.fromkeys(read) if os.path.isfile(path)],
+            count(report),
+            list(map(of_input, input_files)),
             files,
             _schema(options),
+            _license(input_files) if hashes_input else None,
         )
 
     @classmethod
     def of_existing(cls, output: str) -> Manifest:
-        """The manifest of one file, from what it says of how it was made; reads it once.
+        """Make the manifest of an output of one file, from its provenance; reads it once.
 
         Raises:
-            OutputError: There is no such file, or it does not say so.
+            OutputError: The file is missing, or has no provenance.
         """
         advice = f"give its report, or convert the dump again with {flag('card', True)}"
         if not os.path.isfile(output):
@@ -167,14 +162,6 @@ class Manifest:
         provenance = read_provenance(output)
         if provenance is None or "questions" not in provenance.counts:
             raise OutputError(f"{output}: does not say how it was made; {advice}")
-        recipe_text = provenance.options["recipe"]
-        recipe = None if recipe_text is None else re.split("[ ,]", recipe_text)[0]
-        counts: dict[str, Any] = {
-            **dict.fromkeys(_COUNTS),
-            **provenance.counts,
-            "recipe": recipe,
-            "tables": {},
-        }
         return cls(
             FORMAT,
             provenance.version,
@@ -182,23 +169,23 @@ class Manifest:
             provenance.site,
             os.path.basename(output),
             provenance.options,
-            counts,
+            provenance.counts,
             [File(file.name, file.bytes, None) for file in provenance.input],
             [File.of(output)],
-            _recorded_schema(provenance.options, recipe),
+            _recorded_schema(provenance.options, provenance.counts["recipe"]),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, and the checksum of them."""
+        """All fields by name, with their checksum."""
         values = asdict(self)
         return {**values, "checksum": _checksum(values)}
 
     def save(self, output: str) -> None:
-        """Write it next to its output."""
+        """Write the manifest next to its output."""
         write_file(manifest_path(output), json.dumps(self.to_json(), indent=2).encode() + b"\n")
 
     def is_in_place(self, folder: str) -> bool:
-        """Whether its files are in a folder, with the sizes that it says."""
+        """Whether all files of the manifest are in a folder, with the recorded sizes."""
         paths = [(os.path.join(folder, file.name), file.bytes) for file in self.files]
         return all(os.path.isfile(path) and os.path.getsize(path) == size for path, size in paths)
 
@@ -208,8 +195,20 @@ def manifest_path(output: str) -> str:
     return side_file(output, MANIFEST)
 
 
+def _license(paths: Iterable[str]) -> str | None:
+    """Find the first `license.txt` in the files of a dump."""
+    for path in paths:
+        try:
+            with closing(SourceFile(path)) as source:
+                if (text := source.license()) is not None:
+                    return text
+        except DumpError as error:  # The output itself is complete.
+            log.warning(error)
+    return None
+
+
 def _checksum(values: dict[str, Any]) -> str:
-    """SHA-256 of a manifest without its checksum, however it is written: a report has it, too."""
+    """SHA-256 of a manifest without its checksum, the same in a file and in a report."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -217,16 +216,16 @@ def _checksum(values: dict[str, Any]) -> str:
 def _schema(options: Options) -> dict[str, Any] | None:
     try:
         return build_schema(options) if options.form.format in DESCRIBED else None
-    except OptionError:  # A function of one's own, which has none.
+    except OptionError:  # A recipe that is a user's function has no schema.
         return None
 
 
-_OF_SCHEMA = ("fields", "without", "nest", "attribution", "conversational")
-"""Options that decide what a document or a record has."""
+_OF_SCHEMA = ("fields", "without", "nest", "attribution", "conversational", "implicit_prompt")
+"""Options that change the schema."""
 
 
 def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
-    """The schema that a conversion had, from its options as they were recorded."""
+    """Build the schema of an earlier conversion from its recorded options."""
     kwargs = {name: options[name] for name in _OF_SCHEMA if options[name]}
     if recipe is not None:
         kwargs["recipe"] = recipe
@@ -234,7 +233,7 @@ def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str
     field = options["site_field"]
     try:
         return _schema(build_options(kwargs, form, field and tuple(field), core="python"))
-    except OptionError:  # A recipe of one's own that is not here.
+    except OptionError:  # A user's recipe that is not installed here.
         return None
 
 
@@ -242,11 +241,11 @@ def load(path: str, otherwise: str = "remove it") -> Manifest:
     """Read a manifest.
 
     Args:
-        path: Its name.
-        otherwise: What to do if it is not made again.
+        path: Path of the manifest.
+        otherwise: Advice for messages, as an alternative to converting again.
 
     Raises:
-        OutputError: There is none, it cannot be read, or it is damaged.
+        OutputError: The manifest is missing, damaged or cannot be read.
     """
     again = f"convert the dump again with {flag('card', True)} and {flag('force', True)}"
     advice = f"{again}, or {otherwise}"
@@ -254,10 +253,10 @@ def load(path: str, otherwise: str = "remove it") -> Manifest:
 
 
 def load_from_report(path: str, output: str) -> Manifest:
-    """Read the manifest of an output in a report, of one conversion or of several.
+    """Read the manifest of an output from a report of one or several conversions.
 
     Raises:
-        OutputError: There is none, it cannot be read, or it is damaged.
+        OutputError: The report has no manifest of the output, is damaged or cannot be read.
     """
     advice, name = _REPORT_ADVICE, os.path.basename(output)
     manifests = _in_report(path)
@@ -274,7 +273,7 @@ def manifests_of_report(path: str) -> dict[str, list[str]]:
     """List the outputs in the manifests of a report, with their files.
 
     Raises:
-        OutputError: It cannot be read, or it is damaged.
+        OutputError: The report is damaged or cannot be read.
     """
     manifests = [
         _parse_manifest(values, path, "report", _REPORT_ADVICE) for values in _in_report(path)
@@ -285,12 +284,52 @@ def manifests_of_report(path: str) -> dict[str, list[str]]:
 _REPORT_ADVICE = f"convert the dump again with {flag('report')}"
 
 
+def share_schemas(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Replace each repeated JSON Schema in a report of several conversions by a reference.
+
+    Args:
+        entries: The entries of the report.
+
+    Returns:
+        The entries, with `{"$ref": "#/0/result/manifest/schema"}` for the schema of an earlier
+        entry.
+    """
+    places: dict[bytes, str] = {}
+    shared = []
+    for number, entry in enumerate(entries):
+        report = entry["result"] or {}
+        manifest = report.get("manifest")
+        if manifest is not None and manifest["schema"] is not None:
+            place = f"#/{number}/result/manifest/schema"
+            first = places.setdefault(orjson.dumps(manifest["schema"]), place)
+            if first != place:
+                manifest = {**manifest, "schema": {"$ref": first}}
+        shared.append({**entry, "result": {**report, "manifest": manifest} if report else None})
+    return shared
+
+
+def with_schemas(entries: list[Any]) -> list[Any]:
+    """Replace references by their schemas, in place; damaged entries stay unchanged.
+
+    Args:
+        entries: Result of `share_schemas`, possibly damaged.
+    """
+    for entry in entries:
+        with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError):
+            manifest = entry["result"]["manifest"]
+            number = int(manifest["schema"]["$ref"].split("/")[1])
+            manifest["schema"] = entries[number]["result"]["manifest"]["schema"]
+    return entries
+
+
 def _in_report(path: str) -> list[dict[str, Any]]:
-    """The manifests in a report, not checked yet."""
+    """List the manifests in a report, before any check."""
     values = _read(path, "report", _REPORT_ADVICE)
     try:
         reports = (
-            [entry["report"] or {} for entry in values] if isinstance(values, list) else [values]
+            [entry["result"] or {} for entry in with_schemas(values)]
+            if isinstance(values, list)
+            else [values]
         )
         manifests = [report["manifest"] for report in reports if report.get("manifest") is not None]
         if all(isinstance(manifest["output"], str) for manifest in manifests):
@@ -315,7 +354,7 @@ def _read(path: str, what: str, advice: str) -> Any:
 
 
 def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
-    """The manifest that these values are."""
+    """Check the values of a manifest, and make it."""
     try:
         if values["format"] != FORMAT:
             raise OutputError(f"{path}: is from another version of so2docs; {advice}")
@@ -345,22 +384,22 @@ _AGAIN = (
     "output again"
 )
 _READ = ("jsonl", "json")
-"""Formats whose documents are read."""
+"""Formats with documents that are checked one by one."""
 
 Check = Callable[[Any], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """An output that is as its manifest says.
+    """The result of a verification: the output matches its manifest.
 
     Attributes:
-        output: Its name.
-        files: Files whose size and SHA-256 fit.
-        documents: Documents or records that were counted; None for Parquet and formats of other
-            programs, whose hash has to do.
-        validated: Whether each of them was held against the JSON Schema.
-        hashed: Whether the SHA-256 was known: not that of standard output.
+        output: Name of the output.
+        files: Number of files with the recorded size and SHA-256.
+        documents: Number of documents or records; None for Parquet and formats of other programs,
+            which are checked by their hash alone.
+        validated: Whether each document was validated against the JSON Schema.
+        hashed: Whether the SHA-256 was known, which it is not for standard output.
     """
 
     output: str
@@ -373,9 +412,13 @@ class Verified:
         """All fields in JSON types."""
         return asdict(self)
 
+    def columns(self) -> dict[str, int | float]:
+        """The numbers of this output in a report of several sites."""
+        return {"files": self.files, "documents": self.documents or 0}
+
     def __str__(self) -> str:
         what = "SHA-256" if self.hashed else "size"
-        files = f"{self.files:,} file{'s'[: self.files > 1]} with the {what} of the manifest"
+        files = f"{plural(self.files, 'file')} with the {what} of the manifest"
         documents = "" if self.documents is None else f", {self.documents:,} documents"
         return f"{self.output}: {files}{documents}{', valid by its schema' * self.validated}"
 
@@ -386,23 +429,24 @@ def verify(
     report: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Verified:
-    """Check an output against the manifest that `card` wrote next to it, or that of a report.
+    """Check an output against its manifest, next to it or in a report.
 
-    Size and SHA-256 of each file; the number of documents and of answers; and each document against
-    the JSON Schema in the manifest, which needs jsonschema-rs (the extra `verify`). Of formats
-    other than `jsonl` and `json`, only the first. One document is in memory.
+    The checks are: size and SHA-256 of each file; the number of documents and of answers; and each
+    document against the JSON Schema in the manifest, with jsonschema-rs (the extra `verify`).
+    Formats other than `jsonl` and `json` get the first check alone. One document at a time is in
+    memory.
 
     Args:
-        output: Name of the output, as `convert` was given it, in any folder. What went to standard
-            output may have any name; of it, the SHA-256 is not known.
-        report: File with the report, as `--report` writes it, or that of several conversions.
+        output: Name of the output, as passed to `convert`, in any folder. A file with the standard
+            output of a conversion may have any name, and its SHA-256 is not checked.
+        report: File written by `--report`, for one or several conversions.
         progress: Show a progress bar.
 
     Returns:
-        What was checked.
+        The numbers of checked files and documents.
 
     Raises:
-        OutputError: There is no manifest, or the output differs from it; the message names the
+        OutputError: There is no manifest, or the output differs from it. The message names the
             first difference.
     """
     name = os.fspath(output)
@@ -449,7 +493,7 @@ def _check_file(path: str, recorded: File) -> None:
 
 
 def _check_record(path: str, manifest: Manifest) -> None:
-    """Compare how a file says that it was made with what the manifest says."""
+    """Compare the provenance of a file with the manifest."""
     provenance = read_provenance(path)
     if provenance is None:
         log.info(f"{path}: no record of how it was made; this is not compared with the manifest")
@@ -464,7 +508,7 @@ def _check_record(path: str, manifest: Manifest) -> None:
 
 
 def _validator(manifest: Manifest, path: str) -> Check | None:
-    """Return a function that raises for an invalid document; None without a schema."""
+    """Make a function that raises for an invalid document; None without a schema."""
     if manifest.schema is None:
         log.warning(
             f"recipe {manifest.counts['recipe']} has no schema; only files and counts are checked"
@@ -486,8 +530,8 @@ def _validator(manifest: Manifest, path: str) -> Check | None:
 
 
 def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each document of JSON lines, or of an array that has one a line, and where it is."""
-    from so2docs.reader.reading import read_lines  # Conversions do not need it.
+    """Read documents with their positions, from JSON lines or an array with a document a line."""
+    from so2docs.reader.reading import read_lines  # Imported late: conversions do not need it.
 
     for number, line in enumerate(read_lines(path), 1):
         if line in (b"[\n", b"]\n", b"\n"):

@@ -1,1 +1,1 @@
-"""What a conversion is asked to do: literals and checks, and nothing that does it."""
+"""The options of a conversion: literals and checks, without the code that acts on them."""

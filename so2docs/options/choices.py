@@ -1,4 +1,4 @@
-"""Names that users choose from, and the fixed properties of each choice."""
+"""Named choices of users, and the fixed properties of each choice."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Search = Literal["titles", "all", "none"]
 
 @dataclass(frozen=True, slots=True)
 class FormatTraits:
-    """Properties of a format that are known without writing it.
+    """Properties of a format, known without importing its writer.
 
     Attributes:
-        extensions: Ends of file names that select it; the first is the usual one.
+        extensions: File name extensions that select the format; the first is the usual one.
         compressed: Whether files are compressed as a whole (if not, the format compresses inside).
-        dates: Whether dates are to be `{"$date": ...}`, which the first pass makes them.
-        ids: Whether documents get an id for the program that reads them.
+        dates: Whether the first pass must write dates as `{"$date": ...}`.
+        ids: Whether documents get an id for the target database.
         needs: A package that must be installed.
     """
 
@@ -59,7 +59,10 @@ FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _OWN, _traits)
 """Properties of each format; other packages add subclasses of `Format`, with `traits`."""
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-"""Compression by the end of a file name."""
+"""Compression by file name extension."""
+
+EXTENSIONS: dict[Compression, str] = {"gzip": ".gz", "zstd": ".zst", "none": ""}
+"""The usual file name extension by compression."""
 
 DATABASE_ENDINGS = (".db", ".sqlite", ".sqlite3")
 """Extensions of SQLite databases."""
@@ -69,14 +72,21 @@ UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 
 
 def split_compression(path: str) -> tuple[str, Compression | None]:
-    """Split the extension of a compression from a name; None for an uncompressed one."""
+    """Split the extension of a compression from a name; None for an uncompressed file."""
     for extension, compression in COMPRESSIONS.items():
         if path.endswith(extension):
             return path.removesuffix(extension), compression
     return path, None
 
 
+def formats_from_name(path: str) -> list[str]:
+    """Names of the formats with the extension of a path; formats of so2docs take precedence."""
+    plain, _ = split_compression(path)
+    own = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
+    return own or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
+
+
 def compression_from_name(path: str) -> Compression:
-    """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
+    """The compression of an output by its name: none for `.jsonl` and standard output (`-`)."""
     is_plain = path == "-" or path.endswith(UNCOMPRESSED)
     return split_compression(path)[1] or ("none" if is_plain else "gzip")

@@ -1,7 +1,7 @@
 """Selection of the attributes of questions, answers and nested rows.
 
-A name is a path from the question: `Title`, `Comments.Text`, `Answers.Owner.DisplayName`, and
-includes everything below it. A selection is a tree that grows with the names that occur.
+A name is a path from the question: `Title`, `Comments.Text`, `Answers.Owner.DisplayName`. It
+includes everything below this path. A selection is a tree that grows with the names in the dump.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A selection of fields: those to keep, or those to leave out, or all.
+    """A selection of fields: the fields to keep, the fields to leave out, or all fields.
 
     Attributes:
         kept: Names such as `Title`, `Answers` (all of them) or `Answers.Body`; None for all.
-        left_out: Names in the same form.
+        left_out: Names in the form of `kept`.
     """
 
     kept: tuple[str, ...] | None = None
@@ -60,12 +60,12 @@ class Fields:
 
     @property
     def has_whole_posts(self) -> bool:
-        """Whether every attribute of the posts themselves stays."""
+        """Whether all attributes of the posts themselves stay."""
         return self.kept is None and all(_part(name) in _KEYS for name in self.left_out)
 
     @property
     def has_answers(self) -> bool:
-        """Whether documents have answers at all."""
+        """Whether documents have answers."""
         return self.has(ANSWERS)
 
     def has(self, path: str) -> bool:
@@ -91,7 +91,7 @@ class Fields:
         return self.has(f"{_INSIDE}{name}")
 
     def hidden(self, nest: Sequence[str]) -> list[str]:
-        """Ids of users that are needed to find users, but that documents do not have.
+        """Ids of users that are needed to look up users, but are not in documents.
 
         Args:
             nest: Names of the tables to nest.
@@ -106,7 +106,7 @@ class Fields:
         ]
 
     def check_nested(self, nest: Sequence[str]) -> None:
-        """Check the choice against the tables to nest.
+        """Check the selected fields against the tables to nest.
 
         Raises:
             OptionError: A name belongs to a table that is not nested, or a table has no fields
@@ -129,11 +129,11 @@ class Fields:
 
 
 ALL_FIELDS = Fields()
-"""Every field."""
+"""The selection of all fields."""
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """A path, and all paths above it."""
+    """Yield a path, and all paths above it."""
     yield path
     while "." in path:
         path = path.rpartition(".")[0]
@@ -141,12 +141,12 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _part(name: str) -> str:
-    """The first step of a path from the post on."""
+    """The first step of a path from the post."""
     return name.removeprefix(_INSIDE).partition(".")[0]
 
 
 def _is_held(path: str, nest: Sequence[str]) -> bool:
-    """Whether the tables that hold a nested part are nested."""
+    """Whether the tables that contain a nested part are nested."""
     holders = list(_upwards(path))[1:]
     return all(any(table in nest for table in _TABLES_AT[holder]) for holder in holders)
 
@@ -168,7 +168,7 @@ def parse_field_names(option: str, value: str | Iterable[str]) -> tuple[str, ...
 
 
 def _is_allowed(name: str) -> bool:
-    """Whether there is such a field; types of votes without a name are named by their number."""
+    """Whether there is such a field; vote types without a name are named by their number."""
     inner = name.removeprefix(_INSIDE)
     is_counted = any(inner.startswith(path) for path in _COUNTED)
     is_number = is_counted and inner.rpartition(".")[2].lstrip("-").isdecimal()
@@ -181,12 +181,12 @@ _MOST_NAMES = 4096
 
 
 class FieldChoice(dict[str, "bool | FieldChoice"]):
-    """The selected fields of the objects at a path: all of a field, nothing, or a selection.
+    """The selected fields of the objects at a path: each field is kept, left out, or a selection.
 
     Args:
-        fields: The choice of fields.
+        fields: The selection of fields.
         path: The path; empty for a question.
-        also: Paths below it that always stay.
+        also: Paths below `path` that always stay.
     """
 
     def __init__(self, fields: Fields, path: str = "", also: Collection[str] = ()) -> None:
@@ -197,7 +197,7 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
         stays: bool | FieldChoice = path in self._also or self._fields.has_whole(path)
         if not stays and self._fields.has(path):
             stays = FieldChoice(self._fields, path)
-        if len(self) < _MOST_NAMES:  # A dump has a few dozen; an attack has as many as it likes.
+        if len(self) < _MOST_NAMES:  # A dump has a few dozen; an attack can have any number.
             self[name] = stays
         return stays
 
@@ -215,12 +215,12 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
 
 
 def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldChoice | None:
-    """Choose fields of complete posts; None to keep all that is nested.
+    """Select the fields of complete posts; None to keep everything nested.
 
     Args:
-        fields: The choice of fields.
-        tables: Names of the tables that are nested.
-        path: Where the posts are: nothing for questions, or `Answers`.
+        fields: The selection of fields.
+        tables: Names of the nested tables.
+        path: Path of the posts: empty for questions, or `Answers`.
     """
     prefix = f"{path}." if path else ""
     names = [part.key for part in POST_PARTS]

@@ -1,6 +1,6 @@
-"""The types of keyword arguments, for type checkers; `make docs` writes them from the table.
+"""The types of keyword arguments, for type checkers; `make docs` generates them from the table.
 
-`help()`, `inspect.signature` and notebooks show the signatures that are made here.
+This module also makes the signatures that `help()`, `inspect.signature` and notebooks show.
 """
 
 from __future__ import annotations
@@ -24,19 +24,40 @@ from so2docs.recipes.recipe import Recipe
 # ]]]
 
 
+NestName = Literal[
+    "comments",
+    "links",
+    "votes",
+    "closings",
+    "history",
+    "history-text",
+    "users",
+    "badges",
+    "all",
+]
+FormatName = Literal[
+    "jsonl",
+    "json",
+    "elasticsearch",
+    "mongodb",
+    "ravendb",
+    "parquet",
+]
+
+
 class DocumentKeywords(TypedDict, total=False):
-    """What all that make documents take.
+    """Options of all functions that make documents.
 
     Attributes:
         tags: Keep questions with any of these tags.
-        all_tags: Keep questions with all of the tags, instead of any.
+        all_tags: Keep questions with all of the tags, not just one of them.
         min_score: Keep questions with this score or more.
         min_answer_score: Keep answers with this score or more.
-        min_answers: Keep questions with this many answers or more. Their number is `AnswerCount`.
-        max_answers: Keep questions with this many answers or fewer. Their number is `AnswerCount`;
+        min_answers: Keep questions with this many answers or more. The filter tests `AnswerCount`.
+        max_answers: Keep questions with this many answers or fewer. The filter tests `AnswerCount`;
             questions without it do not pass.
-        max_body: Keep questions and answers whose body has this size or less, such as 20kB. The
-            size is that of the HTML in UTF-8, as in the dump.
+        max_body: Keep questions and answers with a body of this size or less, such as 20kB. The
+            size is the size of the HTML in UTF-8, as in the dump.
         answered: Keep questions that have an answer.
         accepted: Keep questions that have an accepted answer.
         since: Keep questions created on this date (UTC) or later. A year, a day, a time such as
@@ -44,39 +65,48 @@ class DocumentKeywords(TypedDict, total=False):
         until: Keep questions created before this date (UTC).
         drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
             releases.
-        drop_users: Leave out all posts and comments of the users in FILE: their ids, one a line.
-            The answers of such a question are left out, too, and so is the editor of a post if the
-            file lists it.
-        drop_posts: Leave out the questions and answers in FILE: their ids, one a line. The answers
-            of such a question are left out, too.
-        sample: Keep a share of the questions, such as 1%; the same ones every time. A hash of the
-            id decides: a sample is part of every larger one.
+        drop_users: Leave out all posts and comments of the users in FILE: ids, one a line. The
+            answers to their questions are left out, too, and so are listed editors of other posts.
+        drop_posts: Leave out the questions and answers in FILE: ids, one a line. The answers to
+            these questions are left out, too.
+        keep_users: Keep questions asked or answered by these users: ids separated by commas, or a
+            FILE with an id a line. A file name of digits only counts as an id; write `./123` for
+            the file.
+        keep_posts: Keep these questions, and the questions of these answers: ids separated by
+            commas, or a FILE with an id a line.
+        sample: Keep a share of the questions, such as 1%; the same questions every time. A hash of
+            the id decides: every sample is part of all larger samples.
         limit: Keep the first N questions in order of their ids.
         fields: Keep these fields, such as Id,Title,Comments.Text,Answers.Body. `Answers` alone
-            means all of the answers' attributes; without any of them, documents have no `Answers`.
+            means all attributes of answers; if the names include nothing of answers, documents have
+            no `Answers`.
         without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
         recipe: Write the records of a data set instead of the documents: preferences, pairs (or
-            dpo), qa, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, or
-            package.module:function of your own. A `Recipe` or a function is accepted, too.
-        best: Use only the best answer, with recipe='qa'.
+            dpo), triplets, qa, kto, messages (or sft), thread, chunks (or rag), blocks, edits, hub,
+            beir, or your own package.module:function. A `Recipe` or a function is accepted, too.
+        best: Use only the answer with the highest score, with a recipe that uses answers.
         conversational: Write messages instead of texts, with recipe='pairs'.
+        implicit_prompt: Start both sides with the question, instead of writing it to a column, with
+            recipe='pairs'.
         system: Start each conversation with this system message, with recipe='messages'.
-        max_length: Longest passage in characters, or in tokens, with recipe='chunks'. If None, 2000
-            characters or 512 tokens.
-        overlap: Most that a passage repeats of the one before, with recipe='chunks'. If None, 0.
+        max_length: Maximum length of a passage, in characters or tokens, with recipe='chunks'. If
+            None, 2000 characters or 512 tokens.
+        overlap: Maximum overlap with the previous passage, with recipe='chunks'. If None, 0.
         tokenizer: Count tokens instead of characters, with recipe='chunks': a tokenizer.json of
             Hugging Face, or a model of OpenAI such as gpt-4o.
         attribution: Add addresses, licences and authors to each document.
-        body: Form of the bodies. If None, html, or what the recipe asks for.
-        answers_by: Order of the answers: by id, or the accepted one first and then by falling
+        body: Form of the bodies. If None, html, or the form for the recipe.
+        answers_by: Order of the answers: by id, or the accepted answer first and then by descending
             score.
-        nest: Nest these tables, which are looked for next to the posts.
-        skip_malformed: Put rows that are not well-formed XML with the strays, instead of failing.
-        strict: Fail where a character would be repaired or a row left out.
-        core: The core that turns rows into JSON; the output is the same. `auto`: what the
-            environment variable `SO2DOCS_CORE` says, else `compiled` if a C compiler was there at
-            installation.
-        chunk_bytes: Bytes of the dump that one task of the first pass takes. If None, some
+        nest: Nest these tables, found next to the posts.
+        if_present: Nest only the tables in the dump; a warning and the record name the missing
+            ones.
+        skip_malformed: Write rows that are not well-formed XML to the strays, instead of failing.
+        strict: Fail if a character would be repaired or a row left out.
+        core: The core that converts rows to JSON; the output does not depend on it. `auto`: the
+            value of the environment variable `SO2DOCS_CORE`, else `compiled` if a C compiler was
+            available at installation.
+        chunk_bytes: Number of bytes of the dump for each task of the first pass. If None, some
             megabytes.
     """
 
@@ -94,6 +124,8 @@ class DocumentKeywords(TypedDict, total=False):
     drop_fabricated: bool
     drop_users: str | os.PathLike[str] | None
     drop_posts: str | os.PathLike[str] | None
+    keep_users: str | os.PathLike[str] | Iterable[int] | None
+    keep_posts: str | os.PathLike[str] | Iterable[int] | None
     sample: str | float | None
     limit: int | None
     fields: str | Iterable[str] | None
@@ -101,6 +133,7 @@ class DocumentKeywords(TypedDict, total=False):
     recipe: str | Recipe | Callable[..., Any] | None
     best: bool
     conversational: bool
+    implicit_prompt: bool
     system: str | None
     max_length: int | None
     overlap: int | None
@@ -108,7 +141,8 @@ class DocumentKeywords(TypedDict, total=False):
     attribution: bool
     body: Literal["html", "text", "markdown"] | None
     answers_by: Literal["id", "votes"]
-    nest: str | Iterable[str]
+    nest: str | Iterable[NestName]
+    if_present: bool
     skip_malformed: bool
     strict: bool
     core: Literal["auto", "python", "compiled"]
@@ -116,27 +150,27 @@ class DocumentKeywords(TypedDict, total=False):
 
 
 class FileKeywords(DocumentKeywords, total=False):
-    """What all that write files take, too.
+    """Further options of all functions that write files.
 
     Attributes:
         level: Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib).
             zstd: up to 19.
         format: Format of the output. `jsonl`: one JSON object a line. `json`: one array.
             `elasticsearch`: lines for the bulk API. `mongodb`: lines for mongoimport. `ravendb`:
-            RavenDB's import file. `parquet`: typed columns (needs pyarrow). If None, that which the
-            output's name says, or jsonl.
-        compression: Compression of the output. If None, that which the output's name says, or gzip.
+            RavenDB's import file. `parquet`: typed columns (needs pyarrow). If None, according to
+            the output's name, or jsonl.
+        compression: Compression of the output. If None, according to the output's name, or gzip.
         elasticsearch_index: Name of the index in lines for Elasticsearch. If None, questions.
     """
 
     level: int
-    format: str | None
+    format: FormatName | None
     compression: Literal["gzip", "zstd", "none"] | None
     elasticsearch_index: str | None
 
 
 class IteratorKeywords(DocumentKeywords, total=False):
-    """What `so2docs.documents` takes.
+    """Options of `so2docs.documents`.
 
     Attributes:
         comments: Nest the rows of this Comments.xml.
@@ -145,17 +179,17 @@ class IteratorKeywords(DocumentKeywords, total=False):
         history: Nest the rows of this PostHistory.xml.
         users: Nest the rows of this Users.xml.
         badges: Nest the rows of this Badges.xml.
-        site: The site, such as beer.stackexchange.com, for addresses and site_field. If None, that
-            of the archive or folder.
+        site: The site, such as beer.stackexchange.com, for addresses, site_field, and formulas in
+            Markdown. If None, the name of the archive or folder.
         site_field: Add the site's name to each document, as field NAME: ids are unique per site
-            only. The name is `site`, or that of the archive or folder.
-        jobs: Worker processes. If None, all cores, and one where the dump is small.
+            only. The name is `site`, or the name of the archive or folder.
+        jobs: Worker processes. If None, all cores; one for a small dump.
         spill_budget: Keep this much of the spill uncompressed, which is faster. If None, an eighth
-            of the free memory, but at most half of the disk to spare.
+            of the free memory, but at most half of the spare disk space.
         progress: Show progress bars, on stderr or in the notebook.
-        work_dir: Folder for the spill, about 0.4 times the dump. Its uncompressed part takes 1.1
-            times what it holds of the dump. If None, the folder of the output, or the system's
-            temporary folder without an output file.
+        work_dir: Folder for the spill, which is about as large as the input posts and tables, or a
+            third of this size with spill_budget=0. If None, the folder of the output, or the
+            system's temporary folder without an output file.
     """
 
     comments: str | os.PathLike[str] | None
@@ -173,26 +207,27 @@ class IteratorKeywords(DocumentKeywords, total=False):
 
 
 class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
-    """What `so2docs.convert` and `so2docs.convert_all` take.
+    """Options of `so2docs.convert` and `so2docs.convert_all`.
 
     Attributes:
         split_size: Write files of at most this size, such as 1GB: questions-00000.jsonl.gz and so
-            on. Each file is whole, and all together are in the order of the ids. A file is larger
-            only where a single document is.
-        split_files: Write this many files, with about as much JSON in each.
+            on. Each file is complete, and the files are in the order of the ids. A file is larger
+            only if a single document is.
+        split_files: Write this many files, with about the same amount of JSON in each.
         split_by: Write a file for each year or month of the questions: questions-2019-03.jsonl.gz
             and so on. Questions without a date go into `questions-undated.jsonl.gz`.
         split_share: Write a file for each of these shares of the questions, such as
             train=0.9,validation=0.05,test=0.05: questions-train.jsonl.gz and so on. A hash of the
             question's id decides: a question is in the same share in every dump, with all of its
             answers.
-        keep_spill: Keep the spill, so that another conversion need not read DUMP again. Another one
-            into the same output may have another order of answers, limit, form of files, or further
-            tables; other filters or bodies need restart=True.
+        keep_spill: Keep the spill, so that the next conversion does not read DUMP again. The next
+            conversion to the same output may change the order of answers, the limit and the form of
+            files, and add tables; other filters or bodies need restart=True.
+        update: Replace outputs made from another input or with other options.
         force: Overwrite an existing output.
-        restart: Start over, whatever an interrupted conversion did.
+        restart: Start over instead of resuming an interrupted conversion.
         report: Write the report as JSON to FILE; - is standard output. `so2docs verify` checks
-            OUTPUT by it; OUTPUT is read once more, for its SHA-256.
+            OUTPUT against it; OUTPUT is read again, for its SHA-256.
         card: Write a README.md for Hugging Face, croissant.json, and a manifest for `so2docs
             verify` next to the output. DUMP is read once more, for its SHA-256. With force=True,
             any other `README.md` there is replaced.
@@ -203,6 +238,7 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     split_by: Literal["year", "month"] | None
     split_share: str | None
     keep_spill: bool
+    update: bool
     force: bool
     restart: bool
     report: str | os.PathLike[str] | None
@@ -214,15 +250,15 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
 
 Api = TypeVar("Api", bound=Callable[..., Any])
 
-# Of docstrings without the indentation of the code, which Python 3.13 leaves out by itself.
+# Matches the entry in docstrings without the indentation of the code, which Python 3.13 removes.
 _GIVEN = re.compile(r"^ {4}keywords: .*(?:\n {5,}.*)*\n", re.MULTILINE)
 
 
 def spell_out(*where: Where) -> Callable[[Api], Api]:
-    """Let a function with `**keywords` show each option that is taken there.
+    """Give a function with `**keywords` the signature and docstring of all its options.
 
     Args:
-        where: Who takes the options: see `Option.where`.
+        where: The kinds of functions that take the options, as in `Option.where`.
     """
 
     def spell(api: Api) -> Api:
@@ -239,7 +275,7 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
             for name, entry in options.items()
         ]
         api.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-        if api.__doc__:  # Empty with -OO.
+        if api.__doc__:  # The docstring is empty with -OO.
             described = "\n".join(describe(entry) for entry in options.values())
             text = inspect.getdoc(api) or ""
             api.__doc__ = _GIVEN.sub(lambda _: f"{described}\n", text, count=1)
@@ -249,6 +285,6 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
 
 
 def describe(entry: Option, indent: str = "    ") -> str:
-    """An option as docstrings have it."""
+    """Format an option as an entry of a docstring."""
     text = spell_options(f"{entry.name}: {entry.description}")
     return fill(text, 100, initial_indent=indent, subsequent_indent=indent + " " * 4)

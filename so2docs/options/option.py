@@ -1,6 +1,6 @@
-"""An entry of the table of options: all facts about an option, declared once.
+"""Entries of the table of options: all facts about an option, declared once.
 
-Also parsers of values that users write, such as sizes, dates, shares and names.
+Also parsers of user values, such as sizes, dates, shares and names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from so2docs.errors import OptionError, did_you_mean, flag
 
 Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
 Decides = Literal["spill", "output", "run"]
-"""What another value changes: what the first pass makes, only what is written, or neither."""
+"""The effect of another value: on the result of the first pass, only on the output, or on
+neither."""
 
 Where = Literal["documents", "files", "local", "iterator", "convert"]
 """The functions that take an option: all that make documents; all that also write files; those that
@@ -40,7 +41,7 @@ _KINDS = {
     Iterable: "a list of texts",
     Mapping: "a dictionary",
 }
-"""Types that are checked, and what they are called."""
+"""The checked types, and their names in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +49,21 @@ class Option:
     """An option of a conversion.
 
     Attributes:
-        name: The keyword; as a flag, with hyphens.
-        attribute: Name of its attribute in the class that declares it.
-        group: Its heading in the help of a command.
-        help: One sentence.
+        name: Keyword; the flag has hyphens instead of underscores.
+        attribute: Name of the attribute in the declaring class.
+        group: Heading in the help of a command.
+        help: Description in one sentence.
         accepts: Type of the keyword.
-        decides: What another value changes.
-        default: Value of the keyword if it is not given.
-        where: The functions that take it.
-        parse: From name and value of the keyword to the value of the attribute.
-        choices: Values that are allowed, if they have names.
-        flags: Other flags that people type.
+        decides: Effect of another value.
+        default: Value if the keyword is absent.
+        where: Functions that take the option.
+        parse: Function from name and value of the keyword to the value of the attribute.
+        choices: Allowed values, if they have names.
+        flags: Alternative flags; the first long flag is used in help, docs and errors.
         metavar: Placeholder for the value in help; N for a number.
-        usually: The behaviour without it, where the default does not say so.
-        more: Further information for callers of the library.
-        remember: Converts the value of the attribute to JSON that is the same for the same output.
+        usually: Behaviour without the option, if the default does not show it.
+        more: Further information for users of the library.
+        remember: Converts the value of the attribute to JSON that is equal for equal outputs.
     """
 
     name: str
@@ -83,62 +84,75 @@ class Option:
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """The types that it accepts."""
+        """The accepted types."""
         is_union = get_origin(self.accepts) in (UnionType, Union)
         return get_args(self.accepts) if is_union else (self.accepts,)
 
     @property
     def is_switch(self) -> bool:
-        """Whether it is given without a value on the command line."""
+        """Whether the flag takes no value on the command line."""
         return self.accepts is bool
 
     @property
     def is_repeated(self) -> bool:
-        """Whether it may be given several times."""
-        return any(get_origin(kind) is Iterable for kind in self.kinds)
+        """Whether the flag may be repeated."""
+        return any(get_origin(kind) is Iterable for kind in self.kinds) and not self._takes_ids
+
+    @property
+    def _takes_ids(self) -> bool:
+        return Iterable[int] in self.kinds
+
+    @property
+    def spellings(self) -> list[str]:
+        """All flags: the documented one, alternatives, and the one with the name of the keyword."""
+        flags = [*self.flags, f"--{self.name.replace('_', '-')}"]
+        return sorted(flags, key=lambda flag: not flag.startswith("--"))
 
     @property
     def description(self) -> str:
-        """The whole description, for callers of the library."""
+        """The whole description, for users of the library."""
         usually = f"If None, {self.usually}." if self.usually else ""
         return " ".join(filter(None, [self.help, self.more, usually]))
 
     def check(self, value: Any) -> Any:
-        """Check the type of the keyword.
+        """Check the type of the value.
 
         Returns:
-            The value, iterators as lists and numbers of other libraries as `int`.
+            The value, with iterators as lists and numbers of other libraries as `int`.
 
         Raises:
-            OptionError: It has another one.
+            OptionError: The value has another type.
         """
         kinds = [get_origin(kind) or kind for kind in self.kinds if kind is not type(None)]
         if (value is None and type(None) in self.kinds) or not _KINDS.keys() >= set(kinds):
             return value  # Choices are checked with their names.
         if Iterable in kinds and isinstance(value, Iterable) and not isinstance(value, str):
             value = list(value)
+            if self._takes_ids and all(hasattr(part, "__index__") for part in value):
+                return [operator.index(part) for part in value]
         if int in kinds and hasattr(value, "__index__") and not isinstance(value, bool):
             value = operator.index(value)
         if not any(_is_a(value, kind) for kind in kinds):
             expected = " or ".join(dict.fromkeys(_KINDS[kind] for kind in kinds))
+            expected = expected.replace("texts", "ids") if self._takes_ids else expected
             raise OptionError(f"{flag(self.name)} is {value!r}; it must be {expected}")
         return value
 
     def read(self, value: Any) -> Any:
-        """The value of the attribute, from that of the keyword.
+        """Convert the value of the keyword to the value of the attribute.
 
         Raises:
-            OptionError: It is not allowed.
+            OptionError: The value is not allowed.
         """
         if self.choices is not None and value is not None and self.parse is None:
             return choose(self.name, value, self.choices())
         return value if self.parse is None else self.parse(self.name, value)
 
     def from_text(self, text: str) -> Any:
-        """The value of the keyword, from text such as that of another program.
+        """Convert text, such as that of another program, to the value of the keyword.
 
         Raises:
-            OptionError: It has another type.
+            OptionError: The value has another type.
         """
         if str in self.kinds or get_origin(self.kinds[0]) is Literal:
             return text
@@ -156,12 +170,13 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
     """Declare a field of a dataclass as an option.
 
     Args:
-        group: The same as in `Option`, like the following.
-        decides: What another value changes.
-        help: One sentence.
-        default: Value of the field if nothing is given.
-        entry: Further attributes of `Option`: `accepts` (the type of the field), `default_keyword`
-            (its default), `name` (its name).
+        group: As in `Option`, like the following.
+        decides: Effect of another value.
+        help: Description in one sentence.
+        default: Default of the field.
+        entry: Further attributes of `Option`: `accepts` (by default the type of the field),
+            `default_keyword` (by default the default of the field), `name` (by default the name of
+            the field).
     """
     entry |= {"group": group, "help": help, "decides": decides}
     return dataclasses.field(default=default, metadata={"option": entry})
@@ -169,9 +184,10 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
 
 @cache
 def entries(kind: type) -> tuple[Option, ...]:
-    """The options that a dataclass declares, in order.
+    """The options declared by a dataclass, in order.
 
-    Cached, since a conversion calls it 21 times, which would be a third of the time of a tiny dump.
+    Cached, since a conversion calls it 21 times, which would be a third of the time for a tiny
+    dump.
     """
     hints = get_type_hints(kind)
     options = []
@@ -196,14 +212,14 @@ def choose(
     synonyms: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
 ) -> Any:
-    """Check that a value is one of several names, or a synonym of one.
+    """Check that a value is one of several names, or a synonym of one of them.
 
     Args:
         name: Name of the option.
-        value: Its value.
-        choices: The names.
-        synonyms: Alternative names.
-        hints: Advice by value that is not allowed.
+        value: Value of the option.
+        choices: Allowed names.
+        synonyms: Names by synonym.
+        hints: Advice by rejected value.
 
     Raises:
         OptionError: The value is not allowed.
@@ -218,7 +234,7 @@ def choose(
 
 
 def contradiction(*names: str) -> OptionError:
-    """The error for options that contradict each other."""
+    """Make the error for contradicting options."""
     flags = " and ".join(flag(name) for name in names)
     return OptionError(f"{flags} contradict each other; give one of them")
 
@@ -232,7 +248,7 @@ def _is_a(value: object, kind: Any) -> bool:
 
 
 WHOLE = 1 << 64
-"""The share of all questions, of 2^64."""
+"""The number for all questions; shares are fractions of 2^64."""
 
 _ID = re.compile(r"-?[0-9]{1,18}")
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -242,7 +258,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
 
 
 def at_least(least: int, most: int | None = None) -> Callable[[str, int | None], int | None]:
-    """Whole numbers from `least` on, up to `most` if that is given."""
+    """Make a check for whole numbers between `least` and `most`, if that is given."""
 
     def check(name: str, value: int | None) -> int | None:
         if value is None or (value >= least and (most is None or value <= most)):
@@ -276,13 +292,13 @@ def size(least: int, example: str) -> Callable[[str, str | int | None], int | No
 
 
 def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    """Parse names separated by commas, or a list of them."""
+    """Parse names, separated by commas or in a list."""
     parts = [value] if isinstance(value, str) else value
     return tuple(dict.fromkeys(entry.strip() for part in parts for entry in part.split(",")))
 
 
 def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    """Tags in lower case, in order."""
+    """Parse tags to lower case, in order."""
     tag_names = names(name, value)
     for tag in tag_names:
         if not tag or re.search(r"[<>|\s]", tag):
@@ -294,7 +310,7 @@ def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def point_in_time(name: str, value: str | date | None) -> str | None:
-    """A year, month, day or time in the form of the dump, UTC."""
+    """Parse a year, month, day or time to a UTC time in the form of the dump."""
     if value is None:
         return None
     if isinstance(value, datetime):
@@ -317,7 +333,7 @@ def point_in_time(name: str, value: str | date | None) -> str | None:
 
 
 def share(name: str, value: str | float | None) -> int | None:
-    """A share of the questions, of 2^64."""
+    """Parse a share of the questions to a number of 2^64."""
     if value is None:
         return None
     text = str(value).strip()
@@ -334,7 +350,7 @@ def share(name: str, value: str | float | None) -> int | None:
 
 
 def shares(name: str, value: str | None) -> str | None:
-    """Names with shares that make a whole, such as `train=0.9,test=0.1`; checked, as text."""
+    """Check names with shares that add up to 1, such as `train=0.9,test=0.1`, given as text."""
     if value is None:
         return None
     pairs = [pair.strip().partition("=") for pair in value.split(",")]
@@ -352,7 +368,7 @@ def shares(name: str, value: str | None) -> str | None:
 
 
 def bounds(text: str) -> list[tuple[str, int]]:
-    """The names in what `shares` returned, each with the end of its range of 2^64."""
+    """Parse the result of `shares`: each name with the end of its range of 2^64."""
     ends, end = [], Decimal(0)
     for pair in text.split(","):
         key, _, part = pair.partition("=")
@@ -362,17 +378,17 @@ def bounds(text: str) -> list[tuple[str, int]]:
 
 
 def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
-    """The name of a file or folder."""
+    """Convert the path of a file or folder to text."""
     if value is None:
         return None
     if not (text := os.fspath(value)):
-        raise OptionError(f"{flag(name)} is empty, as an unset variable is; give a name")
+        raise OptionError(f"{flag(name)} is empty, perhaps from an unset variable; give a name")
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class IdList:
-    """Ids from a file, which every task carries to its worker.
+    """Ids from a file, sent to a worker with every task.
 
     Attributes:
         packed: The ids as 64-bit integers, in ascending order.
@@ -382,7 +398,7 @@ class IdList:
 
     @property
     def ids(self) -> frozenset[int]:
-        """The ids."""
+        """The ids as a set."""
         return _unpack(self.packed)
 
     def __str__(self) -> str:
@@ -395,8 +411,24 @@ def _unpack(packed: bytes) -> frozenset[int]:
     return frozenset(array("q", packed))
 
 
+def ids_or_file(name: str, value: str | os.PathLike[str] | Iterable[int] | None) -> IdList | None:
+    """Parse ids separated by commas, an iterable of ids, or the ids in a file."""
+    if isinstance(value, str) and all(_ID.fullmatch(id_.strip()) for id_ in value.split(",")):
+        value = [int(id_) for id_ in value.split(",")]
+    if value is None or isinstance(value, str | os.PathLike):
+        listed = id_list(name, value)
+    else:
+        ids = set(value)
+        if wrong := [id_ for id_ in ids if not _ID.fullmatch(str(id_))]:
+            raise OptionError(f"{flag(name)} has {wrong[0]!r}; it must be an id such as 1234")
+        listed = IdList(array("q", sorted(ids)).tobytes())
+    if listed is not None and not listed.ids:
+        raise OptionError(f"{flag(name)} has no id; without the option, everything is kept")
+    return listed
+
+
 def id_list(name: str, value: str | os.PathLike[str] | None) -> IdList | None:
-    """The ids in a file: one a line; empty lines and what follows `#` are ignored."""
+    """Read the ids in a file, one a line; empty lines and comments after `#` are ignored."""
     if (file := path(name, value)) is None:
         return None
     ids: set[int] = set()

@@ -1,4 +1,4 @@
-"""The form of an output, by its name and by options."""
+"""Choose the form of an output by its name and by options."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import (
+    EXTENSIONS,
     FORMATS,
     UNCOMPRESSED,
     Compression,
     compression_from_name,
+    formats_from_name,
     split_compression,
 )
 from so2docs.options.option import contradiction
@@ -23,26 +25,31 @@ _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
 def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
-    """Choose the form of an output, by its name and by options.
+    """Choose the form of an output by its name and by options.
 
     Args:
-        output: The name.
-        kwargs: Values of keywords; those about anything else are ignored.
+        output: Path of the output.
+        kwargs: Keyword arguments; unrelated ones are ignored.
 
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
     """
     if not output:
         raise OptionError(
-            "OUTPUT is empty, as an unset variable is; give the name of a file, or - for standard "
-            "output"
+            "OUTPUT is empty, perhaps from an unset variable; give the name of a file, or - for "
+            "standard output"
         )
     if "://" in output:
         raise OptionError(
             f"{output}: outputs are local files; write one and copy it, or use so2docs spark, "
             "which writes to object stores"
         )
-    name = _format(output, kwargs.get("format"))
+    if output.endswith(os.sep) or os.path.isdir(output):
+        raise OptionError(
+            f"{output}: is a folder; did you mean {os.path.join(output, default_output(kwargs))}, "
+            f"or, for several dumps, {flag('output_dir', output)}?"
+        )
+    name = _format(output, kwargs)
     if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
         raise OptionError(f"{flag('format', name)} needs {package}: pip install {package}")
     index = kwargs.get("elasticsearch_index")
@@ -71,31 +78,29 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
 
 
 def default_output(kwargs: Mapping[str, Any]) -> str:
-    """The name of the output where none is given."""
+    """The default name of the output."""
     return f"questions{output_suffix(kwargs)}"
 
 
 def output_suffix(kwargs: Mapping[str, Any]) -> str:
-    """The suffix of an output's name for the format and compression in keywords."""
+    """The extensions of an output with the format and compression in keywords."""
     requested = kwargs.get("format")
     name: str = requested if requested is not None and requested in FORMATS else "jsonl"
     end = FORMATS[name].extensions[0]
-    # RavenDB's own exports are compressed by gzip without a name that says so.
+    # RavenDB's own exports are compressed with gzip, but the name does not show it.
     if not FORMATS[name].compressed or name == "ravendb":
         return end
-    return end + {"none": "", "zstd": ".zst"}.get(kwargs.get("compression") or "", ".gz")
+    return end + EXTENSIONS.get(kwargs.get("compression") or "gzip", ".gz")
 
 
 def _by_name(output: str) -> list[str]:
-    """Find the formats of a file name; none if it has no extension.
+    """Find the formats of a file name; none without an extension.
 
     Raises:
-        OptionError: It has an unknown extension.
+        OptionError: The extension is unknown.
     """
+    formats = formats_from_name(output)
     plain, _ = split_compression(output)
-    formats = [name for name, kind in FORMATS.own.items() if plain.endswith(kind.extensions)]
-    if not formats:
-        formats = [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
     unknown = os.path.splitext(os.path.basename(plain))[1]
     if unknown and not formats:
         extensions = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
@@ -108,9 +113,25 @@ def _by_name(output: str) -> list[str]:
     return formats
 
 
-def _format(output: str, requested: str | None) -> str:
-    OPTIONS["format"].read(requested)
+def _format(output: str, kwargs: Mapping[str, Any]) -> str:
+    """Find the format of an output.
+
+    Raises:
+        OptionError: The format is unknown, or the name contradicts it or shows no format.
+    """
+    requested: str | None = OPTIONS["format"].read(kwargs.get("format"))
     by_name = _by_name(output)
+    is_explicit = requested is not None and (
+        not FORMATS[requested].compressed or kwargs.get("compression") is not None
+    )
+    has_extension = by_name or split_compression(output)[1] is not None
+    is_new = not os.path.exists(output) or os.path.isfile(output)  # Not a device.
+    if not has_extension and is_new and output != "-" and not is_explicit:
+        raise OptionError(
+            f"{output}: the name says neither format nor compression; did you mean "
+            f"{output}{output_suffix(kwargs)}, or, for several dumps, a folder: "
+            f"{flag('output_dir', output)}?"
+        )
     if requested is None:
         return by_name[0] if by_name else "jsonl"
     if by_name and requested not in by_name:

@@ -1,4 +1,4 @@
-"""Keywords of a call -> `Options` and `RunOptions`.
+"""Convert the keywords of a call to `Options` and `RunOptions`.
 
 A spill and a manifest record the fingerprint of the options, which identifies the output.
 """
@@ -33,13 +33,13 @@ def validate_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any
 
     Args:
         kwargs: The keywords.
-        where: The called function: see `Option.where`.
+        where: The kinds of functions, as in `Option.where`.
 
     Returns:
-        The keywords, iterators as lists and numbers of other libraries as `int`.
+        The keywords, with iterators as lists and numbers of other libraries as `int`.
 
     Raises:
-        TypeError: There is no such keyword.
+        TypeError: A keyword is unknown.
         OptionError: A value has another type.
     """
     allowed = taken_by(*where)
@@ -76,7 +76,7 @@ def build_options(
     needed = () if choice is None else choice.recipe.tables
     values["nest"] = tables_to_nest([*values.get("nest", ()), *needed], table_files(kwargs))
     form = form or OutputForm()
-    if choice is not None:  # Records are not looked up by the ids of questions.
+    if choice is not None:  # Records have no lookup by question id.
         form = dataclasses.replace(form, is_looked_up=False)
     filters = build_filters(kwargs)
     if choice is not None and choice.recipe.needs_all_questions:
@@ -85,12 +85,12 @@ def build_options(
 
 
 def build_filters(kwargs: Mapping[str, Any]) -> Filters:
-    """Make the filters from keywords."""
+    """Build the filters from keywords."""
     return Filters(**_values(Filters, kwargs))
 
 
 def build_run_options(kwargs: Mapping[str, Any]) -> RunOptions:
-    """Make the options of the run from keywords."""
+    """Build the options of the run from keywords."""
     return RunOptions(**_values(RunOptions, kwargs), tables=table_files(kwargs))
 
 
@@ -103,7 +103,7 @@ def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """Files of tables in keywords."""
+    """The files of tables in keywords."""
     names = dict.fromkeys(table.file_option for table in TABLES.values())
     return {
         name: OPTIONS[name].read(kwargs[name]) for name in names if kwargs.get(name) is not None
@@ -111,10 +111,10 @@ def table_files(kwargs: Mapping[str, Any]) -> Tables:
 
 
 def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
-    """The recipe in keywords.
+    """Find the recipe in keywords.
 
     Raises:
-        OptionError: There is no such recipe, or an option needs one.
+        OptionError: The recipe is unknown, or an option needs a recipe.
     """
     settings = {name: OPTIONS[name].read(kwargs[name]) for name in SETTINGS if kwargs.get(name)}
     if (recipe := kwargs.get("recipe")) is None:
@@ -124,14 +124,14 @@ def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
-    """Names of the tables to nest, in the order in which they are read.
+    """Names of the tables to nest, in reading order.
 
     Args:
-        nest: Names, or `all`.
-        tables: Files of tables, which are nested, too.
+        nest: Names of tables, or `all`.
+        tables: Files of tables; these tables are nested, too.
 
     Raises:
-        OptionError: There is no such table.
+        OptionError: A table is unknown.
     """
     names = set(nest)
     options = {TABLES[name].file_option for name in names & TABLES.keys()}
@@ -148,7 +148,7 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
     ]
     needed = {table.needs for table in tables_chosen}
     tables_chosen = [t for t in TABLES.values() if t in tables_chosen or t.name in needed]
-    # Of tables that fill the same key, the last one tells most.
+    # If several tables fill the same key, the last has the most information.
     by_key = {table.key or table.name: table.name for table in tables_chosen}
     return tuple(table.name for table in tables_chosen if table.name in by_key.values())
 
@@ -159,7 +159,7 @@ _FACTS = {
     "site_field_name": f"name of {flag('site_field')}",
     "user_ids": f"ids of users ({flag('nest', 'users')})",
 }
-"""Facts that follow from several options, with their names."""
+"""Names of the facts derived from several options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Fingerprint:
     Attributes:
         spill: Options of the first pass, by name.
         output: Other options that change the output.
-        facts: Facts that the first pass depends on, and that follow from several options.
+        facts: Facts derived from several options, needed by the first pass.
     """
 
     spill: dict[str, Any]
@@ -178,7 +178,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, options: Options) -> Fingerprint:
-        """The fingerprint of some options."""
+        """The fingerprint of options."""
         facts = {
             "has_dates": options.form.has_dates,
             "has_all_keys": options.needs_all_keys,
@@ -199,20 +199,20 @@ class Fingerprint:
         return cls(**values)
 
     def by_option(self) -> dict[str, Any]:
-        """The values of options by their names."""
+        """The values of all options by name."""
         return self.output | self.spill
 
     def differences(self, requested: Fingerprint, *, of_spill_only: bool) -> list[str]:
         """Names of options that prevent a conversion from resuming another one.
 
         Args:
-            requested: The options of the conversion that is to resume.
+            requested: The options of the resuming conversion.
             of_spill_only: Whether only the results of the first pass are reused.
         """
         before, now = self.spill | self.facts, requested.spill | requested.facts
         if not of_spill_only:
             before, now = self.output | before, requested.output | now
-        # Chunks without malformed rows are the same with and without it.
+        # Chunks without malformed rows do not depend on the option.
         if requested.spill["skip_malformed"]:
             before["skip_malformed"] = True
         names = before.keys() | now.keys()

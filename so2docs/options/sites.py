@@ -1,4 +1,4 @@
-"""The site of a dump, by the name of the dump."""
+"""Find the site of a dump by the name of the dump."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from so2docs.domain import site_host
 from so2docs.errors import OptionError, flag
 
 _EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
@@ -16,7 +17,7 @@ _WHEN = (
 )
 _BEFORE = re.compile(rf"^[(\[]?(?:{_WHEN}[-_.\s)\]]+)+", re.IGNORECASE)
 _AFTER = re.compile(rf"(?:[-_.\s(\[]+{_WHEN})+[)\]]?$", re.IGNORECASE)
-"""A date or a release in the name of an archive."""
+"""Matches a date or a release in the name of an archive."""
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}", re.IGNORECASE)
 _PUBLISHED = re.compile(
@@ -28,15 +29,15 @@ _PUBLISHED = re.compile(
 
 
 def site_from_name(source: str | os.PathLike[str]) -> str:
-    """The site of a dump, by the name of the dump.
+    """The name of the site of a dump, by the name of the dump.
 
     `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` come from
-    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` comes from `stackoverflow.com`. A date or
-    a release around the name of a published site, as in `beer.stackexchange.com-2024-07.7z`, is not
-    part of it.
+    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` comes from `stackoverflow.com`. If the
+    name of a published site has a date or a release before or after it, as in
+    `beer.stackexchange.com-2024-07.7z`, the date or release is removed.
 
     Raises:
-        OptionError: It is standard input, which has no name.
+        OptionError: The dump is standard input, which has no name.
     """
     if source == "-":
         raise OptionError("standard input has no name; give the name of a file")
@@ -52,35 +53,35 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
 
 
 def without_date(name: str) -> str:
-    """A name without the date or the release around that of a published site."""
+    """Remove the date or the release before or after the name of a published site."""
     bare = _TABLE.sub("", _AFTER.sub("", _BEFORE.sub("", name)))
     return bare if _PUBLISHED.fullmatch(bare) else name
 
 
 def published_host(site: str | None) -> str | None:
-    """The host name in the name of an archive or folder; None for unpublished sites."""
-    return site.lower() if site and _PUBLISHED.fullmatch(site) else None
+    """The host for the name of an archive or folder; None for unpublished sites."""
+    return site_host(site.lower()) if site and _PUBLISHED.fullmatch(site) else None
 
 
 def checked_host(host: str) -> str:
-    """Extract the host name from a host name or an address.
+    """The current host of a site, from a host name or an address.
 
     Raises:
-        OptionError: It is not a host name.
+        OptionError: The text is not a host name.
     """
     name = re.sub(r"^https?://|/+$", "", host.strip())
     if not _HOST.fullmatch(name):
         raise OptionError(
             f"{flag('site')} is {host!r}; it must be a host such as beer.stackexchange.com"
         )
-    return name.lower()
+    return site_host(name.lower())
 
 
 def site_name(source: object) -> str:
     """The name of the site of a dump, by the name of the dump.
 
     Raises:
-        OptionError: It has none.
+        OptionError: The dump has no name.
     """
     if isinstance(source, str | os.PathLike) and source != "-":
         return site_from_name(source)
@@ -89,24 +90,29 @@ def site_name(source: object) -> str:
     )
 
 
+def host_from_name(source: object) -> str | None:
+    """The host of the site of a dump, by the name of the dump; None if the name is no host."""
+    if isinstance(source, str | os.PathLike) and source != "-":
+        return published_host(site_from_name(source))
+    return None
+
+
 def host(source: object, requested: str | None) -> str:
-    """The host name of the site of a dump.
+    """The host of the site of a dump.
 
     Args:
         source: The source of the dump.
-        requested: The host name that the user gave; None to use the name of the dump.
+        requested: The host name from the user; None to use the name of the dump.
 
     Raises:
-        OptionError: It is not a host name, or is unknown.
+        OptionError: The host name is invalid or unknown.
     """
     if requested is not None:
         return checked_host(requested)
-    site = None
-    if isinstance(source, str | os.PathLike) and source != "-":
-        site = site_from_name(source)
-    if published := published_host(site):
+    if published := host_from_name(source):
         return published
-    reason = ": the dump has no name" if site is None else f" from {site!r}"
+    has_name = isinstance(source, str | os.PathLike) and source != "-"
+    reason = f" from {site_name(source)!r}" if has_name else ": the dump has no name"
     raise OptionError(
         f"the host name of the site cannot be derived{reason}; "
         f"give it, as in {flag('site', 'beer.stackexchange.com')}"

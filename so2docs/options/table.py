@@ -1,15 +1,15 @@
-"""The table of options: each is one field of these classes, from which all else is derived.
+"""The table of options: each option is declared once, as a field of these classes.
 
-Options on the command line with their help, keyword arguments with their types (`keywords.py` is
-written from here by `make docs`), checks, the fingerprint by which a resume is refused, what a
-manifest says, documentation, and the names in messages.
+From this table come the options on the command line with their help, keyword arguments with their
+types (`make docs` generates `keywords.py`), checks, the fingerprint that decides whether a
+conversion can be resumed, the options in manifests, documentation, and the names in messages.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from typing import get_args
@@ -28,6 +28,7 @@ from so2docs.options.option import (
     contradiction,
     entries,
     id_list,
+    ids_or_file,
     names,
     option,
     path,
@@ -38,32 +39,33 @@ from so2docs.options.option import (
     tags,
 )
 from so2docs.recipes.attribution import FIELDS
-from so2docs.recipes.finding import RecipeChoice, RecipeLike
-from so2docs.recipes.threads import CHARACTERS, TOKENS, identify_tokenizer
+from so2docs.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
+from so2docs.recipes.passages import CHARACTERS, TOKENS
+from so2docs.recipes.threads import identify_tokenizer
 from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, QUESTION_ATTRIBUTES, RESERVED, TABLES
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
-"""Names of fields that documents already have."""
+"""Names of existing fields of documents."""
 
 MOST_FILES = 10_000
 UNDATED = "undated"
-"""In the name of the file of questions without a date, where files are split by date."""
+"""Label of the file of questions without a date, if files are split by date."""
 
 Tables = Mapping[str, str | None]
-"""Files of tables by the tables' names; None where none was given."""
+"""Files by name of the table; None for tables without a given file."""
 
 OTHER_FORMS = dict.fromkeys(
     ("csv", "tsv", "xlsx", "excel", "arrow", "feather"),
     "documents are nested: parquet has typed columns, and so2docs sqlite makes flat tables",
 ) | dict.fromkeys(("sqlite", "sqlite3", "db", "sql"), "so2docs sqlite makes a database")
-"""Advice for requested forms that documents do not have."""
+"""Advice for formats that documents do not have."""
 
 _filter = partial(option, "Filters", "spill")
 _document = partial(option, "Documents", "output")
 _output = partial(option, "Output", "output")
 _run = partial(option, "Run", "run")
-"""Declare an option under a heading of the help, with what another value usually changes there."""
+"""Functions that declare an option, with its heading in the help and the effect of its values."""
 
 _BODIES = {"md": "markdown", "plain": "text", "txt": "text"}
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
@@ -71,11 +73,11 @@ _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a conversion; a row has to pass all of them.
+    """The filters of a conversion; a row must pass all of them.
 
-    Rows are tested in the first pass, before anything is made of them, so that rejected rows cost
-    little more than parsing. A rejected post leaves its key: the second pass must know that the
-    question of an answer was in the dump, and which of two posts with one id came first.
+    Rows are tested early in the first pass, so that rejected rows cost little more than parsing.
+    The key of a rejected post is kept: the second pass must know whether the question of an answer
+    was in the dump, and which of two posts with the same id came first.
     """
 
     tags: tuple[str, ...] = _filter(
@@ -86,22 +88,22 @@ class Filters:
         flags=("--tag",),
         metavar="TAGS",
     )
-    all_tags: bool = _filter("Keep questions with all of the tags, instead of any.", False)
+    all_tags: bool = _filter("Keep questions with all of the tags, not just one of them.", False)
     min_score: int | None = _filter("Keep questions with this score or more.")
     min_answer_score: int | None = _filter("Keep answers with this score or more.")
     min_answers: int | None = _filter(
-        "Keep questions with this many answers or more.", more="Their number is `AnswerCount`."
+        "Keep questions with this many answers or more.", more="The filter tests `AnswerCount`."
     )
     max_answers: int | None = _filter(
         "Keep questions with this many answers or fewer.",
-        more="Their number is `AnswerCount`; questions without it do not pass.",
+        more="The filter tests `AnswerCount`; questions without it do not pass.",
     )
     max_body: int | None = _filter(
-        "Keep questions and answers whose body has this size or less, such as 20kB.",
+        "Keep questions and answers with a body of this size or less, such as 20kB.",
         accepts=str | int | None,
         parse=size(1, "20000 or 20kB"),
         metavar="SIZE",
-        more="The size is that of the HTML in UTF-8, as in the dump.",
+        more="The size is the size of the HTML in UTF-8, as in the dump.",
     )
     answered: bool = _filter("Keep questions that have an answer.", False)
     accepted: bool = _filter("Keep questions that have an accepted answer.", False)
@@ -123,28 +125,45 @@ class Filters:
         False,
     )
     drop_users: IdList | None = _filter(
-        "Leave out all posts and comments of the users in FILE: their ids, one a line.",
+        "Leave out all posts and comments of the users in FILE: ids, one a line.",
         accepts=str | os.PathLike[str] | None,
         parse=id_list,
         metavar="FILE",
-        more="The answers of such a question are left out, too, and so is the editor of a post if "
-        "the file lists it.",
+        more="The answers to their questions are left out, too, and so are listed editors of other "
+        "posts.",
         remember=lambda value: value and str(value),
     )
     drop_posts: IdList | None = _filter(
-        "Leave out the questions and answers in FILE: their ids, one a line.",
+        "Leave out the questions and answers in FILE: ids, one a line.",
         accepts=str | os.PathLike[str] | None,
         parse=id_list,
         metavar="FILE",
-        more="The answers of such a question are left out, too.",
+        more="The answers to these questions are left out, too.",
+        remember=lambda value: value and str(value),
+    )
+    keep_users: IdList | None = _filter(
+        "Keep questions asked or answered by these users: ids separated by commas, or a FILE with "
+        "an id a line.",
+        accepts=str | os.PathLike[str] | Iterable[int] | None,
+        parse=ids_or_file,
+        metavar="FILE|IDS",
+        more="A file name of digits only counts as an id; write `./123` for the file.",
+        remember=lambda value: value and str(value),
+    )
+    keep_posts: IdList | None = _filter(
+        "Keep these questions, and the questions of these answers: ids separated by commas, or a "
+        "FILE with an id a line.",
+        accepts=str | os.PathLike[str] | Iterable[int] | None,
+        parse=ids_or_file,
+        metavar="FILE|IDS",
         remember=lambda value: value and str(value),
     )
     sample: int | None = _filter(
-        "Keep a share of the questions, such as 1%; the same ones every time.",
+        "Keep a share of the questions, such as 1%; the same questions every time.",
         accepts=str | float | None,
         parse=share,
         metavar="SHARE",
-        more="A hash of the id decides: a sample is part of every larger one.",
+        more="A hash of the id decides: every sample is part of all larger samples.",
     )
     limit: int | None = option(
         "Filters", "output", "Keep the first N questions in order of their ids.", parse=at_least(1)
@@ -155,8 +174,8 @@ class Filters:
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: None if value is None else parse_field_names(name, value),
         metavar="NAMES",
-        more="`Answers` alone means all of the answers' attributes; without any of them, documents "
-        "have no `Answers`.",
+        more="`Answers` alone means all attributes of answers; if the names include nothing of "
+        "answers, documents have no `Answers`.",
         remember=lambda value: None if value is None else sorted(value),
     )
     left_out: tuple[str, ...] = _filter(
@@ -197,12 +216,16 @@ class Filters:
     @property
     def select(self) -> bool:
         """Whether the first pass leaves out rows."""
-        others = Filters(limit=self.limit, kept=self.kept, left_out=self.left_out)
+        others = replace(
+            Filters(limit=self.limit, kept=self.kept, left_out=self.left_out),
+            keep_users=self.keep_users,
+            keep_posts=self.keep_posts,
+        )
         return self != others or not self.fields.has_answers
 
     @property
     def expected_share(self) -> float:
-        """Least share of the dump that passes; 0 if it is not known beforehand."""
+        """Minimum share of the dump that passes the filters; 0 if unknown beforehand."""
         if self != Filters(sample=self.sample):
             return 0.0
         return 1.0 if self.sample is None else self.sample / WHOLE
@@ -213,7 +236,7 @@ class OutputForm:
     """The form of the output.
 
     Attributes:
-        is_looked_up: Whether an index lets single documents be found.
+        is_looked_up: Whether an index supports lookup of single documents.
     """
 
     format: str = _output(
@@ -225,7 +248,7 @@ class OutputForm:
         choices=lambda: tuple(FORMATS),
         parse=lambda name, value: value and choose(name, value, tuple(FORMATS), None, OTHER_FORMS),
         flags=("-f",),
-        usually="that which the output's name says, or jsonl",
+        usually="according to the output's name, or jsonl",
         more="`jsonl`: one JSON object a line. `json`: one array. `elasticsearch`: lines for the "
         "bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file. `parquet`: "
         "typed columns (needs pyarrow).",
@@ -236,7 +259,7 @@ class OutputForm:
         accepts=Compression | None,
         default_keyword=None,
         where="files",
-        usually="that which the output's name says, or gzip",
+        usually="according to the output's name, or gzip",
     )
     elasticsearch_index: str = _output(
         "Name of the index in lines for Elasticsearch.",
@@ -253,11 +276,11 @@ class OutputForm:
         where="convert",
         parse=size(100_000, "500MB or 1GB"),
         metavar="SIZE",
-        more="Each file is whole, and all together are in the order of the ids. A file is larger "
-        "only where a single document is.",
+        more="Each file is complete, and the files are in the order of the ids. A file is larger "
+        "only if a single document is.",
     )
     split_files: int | None = _output(
-        "Write this many files, with about as much JSON in each.",
+        "Write this many files, with about the same amount of JSON in each.",
         where="convert",
         parse=at_least(1, MOST_FILES),
     )
@@ -280,13 +303,13 @@ class OutputForm:
 
     @property
     def is_split(self) -> bool:
-        """Whether there are several files, or one that is named like them."""
+        """Whether files are split, even if the result is a single file."""
         ways = (self.split_size, self.split_files, self.split_by, self.split_share)
         return any(way is not None for way in ways)
 
     @property
     def is_by_question(self) -> bool:
-        """Whether the question decides which file a document goes to."""
+        """Whether the question alone determines the file of a document."""
         return self.split_by is not None or self.split_share is not None
 
     @property
@@ -300,12 +323,12 @@ class OutputForm:
 
     @property
     def is_indexed(self) -> bool:
-        """Whether documents are looked up in each file by the index next to it."""
+        """Whether each file has an index for lookup of documents."""
         return self.format == "jsonl" and self.is_looked_up
 
     @property
     def has_side_record(self) -> bool:
-        """Whether the index next to a file says how it was made; Parquet says so itself."""
+        """Whether the index of a file contains the provenance; Parquet files contain their own."""
         return self.format != "parquet"
 
     @property
@@ -323,51 +346,61 @@ class OutputForm:
 class Options:
     """The options that determine the output.
 
-    All workers get them. They name the core, since `auto` may choose another one in a worker.
+    All workers get these options. The core is named, since `auto` may choose another core in a
+    worker.
     """
 
     site_field: tuple[str, str] | None = _document(
         "Add the site's name to each document, as field NAME: ids are unique per site only.",
         accepts=str | None,
         metavar="NAME",
-        more="The name is `site`, or that of the archive or folder.",
+        more="The name is `site`, or the name of the archive or folder.",
         where="iterator",
         remember=lambda value: value and list(value),
     )
     host: str | None = option(
         "Input",
         "output",
-        f"The site, such as beer.stackexchange.com, for addresses and {flag('site_field')}.",
+        f"The site, such as beer.stackexchange.com, for addresses, {flag('site_field')}, and "
+        "formulas in Markdown.",
         name="site",
         metavar="HOST",
         where="iterator",
-        usually="that of the archive or folder",
+        usually="the name of the archive or folder",
     )
     recipe: RecipeChoice | None = _document(
         "Write the records of a data set instead of the documents: preferences, pairs (or dpo), "
-        "qa, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, or "
-        "package.module:function of your own.",
+        "triplets, qa, kto, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, "
+        "or your own package.module:function.",
         accepts=RecipeLike | None,
+        choices=lambda: (*RECIPES, *ALIASES),
         metavar="NAME",
         more="A `Recipe` or a function is accepted, too.",
         parse=lambda name, value: value,
         remember=lambda value: value and value.fingerprint,
     )
-    best: bool = _document(f"Use only the best answer, with {flag('recipe', 'qa')}.", False)
+    best: bool = _document(
+        "Use only the answer with the highest score, with a recipe that uses answers.", False
+    )
     conversational: bool = _document(
         f"Write messages instead of texts, with {flag('recipe', 'pairs')}.", False
+    )
+    implicit_prompt: bool = _document(
+        "Start both sides with the question, instead of writing it to a column, with "
+        f"{flag('recipe', 'pairs')}.",
+        False,
     )
     system: str | None = _document(
         f"Start each conversation with this system message, with {flag('recipe', 'messages')}.",
         metavar="TEXT",
     )
     max_length: int | None = _document(
-        f"Longest passage in characters, or in tokens, with {flag('recipe', 'chunks')}.",
+        f"Maximum length of a passage, in characters or tokens, with {flag('recipe', 'chunks')}.",
         parse=at_least(1),
         usually=f"{CHARACTERS} characters or {TOKENS} tokens",
     )
     overlap: int | None = _document(
-        f"Most that a passage repeats of the one before, with {flag('recipe', 'chunks')}.",
+        f"Maximum overlap with the previous passage, with {flag('recipe', 'chunks')}.",
         parse=at_least(0),
         usually="0",
     )
@@ -384,13 +417,14 @@ class Options:
         accepts=BodyAs | None,
         default_keyword=None,
         parse=lambda name, value: value and choose(name, value, get_args(BodyAs), _BODIES),
-        usually="html, or what the recipe asks for",
+        usually="html, or the form for the recipe",
     )
     answers_by: AnswersBy = _document(
-        "Order of the answers: by id, or the accepted one first and then by falling score.", "id"
+        "Order of the answers: by id, or the accepted answer first and then by descending score.",
+        "id",
     )
     nest: tuple[str, ...] = _document(
-        "Nest these tables, which are looked for next to the posts.",
+        "Nest these tables, found next to the posts.",
         (),
         accepts=str | Iterable[str],
         choices=lambda: (*TABLES, ALL_TABLES),
@@ -398,20 +432,25 @@ class Options:
         flags=("--with",),
         metavar="TABLES",
     )
+    if_present: bool | tuple[str, ...] = _document(
+        "Nest only the tables in the dump; a warning and the record name the missing ones.",
+        False,
+        accepts=bool,
+    )
     skip_malformed: bool = option(
         "Documents",
         "spill",
-        "Put rows that are not well-formed XML with the strays, instead of failing.",
+        "Write rows that are not well-formed XML to the strays, instead of failing.",
         False,
     )
     strict: bool = option(
-        "Documents", "run", "Fail where a character would be repaired or a row left out.", False
+        "Documents", "run", "Fail if a character would be repaired or a row left out.", False
     )
     core: Core = _run(
-        "The core that turns rows into JSON; the output is the same.",
+        "The core that converts rows to JSON; the output does not depend on it.",
         "auto",
-        more="`auto`: what the environment variable `SO2DOCS_CORE` says, else `compiled` if a C "
-        "compiler was there at installation.",
+        more="`auto`: the value of the environment variable `SO2DOCS_CORE`, else `compiled` if a C "
+        "compiler was available at installation.",
     )
     level: int = _output(
         "Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). zstd: "
@@ -481,6 +520,11 @@ class Options:
                     f"{what}: {flag('format', 'parquet')} needs columns; give a Recipe with a "
                     "schema instead of a function"
                 )
+            if self.site_field is not None and self.recipe.spec in RECIPES.own:
+                raise OptionError(
+                    f"{flag('site_field', self.site_field[0])} is for documents, and records of "
+                    f"{what} have columns of their own; leave it out"
+                )
         missing = [path for path in needed if not fields.has_whole(path)]
         if missing:
             raise OptionError(
@@ -489,7 +533,7 @@ class Options:
 
     @property
     def is_attributed(self) -> bool:
-        """Whether documents say where they are from."""
+        """Whether documents contain an attribution."""
         return self.attribution or (self.recipe is not None and self.recipe.recipe.attributed)
 
     @property
@@ -504,24 +548,24 @@ class Options:
 
     @property
     def reserved(self) -> frozenset[str]:
-        """Names that no attribute of a post may have, since documents have them as keys."""
+        """Names that post attributes must not have, since they are keys of documents."""
         return RESERVED if self.site_field is None else RESERVED | {self.site_field[0]}
 
     @property
     def needs_all_keys(self) -> bool:
-        """Whether the keys of posts that are not sampled must be among those of the others.
+        """Whether the keys of posts outside the sample must be kept with the other keys.
 
-        The rows of tables that belong to such posts are filtered too, and no strays.
+        Rows of tables for these posts then count as filtered, not as strays.
         """
         return bool(self.nest) and self.filters.sample is not None
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of the run, which no byte of the documents depends on.
+    """Options of the run, which do not change any byte of the documents.
 
     Attributes:
-        tables: Files of tables by the tables' names.
+        tables: Files by name of the table.
     """
 
     jobs: int | None = _run(
@@ -529,10 +573,10 @@ class RunOptions:
         where="local",
         parse=at_least(1),
         flags=("-j",),
-        usually="all cores, and one where the dump is small",
+        usually="all cores; one for a small dump",
     )
     chunk_bytes: int | None = _run(
-        "Bytes of the dump that one task of the first pass takes.",
+        "Number of bytes of the dump for each task of the first pass.",
         accepts=str | int | None,
         parse=size(1, "16MB"),
         metavar="SIZE",
@@ -544,29 +588,32 @@ class RunOptions:
         where="local",
         parse=size(0, "2GB, or 0"),
         metavar="SIZE",
-        usually="an eighth of the free memory, but at most half of the disk to spare",
+        usually="an eighth of the free memory, but at most half of the spare disk space",
     )
     progress: bool = _run("Show progress bars, on stderr or in the notebook.", False, where="local")
     work_dir: str | None = _run(
-        "Folder for the spill, about 0.4 times the dump.",
+        "Folder for the spill, which is about as large as the input posts and tables, or a third "
+        f"of this size with {flag('spill_budget', 0)}.",
         accepts=str | os.PathLike[str] | None,
         where="local",
         parse=path,
         metavar="DIR",
         usually="the folder of the output, or the system's temporary folder without an output file",
-        more="Its uncompressed part takes 1.1 times what it holds of the dump.",
     )
     keep_spill: bool = _run(
-        "Keep the spill, so that another conversion need not read DUMP again.",
+        "Keep the spill, so that the next conversion does not read DUMP again.",
         False,
         where="convert",
-        more="Another one into the same output may have another order of answers, limit, form of "
-        "files, or further tables; other filters or bodies need "
+        more="The next conversion to the same output may change the order of answers, the limit "
+        "and the form of files, and add tables; other filters or bodies need "
         f"{flag('restart', True)}.",
+    )
+    update: bool = _run(
+        "Replace outputs made from another input or with other options.", False, where="convert"
     )
     force: bool = _run("Overwrite an existing output.", False, where="convert")
     restart: bool = _run(
-        "Start over, whatever an interrupted conversion did.", False, where="convert"
+        "Start over instead of resuming an interrupted conversion.", False, where="convert"
     )
     report: str | None = _run(
         "Write the report as JSON to FILE; - is standard output.",
@@ -574,7 +621,7 @@ class RunOptions:
         where="convert",
         parse=path,
         metavar="FILE",
-        more="`so2docs verify` checks OUTPUT by it; OUTPUT is read once more, for its SHA-256.",
+        more="`so2docs verify` checks OUTPUT against it; OUTPUT is read again, for its SHA-256.",
     )
     card: bool = _run(
         "Write a README.md for Hugging Face, croissant.json, and a manifest for `so2docs verify` "
@@ -588,7 +635,7 @@ class RunOptions:
 
     @property
     def threads(self) -> int:
-        """Number of threads that decompress."""
+        """Number of threads for decompression."""
         return self.jobs or os.cpu_count() or 1
 
 
@@ -616,22 +663,25 @@ OPTIONS: dict[str, Option] = {
         *entries(RunOptions),
     )
 }
-"""Every option of a conversion, by its name."""
+"""All options of a conversion, by name."""
 
-SETTINGS = ("best", "conversational", "system", "max_length", "overlap", "tokenizer")
+SETTINGS = (
+    *("best", "conversational", "implicit_prompt", "system"),
+    *("max_length", "overlap", "tokenizer"),
+)
 """Options for certain recipes alone: `Recipe.settings`."""
 
 GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
-"""In the order of the help."""
+"""Groups of options, in the order of the help."""
 
 
 OF_ITERATOR: tuple[Where, ...] = ("documents", "iterator", "local")
 OF_CONVERT: tuple[Where, ...] = (*OF_ITERATOR, "files", "convert")
-"""What `documents` takes, and what `convert` takes."""
+"""Kinds of options that `documents` and `convert` take."""
 
 
 def taken_by(*where: Where) -> dict[str, Option]:
-    """Options that are taken in these places, by group."""
+    """The options of functions of these kinds, ordered by group."""
     return {
         name: entry
         for group in GROUPS

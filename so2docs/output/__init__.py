@@ -1,1 +1,1 @@
-"""Documents -> files: formats, compression, names, and the index next to an output."""
+"""Write documents to files: formats, compression, names, and the index next to an output."""

@@ -1,11 +1,11 @@
-"""Segments of the output are compressed separately, in workers, and joined to one stream.
+"""Compress the segments of an output separately, in workers, and join them to one stream.
 
-Each segment can follow any other. A gzip stream (RFC 1952) is one member: raw deflate data (RFC
-1951) of each segment ended on a byte boundary by a full flush, an empty final block, and the CRC-32
-of all joined from those of the segments. Some readers stop after the first member of a file, so
-there is only one. A zstd stream is a frame (RFC 8878) for each segment and, at the end, a table of
-the frames as the zstd project's contrib/seekable_format describes it: a skippable frame, which
-every reader passes over, so that the stream is a normal one and each segment can still be found.
+Each segment can follow any other. A gzip stream (RFC 1952) is one member, because some readers stop
+after the first member of a file. It contains the raw deflate data (RFC 1951) of each segment, ended
+on a byte boundary by a full flush, then an empty final block and the CRC-32 of the whole, combined
+from the CRC-32 of each segment. A zstd stream contains one frame (RFC 8878) for each segment and
+ends with a table of the frames, as described in contrib/seekable_format of the zstd project. The
+table is a skippable frame, which all readers ignore.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from so2docs.output.segments import Journal, Segment
 SEGMENT_BYTES = 1024 * 1024
 """Approximate size of a segment of the output before compression."""
 
-# No file name, no time, "unknown" operating system: the bytes depend on the documents only.
+# Without file name and time, with an "unknown" operating system: the bytes depend on the documents
+# only.
 GZIP_HEADER = GZIP + b"\x08\x00\x00\x00\x00\x00\x00\xff"
 LAST_BLOCK = b"\x03\x00"
 _STARTS: dict[bytes, Compression] = {
     GZIP: "gzip",
     ZSTD[:2]: "zstd",
-    b"\x5e\x2a": "zstd",  # A frame to skip: the table of an output without documents.
+    b"\x5e\x2a": "zstd",  # A skippable frame: the table of an output without documents.
 }
 _ISAL_LEVELS = 3
 _NOWHERE = b"\0"
@@ -44,30 +45,31 @@ def compress(
     Args:
         raw: Whole lines.
         compression: `gzip`, `zstd` or `none`.
-        level: Level of zstd; or of gzip: 0 to 3 for ISA-L (2 is about fifteen times as fast as
-            zlib's 6), 4 to 9 for zlib.
-        first_id: Question id of its first document.
-        documents: Number of its documents.
+        level: Level of zstd or gzip. Levels 0 to 3 of gzip use ISA-L (level 2 is about fifteen
+            times as fast as level 6 of zlib), levels 4 to 9 use zlib.
+        first_id: Question id of the first document.
+        documents: Number of documents.
     """
     crc = isal_zlib.crc32(raw)
     if compression == "none":
-        return Segment(raw, len(raw), crc, first_id, documents)
+        return Segment.of(raw, len(raw), crc, first_id, documents)
     if compression == "zstd":
         frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
-        return Segment(frame, len(raw), crc, first_id, documents)
-    return Segment(_deflate(raw, level), len(raw), crc, first_id, documents)
+        return Segment.of(frame, len(raw), crc, first_id, documents)
+    return Segment.of(_deflate(raw, level), len(raw), crc, first_id, documents)
 
 
 def detect_compression(start: bytes) -> Compression:
-    """The compression of a file of lines, by its first bytes (two suffice)."""
+    """Detect the compression of a file of lines from the first bytes (two suffice)."""
     return _STARTS.get(start[:2], "none")
 
 
 def _deflate(raw: bytes, level: int) -> bytes:
     if level <= _ISAL_LEVELS and _NOWHERE not in raw:
         # Without a dictionary, ISA-L 2.32 hashes the third string of a stream from a stale
-        # register, the address of the stream: at levels 1 and 2 about one stream in ten thousand
-        # comes out with other bytes. Nothing can refer to this one, since no text has such bytes.
+        # register, which holds the address of the stream. Then, at levels 1 and 2, about one stream
+        # in ten thousand has other bytes. The data never refers to this dictionary, since no text
+        # contains these bytes.
         deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -15, zdict=_NOWHERE * 8)
         return deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)
     slow = zlib.compressobj(max(level, 1), zlib.DEFLATED, -15)
@@ -98,7 +100,7 @@ _FOOTER = struct.Struct("<IBI")
 
 
 def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
-    """The seek table of a stream.
+    """Make the seek table of a stream.
 
     Args:
         frames: Compressed and uncompressed size of each frame.
@@ -110,7 +112,7 @@ def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
 
 
 def is_seek_table(data: bytes) -> bool:
-    """Whether bytes start with a frame that readers skip, such as the table."""
+    """Whether bytes start with a skippable frame, such as the seek table."""
     return data[:4] == struct.pack("<I", _SKIPPABLE_MAGIC)
 
 
@@ -137,12 +139,12 @@ def stream_trailer(compression: Compression, journal: Journal) -> bytes:
 
 
 def gzip_end(crc: int, raw_size: int) -> bytes:
-    """The bytes after the last segment of a gzip file: CRC-32 and size of what it compresses."""
+    """The bytes after the last segment of a gzip file: CRC-32 and size of the uncompressed data."""
     return LAST_BLOCK + _TRAILER.pack(crc, raw_size & 0xFFFFFFFF)
 
 
 def trailer_bytes(compression: Compression, segments: int) -> int:
-    """Size of `stream_trailer` after n segments."""
+    """Size of the result of `stream_trailer` after n segments."""
     if compression == "gzip":
         return len(LAST_BLOCK) + _TRAILER.size
     return seek_table_bytes(segments) if compression == "zstd" else 0

@@ -1,8 +1,8 @@
-"""One output file from independently compressed segments, with its index next to it.
+"""Write one output file from independently compressed segments, and the index next to it.
 
 This is the last step. Workers compress segments; the main process only appends them in order. The
-file grows as `NAME.part`, and so does its index; both get their names when they are complete, the
-index first, so that no output lacks one.
+file grows as `NAME.part`, and so does the index. Complete files are renamed to their final names,
+the index first, so that every output has an index.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ from so2docs.store.disk import write_all
 
 
 class Output:
-    """A file that has its name only once it is complete; `-` is standard output.
+    """A file under a temporary name until it is complete; `-` is standard output.
 
     Args:
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session, verified by `matches_checkpoint`.
         level: Level of compression for bytes from `write`.
-        label: The part of its name that differs, if the output has several files.
-        indexed: Whether an index is written next to it; never for standard output.
+        label: The part of the name that differs between the files of an output, if there are
+            several.
+        indexed: Whether to write an index next to the file; never for standard output.
 
     Attributes:
         part: The temporary name.
@@ -74,7 +75,7 @@ class Output:
         self._held_bytes = 0
         self._is_indexed = indexed and path != "-"
         self._file: RawIOBase | BinaryIO | None = None
-        if path == "-" and sys.stdout is None:  # It was closed before Python started.
+        if path == "-" and sys.stdout is None:  # Standard output was closed before Python started.
             raise OutputError("standard output is closed; name a file instead of -")
 
     def _explain_errors(self) -> AbstractContextManager[None]:
@@ -86,7 +87,7 @@ class Output:
             if self.path == "-":
                 self._file = sys.stdout.buffer
             elif is_new:
-                remove(self.part)  # It may be a link to something else.
+                remove(self.part)  # The name may be a link to another file.
                 self._file = open(self.part, "xb", buffering=0)  # noqa: SIM115
             else:
                 self._file = open(self.part, "r+b", buffering=0)  # noqa: SIM115
@@ -103,7 +104,7 @@ class Output:
         return self._held_bytes
 
     def write(self, data: bytes) -> None:
-        """Append bytes, compressed with others when there are enough."""
+        """Buffer bytes, and compress them as a segment once there are enough."""
         if self.hold(data) >= SEGMENT_BYTES:
             self.end_segment()
 
@@ -122,24 +123,24 @@ class Output:
         copy_all(self.place(segment))
 
     def place(self, segment: Segment) -> list[Copy]:
-        """Append a segment, except its data if that is in a temporary file.
+        """Append a segment, except data in a temporary file.
 
         Returns:
-            Copies that some process has to make before the file is sealed.
+            Copies that some process must make before the file is sealed.
         """
-        copies, stored = [], segment.stored
+        copies = []
         with self._explain_errors():
             file = self._open()
-            if stored is None:
+            if not segment.path:
                 write_all(file, segment.data)
             elif self.path == "-":
-                with open(stored.path, "rb", buffering=0) as source:
-                    source.seek(stored.offset)
-                    copy_by_reading(stored.path, source, file, stored.size)
+                with open(segment.path, "rb", buffering=0) as source:
+                    source.seek(segment.offset)
+                    copy_by_reading(segment.path, source, file, segment.size)
             else:
                 at = self.journal.size
-                file.seek(at + stored.size)
-                copies = [Copy(stored.path, stored.offset, stored.size, self.part, at)]
+                file.seek(at + segment.size)
+                copies = [Copy(segment.path, segment.offset, segment.size, self.part, at)]
         self.journal.add(segment)
         return copies
 
@@ -148,7 +149,7 @@ class Output:
         return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:
-        """End the stream, so that file and index only have to be renamed.
+        """End the stream, so that file and index are ready to be renamed.
 
         Args:
             record: The provenance, for the index.

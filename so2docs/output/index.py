@@ -1,4 +1,4 @@
-r"""The index next to an output: where each segment starts, so that one segment holds any document.
+r"""The index next to an output: the start of each segment, to find a document by its id.
 
 `.OUTPUT.index` is a small binary file, little-endian, the same bytes for the same output:
 
@@ -10,13 +10,13 @@ r"""The index next to an output: where each segment starts, so that one segment 
     footer   segments, documents, end of the last segment, size of the output, CRC-32 of the last
              64 KiB of the output, bytes of the record, CRC-32 of the index up to here
 
-Next to an output in which nothing is looked up (JSON arrays, bulk lines) it has the record alone,
-and -1 documents.
+Outputs without lookup by id (JSON arrays, bulk lines) have an index with the record alone, and -1
+documents.
 
-Of a gzip output the last bytes hold the CRC-32 and the length of all documents, so an index of
-another file, or of an earlier state of this one, does not pass. An entry takes 32 bytes and is
-for about a megabyte of documents: 3 MB for the 100 GB of Stack Overflow, which are searched without
-parsing them.
+The last bytes of a gzip output contain the CRC-32 and the length of all documents, so the index of
+another file, or of an earlier state of this file, is rejected. An entry takes 32 bytes for about a
+megabyte of documents: 3 MB for the 100 GB of Stack Overflow, where a document is found without
+parsing the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from isal import isal_zlib
 
 from so2docs.errors import So2docsError
 from so2docs.output.part_files import INDEX, side_file
-from so2docs.output.segments import Entry
+from so2docs.output.segments import Segment
 
 HEADER = b"so2docs index 2\n"
 _ANY_HEADER = b"so2docs index "
@@ -42,7 +42,7 @@ _TAIL_BYTES = 64 * 1024
 
 
 class UnusableIndexError(So2docsError):
-    """An index is missing, damaged or of another file; the text is the reason."""
+    """An index is missing, damaged or of another file; the text gives the reason."""
 
 
 class UnreadableIndexError(UnusableIndexError):
@@ -50,16 +50,16 @@ class UnreadableIndexError(UnusableIndexError):
 
 
 class UnfitIndexError(UnusableIndexError):
-    """An index belongs to another file, or to an earlier or later state of this one."""
+    """An index belongs to another file, or to another state of this file."""
 
 
 def index_path(output: str) -> str:
-    """The name of an output's index."""
+    """The path of the index of an output."""
     return side_file(output, INDEX)
 
 
 def is_index(path: str) -> bool:
-    """Whether a file is an index, of whatever version; it may be replaced then."""
+    """Whether a file is an index of any version, and may be replaced."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -67,20 +67,20 @@ def is_index(path: str) -> bool:
 
 
 def tail_crc(file: BinaryIO, size: int) -> int:
-    """CRC-32 of the last bytes of a file."""
+    """The CRC-32 of the last bytes of a file."""
     file.seek(max(0, size - _TAIL_BYTES))
     return isal_zlib.crc32(file.read(_TAIL_BYTES))
 
 
 def build(
-    entries: Iterable[Entry] | None, end: int, output: BinaryIO, record: bytes = b""
+    entries: Iterable[Segment] | None, end: int, output: BinaryIO, record: bytes = b""
 ) -> bytes:
-    """The index of a complete output.
+    """Make the index of a complete output.
 
     Args:
-        entries: The segments of the output; None if documents are not looked up in it.
-        end: Start of the first segment; or end of the last one, if nothing is looked up.
-        output: The output, open.
+        entries: The segments of the output; None for an output without lookup.
+        end: Start of the first segment; without lookup, end of the last segment.
+        output: The open output.
         record: The provenance.
     """
     data = bytearray(HEADER)
@@ -101,17 +101,17 @@ class Index:
 
     Attributes:
         segments: Number of segments.
-        documents: Number of documents; -1 where nothing is looked up.
-        record: The provenance of the output; empty if it is not known.
-        size: Bytes of the output.
+        documents: Number of documents; -1 for an output without lookup.
+        record: The provenance of the output; empty if unknown.
+        size: Size of the output in bytes.
         tail: CRC-32 of the last 64 KiB of the output.
     """
 
     def __init__(self, data: bytes) -> None:
-        """Check the bytes of an index.
+        """Parse and check the bytes of an index.
 
         Raises:
-            UnusableIndexError: They are not what was written.
+            UnusableIndexError: The bytes are not a complete index.
         """
         if not data.startswith(HEADER):
             other = data.startswith(_ANY_HEADER)
@@ -137,10 +137,10 @@ class Index:
         self._data = data
 
     def check(self, file: BinaryIO) -> None:
-        """Check that it belongs to this file in its present state.
+        """Check that the index belongs to this file in its present state.
 
         Raises:
-            UnfitIndexError: It belongs to another file or state.
+            UnfitIndexError: The index belongs to another file or state.
         """
         size = file.seek(0, os.SEEK_END)
         if size != self.size or tail_crc(file, size) != self.tail:
@@ -153,31 +153,31 @@ class Index:
         (first_id,) = struct.unpack_from("<q", self._data, len(HEADER) + segment * ENTRY.size)
         return int(first_id)
 
-    def __getitem__(self, segment: int) -> Entry:
+    def __getitem__(self, segment: int) -> Segment:
         at = len(HEADER) + segment * ENTRY.size
         first_id, offset, raw_size, documents, crc = ENTRY.unpack_from(self._data, at)
         is_last = segment == self.segments - 1
         end = self._end if is_last else ENTRY.unpack_from(self._data, at + ENTRY.size)[1]
-        return Entry(first_id, offset, end - offset, raw_size, documents, crc)
+        return Segment(first_id, offset, end - offset, raw_size, documents, crc)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[Segment]:
         return map(self.__getitem__, range(self.segments))
 
     def find(self, question_id: int) -> int | None:
-        """The segment that holds a question if any does; None if the id is before all of them."""
+        """The segment that would contain a question; None if the id precedes all segments."""
         segment = bisect_right(range(self.segments), question_id, key=self.first_id) - 1
         return None if segment < 0 else segment
 
 
 def load(output: str, file: BinaryIO) -> Index:
-    """The index of an output, or the record alone where nothing is looked up.
+    """Load the index of an output, or the record alone for an output without lookup.
 
     Args:
-        output: Name of the output.
-        file: The output, open.
+        output: Path of the output.
+        file: The open output.
 
     Raises:
-        UnusableIndexError: It cannot be used; the text says why.
+        UnusableIndexError: The index cannot be used; the text gives the reason.
     """
     try:
         data = Path(index_path(output)).read_bytes()
@@ -191,11 +191,11 @@ def load(output: str, file: BinaryIO) -> Index:
 
 
 def read_record(output: str) -> bytes:
-    """The provenance in the index next to an output; empty if it is not known.
+    """Read the provenance in the index next to an output; empty if unknown.
 
     Raises:
         OSError: The output cannot be read.
-        UnreadableIndexError: Its index cannot be read.
+        UnreadableIndexError: The index cannot be read.
     """
     try:
         with open(output, "rb") as file:

@@ -1,11 +1,11 @@
-"""Files that a command writes together: all of them get their names at its end, or none.
+"""Write the files of a command together: all of them are renamed at the end, or none.
 
-Each is written under its temporary name, synced to disk, and renamed with the others, a main file
-after the side files that describe it. A conversion, which can be resumed, records finished files in
-its spill; all other commands write files in this way.
+Each file is written under a temporary name, synced to disk, and renamed with the others, a main
+file after the side files that describe it. A conversion can be resumed, so it records finished
+files in the spill; all other commands write files in this way.
 
-There is one writer for each output: two would mix their bytes under one temporary name. The system
-releases a lock with the process, which distinguishes files of a killed process from those in use.
+Each output has one writer at a time: two would mix their bytes under one temporary name. The system
+releases a lock when the process ends, so unlocked files belong to a killed process.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _TEMPORARY = "so2docs-"
 
 @contextmanager
 def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
-    """Lock an output, or wait until the process that has locked it is done.
+    """Lock an output; wait first if another process has locked it.
 
     Args:
-        output: Its name; `-` is standard output, which needs no lock.
+        output: Path of the output; `-` is standard output, which needs no lock.
         seconds: Longest time to wait for another process.
 
     Yields:
-        Whether it is locked, which not every file system can do.
+        Whether the output is locked; some file systems have no locks.
 
     Raises:
-        OutputError: Another process is writing it, or its folder cannot be written to.
+        OutputError: Another process is writing the output, or the folder is not writable.
         DiskFullError: The disk is full.
     """
     path = side_file(output, LOCK)
@@ -71,7 +71,7 @@ def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
 
 
 def _lock(output: str, path: str, deadline: float) -> int | None:
-    """The open file, locked; None where files cannot be locked."""
+    """Open and lock a file; None where files cannot be locked."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -90,7 +90,7 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
                 ) from None
             time.sleep(_PAUSE)
             continue
-        except OSError:  # A file system without locks.
+        except OSError:  # The file system has no locks.
             os.close(file)
             with suppress(OSError):
                 os.unlink(path)
@@ -98,18 +98,18 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), os.stat(path)):
                 return file
-        os.close(file)  # Who held it before has just removed it.
+        os.close(file)  # The previous holder of the lock has just removed the file.
 
 
 @contextmanager
 def temporary_folder(parent: str | None) -> Iterator[str]:
-    """Make a temporary folder; remove it at the end, and those of killed processes.
+    """Make a temporary folder; remove it at the end, with the folders of killed processes.
 
     Args:
-        parent: Its parent; the system's folder for temporary files if None.
+        parent: The parent folder; None for the system's folder for temporary files.
 
     Raises:
-        OutputError: It cannot be made.
+        OutputError: The folder cannot be made.
         DiskFullError: The disk is full.
     """
     parent = parent or tempfile.gettempdir()
@@ -130,13 +130,51 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
             finally:
                 shutil.rmtree(path, ignore_errors=True)
     finally:
-        if os.path.isdir(path):  # Whoever comes next removes it, and knows it by its lock.
+        if os.path.isdir(path):  # The next command removes it.
             with suppress(OSError):
                 Path(side_file(path, LOCK)).touch()
 
 
+def make_folder(path: str) -> list[str]:
+    """Make a folder with its parents; return the new folders, the innermost first.
+
+    Raises:
+        OutputError: The folder cannot be made.
+    """
+    missing = []
+    with explain_errors(path):
+        while path and not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for folder in reversed(missing):
+            os.mkdir(folder)
+    return missing
+
+
+def remove_empty_folders(folders: Iterable[str]) -> None:
+    """Remove empty folders, each after the folders inside it."""
+    for folder in sorted(folders, key=len, reverse=True):
+        with suppress(OSError):
+            os.rmdir(folder)
+
+
+@contextmanager
+def new_folder(path: str) -> Iterator[None]:
+    """Make a folder with its parents; if the block fails, remove the new folders that are empty.
+
+    Raises:
+        OutputError: The folder cannot be made.
+    """
+    folders = make_folder(path)
+    try:
+        yield
+    except BaseException:
+        remove_empty_folders(folders)
+        raise
+
+
 def _remove_abandoned(parent: str) -> None:
-    """Remove temporary folders of killed processes, of which unlocked lock files are left."""
+    """Remove temporary folders of killed processes, found by their unlocked lock files."""
     for lock in Path(parent).glob(f".{_TEMPORARY}*.{LOCK}"):
         path = lock.with_name(lock.name.removeprefix(".").removesuffix(f".{LOCK}"))
         with suppress(So2docsError), output_lock(str(path), seconds=0) as is_locked:
@@ -145,11 +183,12 @@ def _remove_abandoned(parent: str) -> None:
 
 
 FOR_SMALL_FILES = 10.0
-"""Seconds to wait for another process that writes the same one, such as the card of a folder."""
+"""Seconds to wait for another process that writes the same small file, such as the card of a
+folder."""
 
 
 class NewFiles:
-    """Unfinished files; as a context manager, they get their names or are removed."""
+    """Unfinished files; the context manager renames all of them at the end, or removes them."""
 
     def __init__(self) -> None:
         self._locks = ExitStack()
@@ -169,14 +208,14 @@ class NewFiles:
         """Check that a file may be written, and lock it.
 
         Args:
-            path: Its name; `-` is standard output.
-            read: Files that it must not replace; None for an input that is not a file.
-            force: Replace a file of this name.
+            path: Path of the file; `-` is standard output.
+            read: Input files, which must not be replaced; None for an input that is not a file.
+            force: Replace an existing file.
             advice: Advice for the error.
-            seconds: Longest time to wait for another process that writes it.
+            seconds: Longest time to wait for another process that writes the file.
 
         Raises:
-            OutputError: It may not be written, or another process is writing it.
+            OutputError: The file may not be written, or another process is writing it.
         """
         if path == "-":
             return
@@ -186,24 +225,24 @@ class NewFiles:
             check_replaceable(name, read)
         refuse_existing(path, force=force, advice=advice)
         self._locks.enter_context(output_lock(path, seconds=seconds))
-        refuse_existing(path, force=force, advice=advice)  # Whoever had the lock may have made it.
+        refuse_existing(path, force=force, advice=advice)  # A process may have just made it.
         self._claimed.append(path)
 
     def add(self, path: str, complete: FileState) -> None:
-        """Give a finished file its name with the others."""
+        """Rename a finished file together with the others."""
         self._finished[path] = complete
 
     def write(self, path: str, data: bytes) -> None:
         """Make a small file.
 
         Raises:
-            OutputError: It cannot be written.
+            OutputError: The file cannot be written.
             DiskFullError: The disk is full.
         """
         self.add(path, write_part(path, data))
 
     def outdate(self, *paths: str) -> None:
-        """Remove files of an earlier state, if they are not new, when those get their names."""
+        """Remove files of an earlier state when the new files are renamed, except new ones."""
         self._outdated += paths
 
     def __enter__(self) -> NewFiles:
@@ -218,7 +257,7 @@ class NewFiles:
             else:
                 self._discard()
         finally:
-            # Whoever comes next takes a lock that cannot be removed.
+            # A lock file that cannot be removed is locked again by the next process.
             with suppress(OSError), resumable(False, is_done=is_done):
                 self._locks.close()
 
@@ -234,7 +273,7 @@ class NewFiles:
                     remove(path)
             publish(files)
         except BaseException:
-            for path in new:  # The same command must not find what it has just made.
+            for path in new:  # The same command must not find the new files.
                 with suppress(OSError, So2docsError):
                     if every[path].find(path) == path:
                         os.unlink(path)
@@ -253,7 +292,7 @@ def _remove_unfinished(path: str) -> None:
 
 
 def clean_up(path: str) -> None:
-    """Remove what a killed process left of a file, of which its lock is left, too."""
+    """Remove the unfinished file of a killed process, if its lock file is left."""
     if os.path.exists(side_file(path, LOCK)):
         with suppress(OSError, So2docsError), output_lock(path, seconds=0):
             _remove_unfinished(path)
@@ -263,7 +302,7 @@ def write_file(path: str, data: bytes) -> None:
     """Write a small file completely or not at all; write to a device or pipe directly.
 
     Raises:
-        OutputError: It cannot be written.
+        OutputError: The file cannot be written.
         DiskFullError: The disk is full.
     """
     if os.path.exists(path) and not os.path.isfile(path):

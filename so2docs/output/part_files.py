@@ -1,13 +1,12 @@
-"""Checks of output paths, temporary names, and renaming files to their final names.
+"""Check output paths, make temporary names, and rename files to their final names.
 
-Readers of a folder or a glob of outputs must not read index, strays, manifest and lock. Programs
-that read folders skip names that start with a dot (Spark, Arrow, Hugging Face, shells); globs of
-those that do not (DuckDB, Polars, ClickHouse) skip names without the extension of data. The names
-contain the whole name of the output, so that those of two formats differ.
+Readers of a folder or a glob of outputs must skip index, strays, manifest and lock. Programs that
+read folders skip names with a leading dot (Spark, Arrow, Hugging Face, shells). The globs of
+other programs (DuckDB, Polars, ClickHouse) skip names without the extension of data. The names
+contain the whole name of the output, so that the names for two formats differ.
 
-A file has a temporary name until it is complete. It is identified by its inode and time, in a later
-session by the CRC-32 of all of its bytes, so that another file of the same size is not taken for
-it.
+A file has a temporary name until it is complete. It is identified by inode and time, and in a later
+session by the CRC-32 of all bytes, so that another file of the same size is not mistaken for it.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ def side_file(output: str, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TargetKind:
-    """Files that a command writes next to its work, and that replace only their own kind.
+    """A kind of file written next to other work, such as a page; it replaces only its own kind.
 
     Attributes:
         name: Name for messages.
-        option: The option with its path.
-        starts: First bytes of such files.
+        option: The option for the path.
+        starts: Possible first bytes of such a file.
     """
 
     name: str
@@ -50,16 +49,16 @@ class TargetKind:
     starts: tuple[bytes, ...]
 
 
-# No JSON lines start so.
+# JSON lines never start with these bytes.
 REPORT = TargetKind("report", flag("report"), (b"{\n  ", b"[\n  ", b"[]\n"))
 PAGE = TargetKind("page", flag("html"), (b"<!DOCTYPE html>",))
 
 
 def check_folder(path: str, advice: str = "choose another output") -> None:
-    """Refuse to write to a missing folder, or one without permission.
+    """Reject a missing folder, or a folder without write permission.
 
     Raises:
-        OutputError: The folder of a file is missing or not writable.
+        OutputError: The folder is missing or not writable.
     """
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
@@ -76,10 +75,10 @@ def describe_missing_folder(folder: str, advice: str) -> str:
 
 
 def refuse_existing(path: str, *, force: bool, advice: str = "choose another output") -> None:
-    """Refuse to overwrite a file, unless forced.
+    """Reject an existing file, unless forced.
 
     Raises:
-        OutputError: It exists.
+        OutputError: The file exists.
     """
     if not force and os.path.exists(path):
         raise OutputExistsError(
@@ -88,14 +87,14 @@ def refuse_existing(path: str, *, force: bool, advice: str = "choose another out
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
-    """Refuse to replace anything but a file, or a file that is read.
+    """Reject a path of an input, or of anything but a regular file.
 
     Args:
-        path: A name that may exist or not.
-        read: Files that are read; None for an input that is not a file.
+        path: Path that may or may not exist.
+        read: Input files; None for an input that is not a file.
 
     Raises:
-        OutputError: It is a folder, a device, a pipe, or one of those, by whatever link.
+        OutputError: The path is a folder, a device, a pipe or an input, directly or by a link.
     """
     if os.path.isdir(path):
         raise OutputError(f"{path}: is a folder; give the name of a file")
@@ -110,20 +109,20 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
 
 
 def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
-    """Refuse to write a report or a page to an impossible path, or over another file.
+    """Reject an impossible path for a report or a page, or a path of a different file.
 
     Args:
-        path: Its name.
-        kind: Its kind.
-        read: Files that are read or written by the same command.
+        path: Path of the report or page.
+        kind: Kind of the file.
+        read: Files read or written by the same command.
 
     Raises:
-        OutputError: It cannot be written there, or would replace another file.
+        OutputError: The file cannot be written there, or would replace a different file.
     """
     advice = f"choose another {kind.option}"
     if not path:
         raise OutputError(
-            f"the name of the {kind.name} is empty, as an unset variable is; {advice}"
+            f"the name of the {kind.name} is empty, perhaps from an unset variable; {advice}"
         )
     is_folder, is_device = os.path.isdir(path), os.path.exists(path) and not os.path.isfile(path)
     if is_folder or (is_device and not os.access(path, os.W_OK)):
@@ -141,25 +140,25 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
 
 
 def is_same(path: str, other: str) -> bool:
-    """Whether two paths are the same file, also by hard and symbolic links."""
+    """Whether two paths are the same file, including by hard and symbolic links."""
     return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 _READ_BYTES = 4 * 1024 * 1024
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
-"""Some file systems do not sync folders, and a folder may be unreadable."""
+"""Errors to ignore: some file systems do not sync folders, and a folder may be unreadable."""
 
 PART = ".part"
-"""Extension of a file until it is complete."""
+"""Extension of an incomplete file."""
 
 
 def part_path(path: str) -> str:
-    """The name of a file until it is complete."""
+    """The temporary name of a file."""
     return path + PART
 
 
 def journal_path(part: str) -> str:
-    """The side file of a growing file."""
+    """The journal of a growing file."""
     return f"{part}.journal"
 
 
@@ -169,10 +168,10 @@ def remove(path: str) -> None:
 
 
 class LostFileError(OutputError):
-    """A finished file is lost or changed before it has its name.
+    """A finished file was lost or changed before it was renamed.
 
     Attributes:
-        path: Its final name.
+        path: The final name of the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -191,12 +190,13 @@ class FileState:
     """A growing or complete file in a checkpoint.
 
     Attributes:
-        size: Its bytes; for a growing file, the bytes of its saved journal.
-        crc: CRC-32 of these bytes; None if a library wrote them.
-        label: The part of its name that differs, if the output has several files.
-        is_whole: Whether it is complete and synced, under its temporary or its final name.
+        size: Size in bytes; for a growing file, size of the saved journal.
+        crc: CRC-32 of these bytes; None for a file written by a library.
+        label: The part of the name that differs between the files of an output, if there are
+            several.
+        is_whole: Whether the file is complete and synced, under its temporary or final name.
         identity: Device, inode and modification time; None for a file of an earlier session.
-        index: The index next to it, if any, which is renamed with it.
+        index: The index of the file, if any; both are renamed together.
     """
 
     size: int
@@ -208,7 +208,7 @@ class FileState:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> FileState:
-        """A file of an earlier session, from its fields by name."""
+        """Make the state of a file of an earlier session from its fields by name."""
         index = values["index"] and cls.from_json(values["index"])
         return cls(**{**values, "identity": None, "index": index})
 
@@ -218,14 +218,14 @@ class FileState:
         return replace(self, identity=identify(part_path(path)), index=index)
 
     def all_files(self, path: str) -> list[tuple[str, FileState]]:
-        """Its index, if any, and the file itself, each with its name."""
+        """The index, if any, and the file itself, each with its final name."""
         side = [(side_file(path, INDEX), self.index)] if self.index else []
         return [*side, (path, self)]
 
     def find(self, path: str) -> str | None:
-        """Its present name, temporary or final; None if it is lost.
+        """The present name of the file, temporary or final; None if the file is lost.
 
-        Reads a file of an earlier session.
+        For a file of an earlier session, this reads the bytes.
         """
         for name in (part_path(path), path):
             with explain_errors(name), suppress(FileNotFoundError):
@@ -242,8 +242,8 @@ class FileState:
 def begins_with(path: str, size: int, crc: int) -> bool:
     """Whether the first bytes of a file have this CRC-32.
 
-    Reads them, at the speed of the disk: far less than writing them again, and the length alone
-    would not show a byte that changed, nor what a power cut left unwritten.
+    This reads the bytes at the speed of the disk, which is far faster than writing them again. The
+    length alone would not reveal a changed byte, nor bytes lost in a power cut.
     """
     actual = 0
     try:
@@ -266,7 +266,7 @@ def write_part(path: str, data: bytes) -> FileState:
     part = part_path(path)
     try:
         with explain_errors(part):
-            remove(part)  # It may be a link to something else.
+            remove(part)  # The name may be a link to another file.
             with open(part, "xb") as file:
                 file.write(data)
         return replace(finish_file(path), crc=isal_zlib.crc32(data))
@@ -277,10 +277,10 @@ def write_part(path: str, data: bytes) -> FileState:
 
 
 def finish_file(path: str) -> FileState:
-    """Sync a temporary file that a library wrote.
+    """Sync a temporary file written by a library.
 
     Raises:
-        OutputError: It cannot be synced.
+        OutputError: The file cannot be synced.
         DiskFullError: The disk is full.
     """
     part = part_path(path)
@@ -292,10 +292,10 @@ def finish_file(path: str) -> FileState:
 
 
 def publish(files: Sequence[tuple[str, FileState]]) -> None:
-    """Rename finished files to their names, in this order, each after its index.
+    """Rename finished files to their final names, in this order, each after its index.
 
     Raises:
-        LostFileError: One of them is lost; none gets its name then.
+        LostFileError: A file is lost; then no file is renamed.
         OutputError: A file cannot be renamed.
         DiskFullError: The disk is full.
     """
@@ -306,7 +306,7 @@ def publish(files: Sequence[tuple[str, FileState]]) -> None:
             raise LostFileError(path)
     for path, name in sources.items():
         with explain_errors(path):
-            if name == path:  # An earlier session gave it its name.
+            if name == path:  # An earlier session renamed it.
                 remove(part_path(path))
             else:
                 os.replace(part_path(path), path)
@@ -332,13 +332,13 @@ def _sync_folder(path: str) -> None:
 
 @contextmanager
 def explain_errors(path: str) -> Iterator[None]:
-    """Convert an error of the system about a written file to one with advice."""
+    """Convert a system error about a written file to an error with advice."""
     try:
         yield
     except (BrokenPipeError, So2docsError):
         raise
     except OSError as error:
         if is_full(error):
-            raise DiskFullError(f"{path}: the disk is full", retry="free some room") from error
+            raise DiskFullError(f"{path}: the disk is full", retry="free some space") from error
         message = f"{path}: cannot be written: {error.strerror or error}"
         raise OutputError(message, retry="fix this") from error

@@ -1,4 +1,4 @@
-"""The paths of a conversion, and whether it may write there: provenance of existing outputs."""
+"""The paths of a conversion, their checks, and the existing output."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
 
-from so2docs.errors import DumpError, OutputError, OutputExistsError, So2docsError, flag
-from so2docs.options.choices import COMPRESSIONS, FORMATS, Compression
+from so2docs.errors import DumpError, So2docsError
+from so2docs.options.choices import COMPRESSIONS, EXTENSIONS, FORMATS, Compression
 from so2docs.options.table import OutputForm
 from so2docs.output import index
-from so2docs.output.formats import footer
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import (
     MANIFEST,
@@ -25,72 +23,9 @@ from so2docs.output.part_files import (
     remove,
     side_file,
 )
-from so2docs.output.provenance import KEY, Provenance, load
-
-State = Literal["up to date", "another dump", "other options", "unknown"]
-UP_TO_DATE: State = "up to date"
-
-
-class ExistingOutputError(OutputExistsError):
-    """The output exists; the text says how it was made.
-
-    Attributes:
-        state: Its difference from a new output; `unknown` without a provenance.
-    """
-
-    def __init__(self, message: str, state: State, advice: str) -> None:
-        super().__init__(f"{message}; {advice}")
-        self.state: State = state
-        self._message, self._advice = message, advice
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ExistingOutputError, (self._message, self.state, self._advice)
-
-    def with_advice(self, advice: str) -> ExistingOutputError:
-        """Copy the error with other advice."""
-        return ExistingOutputError(self._message, self.state, advice)
-
-
-def read_provenance(path: str) -> Provenance | None:
-    """The provenance of an output; None if it is not known.
-
-    Args:
-        path: A file of the output.
-
-    Raises:
-        OutputError: The output, or its index, cannot be read.
-    """
-    try:
-        data = footer.read_value(path, KEY) or index.read_record(path)
-    except (FileNotFoundError, IsADirectoryError):
-        return None
-    except (OSError, index.UnreadableIndexError) as error:
-        raise unreadable_record(path, error) from error
-    return load(data) if data else None
-
-
-def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) -> OutputError:
-    """The error for an unreadable provenance."""
-    reason = error.strerror if isinstance(error, OSError) else error
-    return OutputError(
-        f"{path}: how it was made cannot be read: {reason}; fix this, then run the same command "
-        "again"
-    )
-
-
-def _compare(files: list[str], provenance: Provenance) -> tuple[State, str]:
-    """The state of an output, and a description."""
-    differences = []
-    for path in files:
-        recorded = read_provenance(path)
-        if recorded is None:
-            return "unknown", " and does not say how it was made"
-        differences.append(recorded.difference(provenance))
-    worst = next((difference for difference in differences if difference is not None), None)
-    if worst is None:
-        return UP_TO_DATE, " and is up to date: made from this dump with these options"
-    return "another dump" if worst.is_dump else "other options", f", made {worst.reason}"
-
+from so2docs.output.product import Product, read_provenance
+from so2docs.output.provenance import Provenance
+from so2docs.report import Report
 
 _EXTENSIONS = (
     *COMPRESSIONS,
@@ -104,12 +39,12 @@ class OutputPaths:
     """The paths of the files of a conversion.
 
     Attributes:
-        output: The user's name of the output; `-` is standard output.
+        output: Path of the output from the user; `-` is standard output.
         work_dir: Folder for the spill, if the user gave one.
         form: Form of the output.
-        made_of_it: Names, in the folder of the output, of the files that a recipe makes from it at
-            the end; the output itself is temporary then.
-        is_by_site: Whether the output is in a folder with the name of the site.
+        made_of_it: Names, in the folder of the output, of the files that a recipe makes from the
+            output at the end; the output itself is temporary then.
+        is_by_site: Whether the output is in a folder named after the site.
     """
 
     output: str
@@ -132,7 +67,7 @@ class OutputPaths:
         return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
 
     def file(self, label: str) -> str:
-        """The output file of this number, date or name: the output itself, unless it is split."""
+        """The output file of this number, date or name; the output itself if it is not split."""
         if label in self.made_of_it:
             return os.path.join(os.path.dirname(self.output), label)
         return f"{self.stem}-{label}{self.extensions}" if self.form.is_split else self.output
@@ -144,7 +79,7 @@ class OutputPaths:
         return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
     def _split_files(self, end: str = "") -> list[str]:
-        """Existing files of a split output, or those with an extension after these names."""
+        """Existing files of a split output, or files with these names and another extension."""
         if not self.form.is_split:
             return []
         folder, stem = os.path.split(self.stem)
@@ -152,16 +87,24 @@ class OutputPaths:
         pattern = re.compile(f"{re.escape(stem)}-(?:{self.form.labels}){end_of_name}")
         names = filter(pattern.fullmatch, os.listdir(folder or "."))
         paths = (os.path.join(folder, name.removesuffix(end)) for name in names)
-        return sorted(paths, key=lambda path: (len(path), path))
+        return sorted(paths, key=self.place)
+
+    def place(self, path: str) -> tuple[int, str]:
+        """Sort key of a file of a split output; shares have the order of the option."""
+        if self.form.split_share is None:
+            return len(path), path
+        files = [self.file(label) for label in self.form.labels.split("|")]
+        return files.index(path), path
 
     @property
     def strays(self) -> str:
-        """The side file for strays, which holds JSON lines whatever the output is."""
-        return side_file("stdout" if self.output == "-" else self.output, STRAYS)
+        """The side file for strays, which contains JSON lines for every output format."""
+        output = "stdout" if self.output == "-" else self.output
+        return side_file(output, STRAYS + EXTENSIONS[self.strays_compression])
 
     @property
     def strays_compression(self) -> Compression:
-        """The compression of the side file: that of the output, if it is compressed as a whole."""
+        """The compression of the side file; if possible, the same as for the output."""
         is_whole = self.output != "-" and self.form.format != "parquet"
         return self.form.compression if is_whole else "gzip"
 
@@ -172,7 +115,7 @@ class OutputPaths:
 
     @property
     def side_files(self) -> list[str]:
-        """Hidden files next to the output, which are made and replaced together with it."""
+        """Hidden files next to the output, made and replaced together with it."""
         return [self.index, self.strays, side_file(self.output, MANIFEST)]
 
     def _indexes(self) -> list[str]:
@@ -192,18 +135,18 @@ class OutputPaths:
     def make_folders(self) -> None:
         """Make the folders of the files that a recipe makes."""
         if self.is_by_site and self.output != "-":
-            with suppress(OSError):  # `check` says what is wrong.
+            with suppress(OSError):  # `check` reports the error.
                 os.makedirs(os.path.dirname(self.output) or ".", exist_ok=True)
         for name in self.made_of_it:
             os.makedirs(os.path.dirname(self.file(name)), exist_ok=True)
 
     def check(self, file: str | None) -> None:
-        """Refuse to write to an impossible path, or over a file of the dump."""
+        """Reject an impossible path, or a path of a file of the dump."""
         if self.output == "-":
             return
         check_folder(self.output)
         for path in (*self._finals(), *self._temporaries(), self.excerpt):
-            # A small dump that an earlier conversion left is converted as any other is.
+            # The excerpt that an earlier conversion saved may be the input of this one.
             if (
                 path != self.excerpt
                 or file is None
@@ -223,29 +166,18 @@ class OutputPaths:
         ]
 
     def remove_temporaries(self) -> None:
-        """Remove the unfinished files of a conversion that is not resumed."""
+        """Remove the unfinished files of a conversion that will not be resumed."""
         if self.output != "-":
             for path in self._temporaries():
                 with explain_errors(path):
                     remove(path)
 
-    def refuse_existing(self, provenance: Provenance, *, force: bool) -> None:
-        """Refuse to overwrite an output, unless forced; side files without one are replaced.
-
-        Args:
-            provenance: The provenance of the new output.
-            force: Overwrite what exists.
+    def check_side_files(self) -> None:
+        """Reject a file at the path of an index unless it is an index.
 
         Raises:
-            ExistingOutputError: The output exists; the text says whether it is up to date.
-            OutputExistsError: Another file is there.
+            OutputExistsError: Such a file exists.
         """
-        if force or self.output == "-":
-            return
-        if existing := self.earlier_files():
-            state, reason = _compare(existing, provenance)
-            advice = f"choose another output, or overwrite with {flag('force', True)}"
-            raise ExistingOutputError(f"{existing[0]}: exists{reason}", state, advice)
         for path in self._indexes():
             if os.path.exists(path) and not index.is_index(path):
                 refuse_existing(path, force=False)
@@ -263,3 +195,44 @@ class OutputPaths:
         with suppress(So2docsError):
             write_file(path, error.excerpt)
             error.excerpt_path = path
+
+
+class OutputOfConversion(Product[Report]):
+    """The output of a conversion.
+
+    Args:
+        names: Paths of the conversion.
+        provenance: The record of the requested output.
+    """
+
+    def __init__(self, names: OutputPaths, provenance: Provenance) -> None:
+        super().__init__(names.output, provenance)
+        self._names = names
+
+    def existing_files(self) -> list[str]:
+        """Files of the output that exist, in order."""
+        return self._names.earlier_files()
+
+    def read_records(self) -> list[Provenance | None]:
+        """The record of each file."""
+        return list(map(read_provenance, self.existing_files()))
+
+    def load(self, records: list[Provenance]) -> Report:
+        """The counts of the output; for a split output, the counts of the documents alone."""
+        files = self.existing_files()
+        counts = {name: value for name, value in records[0].counts.items() if name != "documents"}
+        if not counts:
+            counts["questions"] = sum(record.counts["documents"] for record in records)
+        report = Report.from_dict({"dump": records[0].input[0].name, "output": self.path, **counts})
+        report.is_new = False
+        report.files = len(files)
+        report.output_bytes = sum(map(os.path.getsize, files))
+        if self._names.form.is_split:
+            report.first_file, report.last_file = files[0], files[-1]
+        report.strays_path = _if_exists(self._names.strays)
+        report.index_path = _if_exists(self._names.index) if self._names.form.is_indexed else None
+        return report
+
+
+def _if_exists(path: str) -> str | None:
+    return path if os.path.exists(path) else None

@@ -1,19 +1,20 @@
-"""Provenance: how an output was made, recorded in the index next to it or in Parquet metadata.
+"""Provenance: how a product was made, recorded in the product itself or in a file next to it.
 
-The same conversion makes the same record: nothing in it depends on the machine, the day or the run.
-An output on standard output has none.
+The same call makes the same record: it does not depend on the machine, the day or the run. A
+product on standard output has no record.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from so2docs._version import __version__
+from so2docs.dump.storage import sample_hash
 from so2docs.dump.tables import TableFile
 from so2docs.errors import flag
 from so2docs.options.option import entries
@@ -23,80 +24,135 @@ from so2docs.options.table import Options, OutputForm
 from so2docs.report import Report
 
 CONTRACT = 1
-"""Version of the documents; it changes if the same dump and options give other documents."""
+"""Version of the documents. Increase it when the same dump and options would give other
+documents."""
 
 KEY = b"so2docs"
-"""Its key in the metadata of a Parquet file."""
+"""Key of the provenance in the metadata of a Parquet file."""
 
-_COUNTS = ("rows", "questions", "answers", "filtered", "records", "without_record")
-_SUMS = ("strays", "other_types")
+_COUNTS = (
+    *("rows", "questions", "answers", "strays", "other_types", "filtered"),
+    *("recipe", "records", "without_record", "repaired_characters"),
+)
+_TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {
     "skip_malformed",
     *(e.name for part in (Options, OutputForm) for e in entries(part) if e.group == "Output"),
 }
 """Options that do not change the documents."""
 
+State = Literal["missing", "up to date", "another input", "other options", "unknown"]
+UP_TO_DATE: State = "up to date"
+STATES: dict[State, str] = {
+    "missing": "missing",
+    UP_TO_DATE: UP_TO_DATE,
+    "another input": "made from another input",
+    "other options": "made with other options",
+    "unknown": "of unknown origin",
+}
+"""Names of the states of a product, for a summary of several products."""
 
-class InputFile(NamedTuple):
-    """An input file.
+
+class File(NamedTuple):
+    """The identity of a file, independent of its folder and date.
 
     Attributes:
-        table: Its table.
-        name: Its name, without folders.
-        bytes: Its size; for a source that can be read only once, the bytes that were read.
-        content: Hash of its bytes at 17 positions; None for a source that can be read only once.
+        role: Table of the file, or another purpose.
+        name: Name without folders.
+        bytes: Size; for a source that can be read only once, the number of bytes read.
+        content: Hash of the bytes at 17 positions; None for a source that can be read only once.
     """
 
-    table: str
+    role: str
     name: str
     bytes: int
     content: str | None
 
+    @classmethod
+    def of(cls, role: str, path: str, name: str | None = None) -> File:
+        """Identify a file by its content.
 
-class Difference(NamedTuple):
-    """The difference between an output and a new one.
+        Args:
+            role: Table of the file, or another purpose.
+            path: Path of the file.
+            name: Name in the record; None for the name in the path.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        if not os.path.isfile(path):
+            return cls.read_once(role, path)
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            return cls(role, name or _printable_name(path), size, sample_hash(file, size))
+
+    @classmethod
+    def of_table(cls, file: TableFile) -> File:
+        """Identify the file of a table."""
+        name, source = file.table.name, file.source
+        if source is None or not source.is_file:
+            return cls.read_once(name, file.name)
+        return cls(name, _printable_name(source.path), source.identity.size, source.digest)
+
+    @classmethod
+    def read_once(cls, role: str, name: str) -> File:
+        """Describe a source that cannot be compared with another."""
+        return cls(role, _printable_name(name), 0, None)
+
+    def is_same(self, other: File) -> bool:
+        """Whether two files have the same bytes."""
+        return self.content is not None and self[2:] == other[2:]
+
+
+class Comparison(NamedTuple):
+    """The state of an existing product, compared with the requested product.
 
     Attributes:
-        is_dump: Whether it was made from another dump.
-        reason: A text with this, or with the names of options, to follow "made".
+        state: State of the existing product.
+        reason: The difference, worded to follow "exists".
     """
 
-    is_dump: bool
-    reason: str
+    state: State
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How an output was made.
+    """How a product was made.
 
     Attributes:
+        kind: The kind of product, named after the function that makes it, such as `convert`.
         version: Version of so2docs.
-        contract: Version of the documents.
-        options: Options that determine the output, by keywords of `convert`.
+        contract: Version of the content for this kind of product.
+        options: Options that determine the product, by keyword of the function.
         input: The input files.
-        site: Host name of the site; None if the name of the dump does not have it.
-        counts: Counts of the whole conversion; for a file of a split output, its documents.
+        site: Host name of the site; None if unknown.
+        counts: Counts of the whole product; for a file of a split output, only its number of
+            documents.
+        files: The files of the product, if the record describes several or is in none of them.
     """
 
+    kind: str
     version: str
     contract: int
     options: dict[str, Any]
-    input: tuple[InputFile, ...]
-    site: str | None
-    counts: dict[str, int]
+    input: tuple[File, ...]
+    site: str | None = None
+    counts: dict[str, Any] = field(default_factory=dict)
+    files: tuple[File, ...] = ()
 
     @classmethod
     def of(cls, posts: TableFile, tables: Iterable[TableFile], options: Options) -> Provenance:
         """The provenance of a conversion of these files, without counts."""
         values = within_64_bits(Fingerprint.of(options).by_option())
-        files = [input_file(file) for file in (posts, *tables)]
+        files = [File.of_table(file) for file in (posts, *tables)]
         site = options.host
         if site is None and posts.file is not None:
             site = published_host(site_from_name(posts.file))
-        return cls(__version__, CONTRACT, values, tuple(files), site, {})
+        return make_record("convert", CONTRACT, values, files, site)
 
     def having_read(self, dump_bytes: int) -> Provenance:
-        """The record with the size of the posts."""
+        """The record with the size of the posts added."""
         posts, *tables = self.input
         if posts.content is None:
             posts = posts._replace(bytes=dump_bytes)
@@ -104,10 +160,7 @@ class Provenance:
 
     def with_counts(self, report: Report) -> Provenance:
         """The record of a complete conversion."""
-        values = {name: getattr(report, name) for name in _COUNTS}
-        counts = {name: value for name, value in values.items() if value is not None}
-        counts |= {name: sum(getattr(report, name).values()) for name in _SUMS}
-        return replace(self, counts=counts)
+        return replace(self, counts=count(report))
 
     def of_file(self, documents: int) -> Provenance:
         """The record of one file of a split output."""
@@ -115,32 +168,42 @@ class Provenance:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
-        return asdict(self) | {"input": [file._asdict() for file in self.input]}
+        files = {name: [file._asdict() for file in getattr(self, name)] for name in _FILES}
+        return asdict(self) | files
 
     def to_json(self) -> bytes:
         """The provenance as JSON."""
         return orjson.dumps(self.as_dict(), option=orjson.OPT_SORT_KEYS)
 
-    def difference(self, requested: Provenance) -> Difference | None:
-        """The difference from an output with `requested`; None if it is up to date."""
+    def compare(self, requested: Provenance) -> Comparison:
+        """Compare this record of an existing product with the record of the requested product."""
+        before, now = ({file.role: file for file in one.input} for one in (self, requested))
         if any(file.content is None for file in (*self.input, *requested.input)):
-            return Difference(True, "from a dump that cannot be compared, since it is read once")
-        if [file[2:] for file in self.input] != [file[2:] for file in requested.input]:
-            name, size = self.input[0].name, self.input[0].bytes
-            return Difference(True, f"from another dump ({name}, {size:,} bytes)")
+            what = "an input that cannot be compared, since it is read once"
+            return Comparison("another input", f", made from {what}")
+        others = [
+            before[role] for role in before if role in now and not before[role].is_same(now[role])
+        ]
         names = self.other_options(requested)
+        # Different options may read different files.
+        if others or (before.keys() != now.keys() and not names):
+            name, size = (others or self.input)[0][1:3]
+            return Comparison(
+                "another input", f", made from another input ({name}, {size:,} bytes)"
+            )
         if names:
-            return Difference(False, f"with other options ({', '.join(names)})")
-        if self.contract != requested.contract:
-            return Difference(False, f"by so2docs {self.version}, whose documents are others")
-        return None
+            return Comparison("other options", f", made with other options ({', '.join(names)})")
+        if (self.kind, self.contract) != (requested.kind, requested.contract):
+            reason = f", made by so2docs {self.version}, whose output is different"
+            return Comparison("other options", reason)
+        return Comparison(UP_TO_DATE, " and is up to date: made from this input with these options")
 
     def other_options(self, requested: Provenance, *, of_documents: bool = False) -> list[str]:
         """Names of the options that differ.
 
         Args:
-            requested: The other record.
-            of_documents: Leave out options that determine only the form of the file.
+            requested: Record of the requested product.
+            of_documents: Skip options that determine only the form of the file.
         """
         names = sorted(self.options.keys() | requested.options.keys())
         differing = [
@@ -151,8 +214,31 @@ class Provenance:
         return [flag(name) for name in differing]
 
 
+_FILES = ("input", "files")
+
+
+def make_record(
+    kind: str,
+    contract: int,
+    options: dict[str, Any],
+    files: Iterable[File],
+    site: str | None = None,
+) -> Provenance:
+    """Make the record of a product of this version, without counts."""
+    return Provenance(kind, __version__, contract, options, tuple(files), site)
+
+
+def count(report: Report) -> dict[str, Any]:
+    """The counts of a conversion, without those that depend on the machine."""
+    values = report.as_dict()
+    tables = {
+        name: {key: table[key] for key in _TABLE_COUNTS} for name, table in values["tables"].items()
+    }
+    return {name: values[name] for name in _COUNTS} | {"tables": tables}
+
+
 def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
-    """Convert large integers, such as that of `sample`, to text, which every reader keeps."""
+    """Convert large integers, such as the value of `sample`, to text, which readers preserve."""
     return {
         name: str(value) if isinstance(value, int) and value >= 1 << 63 else value
         for name, value in options.items()
@@ -160,23 +246,15 @@ def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(data: bytes) -> Provenance | None:
-    """Parse the result of `to_json`; None for another version, or anything else."""
+    """Parse the result of `to_json`; None for another version or other data."""
     try:
         values = orjson.loads(data)
-        values["input"] = tuple(InputFile(**file) for file in values["input"])
+        values |= {name: tuple(File(**file) for file in values[name]) for name in _FILES}
         return Provenance(**values)
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
 
 
-def input_file(file: TableFile) -> InputFile:
-    """Name, size and hash of the file of a table."""
-    name, source = file.table.name, file.source
-    if source is None or not source.is_file:
-        return InputFile(name, _printable_name(file.name), 0, None)
-    return InputFile(name, _printable_name(source.path), source.identity.size, source.digest)
-
-
 def _printable_name(path: str) -> str:
-    """The name of a file; bytes in it that are not UTF-8 are replaced."""
+    """The name of a file, with bytes replaced that are not UTF-8."""
     return os.path.basename(path).encode(errors="replace").decode()

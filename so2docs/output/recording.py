@@ -1,13 +1,15 @@
-"""Documents on their way into the output: unchanged, changed, or as the records of a recipe.
+"""Prepare documents for the output: unchanged, changed, or converted to the records of a recipe.
 
 An unchanged document is not parsed: its bytes are joined only when they are written. If files are
-split by date, each document gets the label of its file from the date of its question, which a
-record need not have.
+split by date, each document gets the label of its file from the date of the question, because a
+record may lack the date.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
@@ -21,17 +23,19 @@ from so2docs.options.option import bounds
 from so2docs.options.table import Options
 from so2docs.parse import bodies
 from so2docs.recipes.attribution import attribute
-from so2docs.recipes.recipe import Recipe
+from so2docs.recipes.finding import RECIPES
+from so2docs.recipes.posts import keep_best
+from so2docs.recipes.recipe import Recipe, find_mismatch
 from so2docs.schema import RESERVED
 
 
 class RecordMaker:
-    """Makes records of documents.
+    """Convert documents to records.
 
     Args:
         recipe: The recipe; None to keep documents.
         host: Host name of the site, if documents get an attribution.
-        convert_body: Converts the HTML of a body; None to keep HTML.
+        convert_body: Function that converts the HTML of a body; None to keep HTML.
     """
 
     def __init__(
@@ -43,49 +47,98 @@ class RecordMaker:
         self._recipe = recipe
         self._host = host
         self._convert_body = convert_body
+        self._schema = None if recipe is None or recipe.name in RECIPES.own else recipe.schema
+        self._levels = 0 if recipe is None else recipe.lower_headings
 
-    def records(self, question_id: int, json: bytes) -> list[bytes]:
-        """The records of a document.
+    def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
+        """Yield the records of a document singly: together they can be many times its size.
 
         Args:
-            question_id: Its id, for the message of an error.
+            question_id: Id of the question, for error messages.
             json: The document.
 
         Raises:
             RecipeError: The recipe fails, or returns an invalid record.
         """
         document = orjson.loads(json)
-        if self._convert_body is not None:
+        if self._recipe is not None and self._recipe.best_only:
+            keep_best(document)
+        if self._recipe is not None and self._recipe.without_banner and "Body" in document:
+            document["Body"] = _BANNER.sub("", document["Body"], count=1)
+        if self._convert_body is not None or self._levels:
             for post in (document, *document.get("Answers", ())):
                 if (body := post.get("Body")) is not None:
-                    post["Body"] = self._convert_body(body)
+                    post["Body"] = self._converted(body)
         if self._host is not None:
             document = attribute(document, self._host)
         if self._recipe is None:
-            return [orjson.dumps(document)]
+            yield orjson.dumps(document)
+            return
         try:
-            return [self._json(record) for record in self._recipe.function(document)]
+            for record in self._records(self._recipe.function(document)):
+                yield self._json(record)
         except Exception as error:
             raise RecipeError(
-                f"recipe {self._recipe.name}: failed at question {question_id}: "
-                f"{type(error).__name__}: {error}"
+                f"recipe {self._recipe.name}: failed at question {question_id}"
+                f"{_line_of(error, self._recipe)}: {type(error).__name__}: {error}"
             ) from error
+
+    def _records(self, result: object) -> Iterable[object]:
+        if isinstance(result, Iterable) and not isinstance(result, Mapping | str | bytes):
+            return result
+        raise TypeError(
+            f"it returned a {type(result).__name__}; yield each record, or return a list of them"
+        )
+
+    def _converted(self, body: str) -> str:
+        if self._levels and "<h" in body:
+            body = _HEADING.sub(lambda m: f"{m[1]}{min(6, int(m[2]) + self._levels)}", body)
+        return body if self._convert_body is None else self._convert_body(body)
 
     def _json(self, record: object) -> bytes:
         if not isinstance(record, Mapping):
             raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
-        return orjson.dumps(record)
+        if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
+            raise TypeError(mismatch)
+        try:
+            return orjson.dumps(record)
+        except TypeError as error:
+            fields = ", ".join(name for name, value in record.items() if not _is_json(value))
+            raise TypeError(f"field {fields or record}: {error}") from error
 
+
+def _is_json(value: object) -> bool:
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _line_of(error: Exception, recipe: Recipe) -> str:
+    """The last line of the recipe's own module in the traceback of an error."""
+    function = inspect.unwrap(getattr(recipe.function, "func", recipe.function))
+    file = inspect.getsourcefile(function)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    return f" ({file}, line {frames[-1].lineno})" if frames else ""
+
+
+_BANNER = re.compile(
+    r"\A\s*<blockquote>\s*<p><strong>Possible Duplicates?:</strong>\s*<br\s*/?>"
+    r"(?:(?!</blockquote>).)*</blockquote>\s*",
+    re.DOTALL,
+)
+_HEADING = re.compile(r"(</?h)([1-6])(?=[\s>])")
+"""A heading tag; in the text of HTML, `<` is always written as a reference."""
 
 _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
     rb'|(?:%b)":)' % "|".join(sorted(RESERVED)).encode()
 )
-"""The date of a question, which comes before what is nested in it and has dates of its own, as its
-answers have.
+"""The date of a question. It precedes the nested posts, which have dates too.
 
-Inside a JSON string each quote has a backslash before it, so the name of a member cannot occur in a
-value.
+Inside a JSON string each quote follows a backslash, so a value cannot contain the name of a member
+with its quotes.
 """
 
 
@@ -126,12 +179,13 @@ def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> 
 def _records(nested: Iterable[Document], counts: RowCounts, options: Options) -> Iterator[Document]:
     recipe = None if options.recipe is None else options.recipe.recipe
     host = options.host if options.is_attributed else None
-    maker = RecordMaker(recipe, host, bodies.converter(options.body, options.core))
+    convert_body = bodies.converter(options.body, options.core, options.host)
+    maker = RecordMaker(recipe, host, convert_body)
     for document in nested:
-        number = document.question_id
-        records = maker.records(number, b"".join((*document.parts, b"}")))
-        if recipe is not None:
-            counts.records = (counts.records or 0) + len(records)
-            counts.without_record = (counts.without_record or 0) + (not records)
-        for json in records:
+        number, count = document.question_id, 0
+        for json in maker.records(number, b"".join((*document.parts, b"}"))):
+            count += 1
             yield Document(number, [memoryview(json)[:-1]], len(json), document.label)
+        if recipe is not None:
+            counts.records = (counts.records or 0) + count
+            counts.without_record = (counts.without_record or 0) + (not count)

@@ -1,8 +1,8 @@
-"""The records of recipe `beir` -> the folder of a retrieval set.
+"""Convert the records of recipe `beir` to the folder of a retrieval set.
 
-A relevant document may come later in the dump than its query, or may be filtered: so the records go
-to one temporary file first, and are read back once all ids of the corpus are known. Memory: a bit
-for each id between the lowest and the highest of a page of 32,768.
+A relevant document may follow its query in the dump, or may be filtered. So the records first go to
+one temporary file, and are read again once all ids of the corpus are known. Memory: a bit for each
+id between the lowest and the highest id in a page of 32,768 ids.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from typing import Any, BinaryIO
 import orjson
 
 from so2docs.errors import OptionError, flag
+from so2docs.options.choices import formats_from_name, split_compression
 from so2docs.options.request import find_recipe
 from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, LostFileError, part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.parse.repeats import SeenIds
-from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES
+from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES, README_TEXT
 from so2docs.report import Report
 
 RECORDS = "records.jsonl"
-_HEADER = b"query-id\tcorpus-id\tscore\n"
+_JUDGEMENT = ("query-id", "corpus-id", "score")
+_HEADER = "\t".join(_JUDGEMENT).encode() + b"\n"
 _CORPUS = b'{"%b":' % CORPUS.encode()
 _ID = b'{"_id":"'
 
 
 def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
-    """The file of records of a retrieval set, in its folder.
+    """The path of the file of records of a retrieval set, in its folder.
 
-    Returns: The file; None without such a recipe.
+    Returns: The path; None without such a recipe.
 
     Raises:
         OptionError: An option requests another form.
@@ -47,6 +49,11 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
             raise OptionError(
                 f"{flag('recipe', 'beir')} writes plain files; leave {flag(name)} out"
             )
+    if output is not None and formats_from_name(name := os.fspath(output)):
+        raise OptionError(
+            f"{flag('recipe', 'beir')} writes a folder of files, and {name} is the name of a file; "
+            f"did you mean {os.path.splitext(split_compression(name)[0])[0]}?"
+        )
     folder = Path("beir" if output is None else os.fspath(output))
     if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
         raise OptionError(
@@ -62,7 +69,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
     Args:
         names: The paths of the conversion.
         records: The file of records.
-        report: The report of the conversion, whose output is the folder.
+        report: The report of the conversion; its output is the folder.
 
     Raises:
         LostFileError: The file of records was changed.
@@ -74,12 +81,13 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
     part, record = part_path(names.output), b""
     if records.index is not None:
         record = Index(Path(part_path(names.index)).read_bytes()).record
-    counts = dict.fromkeys(FILES, 0)
+    counts = dict.fromkeys((CORPUS, QUERIES, QRELS), 0)
     ids = SeenIds()
     with ExitStack() as files:
-        corpus, queries, qrels = (
+        outputs = [
             files.enter_context(Output(names.file(name), "none", label=name)) for name in FILES
-        )
+        ]
+        corpus, queries, qrels, judgements, readme = outputs
         with open(part, "rb") as lines, open(f"{part}.rest", "wb") as others:
             for line in lines:
                 if line.startswith(_CORPUS):
@@ -97,9 +105,13 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
                     queries.write(orjson.dumps(query) + b"\n")
                     for document_id in judged:
                         qrels.write(f"{query['_id']}\t{document_id}\t1\n".encode())
+                        ids_and_score = (query["_id"], document_id, 1)
+                        judgement = dict(zip(_JUDGEMENT, ids_and_score, strict=True))
+                        judgements.write(orjson.dumps(judgement) + b"\n")
                     counts[QUERIES] += 1
                     counts[QRELS] += len(judged)
-        complete = [file.seal(record) for file in (corpus, queries, qrels)]
+        readme.write(README_TEXT.encode())
+        complete = [file.seal(record) for file in outputs]
     report.output, report.files = os.path.dirname(names.output), len(FILES)
     report.records, report.output_bytes = (
         sum(counts.values()),
@@ -109,7 +121,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
 
 
 def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """Each query, with the ids of its relevant documents."""
+    """Yield each query with the ids of its relevant documents."""
     query: dict[str, str] = {}
     relevant: list[str] = []
     for line in lines:

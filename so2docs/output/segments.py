@@ -1,12 +1,12 @@
-"""Segments: consecutive documents, compressed together, and the list of segments of a file.
+"""Segments (consecutive documents, compressed together) and the list of the segments of a file.
 
-Data is not sent between processes: a worker writes its segments to a temporary file, from which
-they are copied, within the kernel if possible. Sending them through a pipe took a sixth of a
+Data is not sent between processes: a worker writes segments to a temporary file, and the data is
+copied from there, within the kernel if possible. Sending data through a pipe took a sixth of a
 conversion at two jobs, and memory for waiting data.
 
-The journal of a file lists its segments: the one list from which index, seek table and footer are
-written. It takes a few bytes a segment in memory (of a dump of 100 GB, 5 MB, and 30 MB for Parquet)
-and is saved next to the growing file at every checkpoint, so that a later session can resume.
+The journal of a file lists the segments; index, seek table and footer are written from this list.
+It takes a few bytes a segment in memory (for a dump of 100 GB, 5 MB, or 30 MB with Parquet) and is
+saved next to the growing file at every checkpoint, so that a later session can resume.
 """
 
 from __future__ import annotations
@@ -28,62 +28,58 @@ from so2docs.store.disk import is_full, write_all
 _COPY_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """Data of a segment in a temporary file.
+class Segment(NamedTuple):
+    """Consecutive documents, compressed together: in memory, in a temporary file, or in an output.
 
     Attributes:
-        path: The file.
-        offset: Offset of the data in it.
-        size: Its bytes.
-        crc: Their CRC-32.
+        first_id: Question id of the first document.
+        offset: Offset in the temporary file or the output.
+        size: Size there, in bytes.
+        raw_size: Size before compression, in bytes.
+        documents: Number of documents.
+        crc: CRC-32 of the bytes before compression.
+        note: Information about this segment for the end of the file, if any.
+        data: The bytes to append to the output; empty for data in a file.
+        path: The temporary file with the data; empty for data in memory or in the output.
+        data_crc: CRC-32 of the data; unset if the segment comes from an index.
+        label: Label of the output file, if files are split by date or share; empty otherwise.
     """
 
-    path: str
+    first_id: int
     offset: int
     size: int
-    crc: int
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Consecutive documents, compressed.
-
-    Attributes:
-        data: Bytes to append to the output; empty if they are stored.
-        raw_size: Bytes before compression.
-        crc: CRC-32 of the bytes before compression.
-        first_id: Question id of the first document.
-        documents: Number of documents.
-        note: Information on this segment for the end of the file, if any.
-        stored: Position of the data, if it is in a temporary file.
-        label: Label of its file, if files are split by date or share; empty otherwise.
-    """
-
-    data: bytes
     raw_size: int
+    documents: int
     crc: int
-    first_id: int = 0
-    documents: int = 0
     note: bytes = b""
-    stored: Stored | None = None
+    data: bytes = b""
+    path: str = ""
+    data_crc: int = 0
     label: str = ""
 
-    @property
-    def size(self) -> int:
-        """Bytes in the file."""
-        return self.stored.size if self.stored else len(self.data)
+    @classmethod
+    def of(
+        cls,
+        data: bytes,
+        raw_size: int,
+        crc: int,
+        first_id: int = 0,
+        documents: int = 0,
+    ) -> Segment:
+        """Make a segment with these compressed bytes."""
+        data_crc = isal_zlib.crc32(data)
+        return cls(first_id, 0, len(data), raw_size, documents, crc, b"", data, "", data_crc)
 
 
 def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
     """Write the data of segments to a temporary file.
 
     Args:
-        path: The file; it is not written if no segment has data.
+        path: Path of the file; without data, no file is written.
         groups: Groups of segments.
 
     Returns:
-        The same groups, with the position of the data instead of the data.
+        The same groups, with the position of the data in place of the data.
 
     Raises:
         OutputError: The file cannot be written.
@@ -96,16 +92,14 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
             stored_groups.append([])
             for segment in group:
                 write_all(file, segment.data)
-                size = len(segment.data)
-                place = Stored(path, offset, size, isal_zlib.crc32(segment.data))
-                stored_groups[-1].append(replace(segment, data=b"", stored=place))
-                offset += size
+                stored_groups[-1].append(segment._replace(data=b"", path=path, offset=offset))
+                offset += segment.size
     return stored_groups
 
 
 def temporary_files(*groups: Iterable[Segment]) -> set[str]:
     """The temporary files of segments."""
-    return {segment.stored.path for group in groups for segment in group if segment.stored}
+    return {segment.path for group in groups for segment in group if segment.path}
 
 
 def remove(*groups: Iterable[Segment]) -> None:
@@ -116,12 +110,12 @@ def remove(*groups: Iterable[Segment]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Bytes of a file to copy to another one.
+    """A range of bytes to copy between files.
 
     Attributes:
         source: The file to copy from.
-        offset: Offset of the bytes in it.
-        size: Their number.
+        offset: Offset in the source.
+        size: Number of bytes.
         target: The file to copy to.
         at: Offset in the target.
     """
@@ -141,8 +135,8 @@ class Copy:
 def copy_all(copies: Iterable[Copy]) -> None:
     """Copy bytes between files.
 
-    A process that is killed here may still write for a moment while another one resumes what it
-    did: the same bytes at the same position, since a file that is started again is another file.
+    After a kill, a process may still write for a moment while another resumes the same work. Both
+    write the same bytes to the same position, since a restarted output is a new file.
 
     Raises:
         OutputError: A source is cut off, or a target cannot be written.
@@ -161,7 +155,7 @@ def copy_all(copies: Iterable[Copy]) -> None:
 
 
 def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
-    """Copy without reading, if the system supports it; return the number of copied bytes."""
+    """Copy within the kernel, if the system supports it; return the number of copied bytes."""
     total = 0
     while total < size and hasattr(os, "copy_file_range"):
         try:
@@ -177,7 +171,7 @@ def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
 
 
 def copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, size: int) -> None:
-    """Copy the next bytes of an open file, whose name is `path`, to another one.
+    """Copy the next bytes of an open file, named `path` in errors, to another file.
 
     Raises:
         OutputError: The source is cut off.
@@ -189,49 +183,27 @@ def copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, 
         raise OutputError(f"{path}: is cut off", retry="")
 
 
-class Entry(NamedTuple):
-    """A segment in a file.
-
-    Attributes:
-        first_id: Question id of its first document.
-        offset: Bytes from the start of the file.
-        size: Its bytes there.
-        raw_size: Its bytes before compression.
-        documents: Number of its documents.
-        crc: CRC-32 of its bytes before compression.
-        note: What the end of the file has to say about it.
-    """
-
-    first_id: int
-    offset: int
-    size: int
-    raw_size: int
-    documents: int
-    crc: int
-    note: bytes = b""
-
-
 _RECORD = struct.Struct("<qQQIIII")
-"""Of the saved journal: as in `Entry`, without the offset, then the CRC-32 of the segment in the
-file and the length of the note, which follows."""
+"""A record of the saved journal: the fields of `Segment` without the offset, then the CRC-32 of the
+segment in the file, and the length of the note that follows."""
 
 
 class Journal:
-    """The segments of a file; all that is known of a file that grows follows from them.
+    """The segments of a growing file, and the totals derived from them.
 
     Args:
         path: The file.
-        header: Its bytes before the first segment.
-        saved: The journal of an earlier session, which `matches_checkpoint` found unchanged.
+        header: The bytes before the first segment.
+        saved: The journal of an earlier session, verified by `matches_checkpoint`.
 
     Attributes:
-        size: Bytes of the file so far.
-        crc: CRC-32 of those.
-        raw_size: Bytes of the segments before compression.
-        raw_crc: CRC-32 of those.
+        size: Size of the file so far, in bytes.
+        crc: CRC-32 of the file so far.
+        raw_size: Size of the segments before compression, in bytes.
+        raw_crc: CRC-32 of the segments before compression.
         documents: Number of documents.
         count: Number of segments.
-        note_bytes: Bytes of their notes.
+        note_bytes: Size of all notes, in bytes.
 
     Raises:
         OutputError: The saved journal cannot be read.
@@ -253,53 +225,40 @@ class Journal:
                     f"{flag('restart', True)}"
                 ) from error
             self._saved, self._saved_crc = len(self._records), isal_zlib.crc32(self._records)
-            for entry, data_crc in self._entries():
-                self._count(entry, data_crc)
+            for segment in self:
+                self._count(segment)
 
-    def _entries(self) -> Iterator[tuple[Entry, int]]:
-        """Each entry with the CRC-32 of its bytes in the file."""
+    def __iter__(self) -> Iterator[Segment]:
         at, offset = 0, self._start
         while at < len(self._records):
             record = _RECORD.unpack_from(self._records, at)
             first_id, size, raw_size, documents, crc, data_crc, length = record
             at += _RECORD.size + length
             note = bytes(self._records[at - length : at])
-            yield Entry(first_id, offset, size, raw_size, documents, crc, note), data_crc
+            yield Segment(first_id, offset, size, raw_size, documents, crc, note, data_crc=data_crc)
             offset += size
 
-    def __iter__(self) -> Iterator[Entry]:
-        return (entry for entry, _ in self._entries())
-
     def add(self, segment: Segment) -> None:
-        """Add a segment that was appended to the file."""
-        stored, note = segment.stored, segment.note
-        data_crc = isal_zlib.crc32(segment.data) if stored is None else stored.crc
-        entry = Entry(
-            segment.first_id,
-            self.size,
-            segment.size,
-            segment.raw_size,
-            segment.documents,
-            segment.crc,
-            note,
-        )
-        self._records += _RECORD.pack(entry.first_id, *entry[2:-1], data_crc, len(note)) + note
-        self._count(entry, data_crc)
+        """Add a segment appended to the file."""
+        numbers = segment.first_id, segment.size, segment.raw_size, segment.documents
+        sums = segment.crc, segment.data_crc
+        self._records += _RECORD.pack(*numbers, *sums, len(segment.note)) + segment.note
+        self._count(segment)
 
-    def _count(self, entry: Entry, data_crc: int) -> None:
-        self.crc = isal_zlib.crc32_combine(self.crc, data_crc, entry.size)
-        self.size += entry.size
-        self.raw_crc = isal_zlib.crc32_combine(self.raw_crc, entry.crc, entry.raw_size)
-        self.raw_size += entry.raw_size
-        self.documents += entry.documents
+    def _count(self, segment: Segment) -> None:
+        self.crc = isal_zlib.crc32_combine(self.crc, segment.data_crc, segment.size)
+        self.size += segment.size
+        self.raw_crc = isal_zlib.crc32_combine(self.raw_crc, segment.crc, segment.raw_size)
+        self.raw_size += segment.raw_size
+        self.documents += segment.documents
         self.count += 1
-        self.note_bytes += len(entry.note)
+        self.note_bytes += len(segment.note)
 
     def save(self) -> tuple[int, int]:
-        """Save what was added since the last time; size and CRC-32 of the saved journal.
+        """Save the segments added since the last call; return size and CRC-32 of the saved journal.
 
         Raises:
-            OutputError: It cannot be written.
+            OutputError: The journal cannot be written.
             DiskFullError: The disk is full.
         """
         if len(self._records) > self._saved:

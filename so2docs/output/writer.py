@@ -1,8 +1,8 @@
-"""Segments of documents -> the files of an output, each of them whole.
+"""Write segments of documents to the files of an output, each file a complete one.
 
-Header, documents, separators and footer of a file are segments of their own, so that none depends
-on its neighbours. Files by number are written one after the other, those by date as the documents
-come. They get their final names together, when the last one is whole.
+Header, documents, separators and footer of a file are separate segments, so that none depends on
+its neighbours. Files split by number are written one after the other, files split by date as the
+documents come. All files are renamed together, after the last one is complete.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from so2docs.output.segments import Copy, Segment
 from so2docs.report import Report
 
 _MOST_OPEN = 32
-"""Files that are open at a time; others are opened again where a document belongs there."""
+"""Maximum number of open files; other files are reopened when a document belongs there."""
 
 _MORE_SEGMENTS = 3
-"""Segments that a file may still get: a separator, one of documents, and the footer."""
+"""Segments that a file may still get: a separator, a segment of documents, and the footer."""
 
 
 class Writer:
-    """Writes the output.
+    """Write the output.
 
     Args:
-        names: Where it goes.
-        options: In what form.
-        cuts: Question ids that start another file, in ascending order; for files by number.
-        resume: The files of a checkpoint of an earlier session, which are all as it says.
+        names: The paths of the output.
+        options: The options, including the form of the output.
+        cuts: First question id of each further file, in ascending order, for files split by number.
+        resume: The files of a checkpoint of an earlier session, all of them verified.
         provenance: Provenance of the output, without counts; None to record nothing.
-        settle: Called before a file ends, to copy what `append` returned.
+        settle: Function called before a file ends, to make the copies that `append` returned.
 
     Raises:
         OutputError: A file cannot be written.
@@ -64,7 +64,7 @@ class Writer:
         self._cuts = cuts
         self._finished: list[FileState] = []
         self._files: dict[str, Output] = {}
-        self._open: dict[str, Output] = {}  # In the order in which they were last used.
+        self._open: dict[str, Output] = {}  # Least recently used first.
         for file in resume:
             if file.is_whole:
                 self._finished.append(file.as_verified(names.file(file.label)))
@@ -79,10 +79,10 @@ class Writer:
             file.close()
 
     def append(self, segment: Segment) -> list[Copy]:
-        """Append a segment, in the file where it belongs.
+        """Append a segment to its file.
 
         Returns:
-            What is to be copied before a file ends.
+            Copies to make before a file ends.
         """
         if self._form.is_by_question:
             file = self._file(segment.label or UNDATED)
@@ -108,14 +108,14 @@ class Writer:
             file.append(self._format.segment(raw))
 
     def checkpoint(self) -> list[FileState]:
-        """How far the files have come."""
+        """The states of all files so far."""
         return [*self._finished, *(file.checkpoint() for file in self._files.values())]
 
     def seal(self, report: Report) -> list[FileState]:
-        """End the last files; what is left to do is to give all their names.
+        """End the last files; afterwards all files only need to be renamed.
 
         Args:
-            report: Of the conversion, complete but for what the files are.
+            report: Report of the conversion, complete except for the files.
         """
         if self._provenance is not None and not self._form.is_split:
             self._provenance = self._provenance.with_counts(report)
@@ -123,7 +123,7 @@ class Writer:
             if self._form.split_share is not None:
                 for name, _ in bounds(self._form.split_share):
                     self._file(name)
-            elif not self._files:  # Of no documents, one file all the same.
+            elif not self._files:  # Without documents, write one empty file.
                 self._file(UNDATED)
             for label in sorted(self._files):
                 self._end(self._file(label))
@@ -138,7 +138,7 @@ class Writer:
         return self._file(f"{len(self._finished):05}" if self._form.is_split else "")
 
     def _file(self, label: str, resume: FileState | None = None) -> Output:
-        """A file, made if it is new; few are open at a time."""
+        """Get a file, new or existing; few files are open at a time."""
         if label not in self._files:
             if len(self._files) == MOST_FILES:
                 raise OutputError(
@@ -174,16 +174,16 @@ class Writer:
 def publish_all(
     names: OutputPaths, files: Sequence[FileState], strays: FileState | None = None
 ) -> None:
-    """Give finished files their names, and remove what is left of an earlier output.
+    """Rename finished files to their final names, and remove the rest of an earlier output.
 
     Args:
-        names: Where the conversion writes.
-        files: Its files.
+        names: Paths of the conversion.
+        files: Files of the conversion.
         strays: The side file for strays, if there are any.
 
     Raises:
-        LostFileError: A file is lost; none of the others gets its name then.
-        OutputError: A name cannot be given.
+        LostFileError: A file is lost; then no file is renamed.
+        OutputError: A file cannot be renamed.
     """
     named_files = [] if strays is None else [(names.strays, strays)]
     named_files += [(names.file(file.label), file) for file in files]

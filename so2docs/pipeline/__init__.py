@@ -1,1 +1,1 @@
-"""Both passes over a dump: the order of the work, and the processes that do it."""
+"""Run both passes over a dump: the order of the work and its processes."""

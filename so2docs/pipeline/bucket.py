@@ -1,7 +1,7 @@
-"""What a worker of the second pass does: the blocks of a bucket -> segments of documents.
+"""Merge in workers of the second pass: from the blocks of a bucket to segments of documents.
 
-`second_pass.divide` bounds its memory: no task holds more JSON than `PART_BYTES`, unless one
-document does. The compiled core sorts and joins the records; the reference is `merge.gather`,
+`second_pass.divide` bounds the memory: a task contains at most `PART_BYTES` of JSON, unless one
+document is larger. The compiled core sorts and joins the records; the reference is `merge.gather`,
 `merge.DocumentBuilder` and `nest.Nest`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from struct import Struct
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,7 +19,14 @@ import orjson
 
 from so2docs import merge
 from so2docs.counts import RowCounts
-from so2docs.merge import Document, DocumentBuilder, Records, gather, merge_votes
+from so2docs.merge import (
+    Document,
+    DocumentBuilder,
+    Records,
+    gather,
+    merge_votes,
+    select_questions,
+)
 from so2docs.nest import Buffer, Nest, Post, Row
 from so2docs.options.choices import Compression
 from so2docs.options.table import Options
@@ -28,7 +35,9 @@ from so2docs.output.compression import compress_lines
 from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Segment, store
 from so2docs.parse.core import compiled
+from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import BUCKET_BITS
+from so2docs.parse.opt_outs import unpack_ids
 from so2docs.schema import (
     BOUNTY,
     CLOSE_REASONS,
@@ -42,18 +51,18 @@ from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import Users, UserTable
 
 _KINDS = 16
-"""A kind has four bits."""
+"""Number of kinds, which take four bits."""
 
 _VOTE_NAMES = tuple(orjson.dumps(VOTE_TYPES.get(kind, str(kind))) + b":" for kind in range(64))
-"""By type of votes, its name as a key; types beyond them are left to the reference."""
+"""Names of vote types as JSON keys, by type; other types are left to the reference."""
 
 _EVENT_NAMES = tuple(orjson.dumps(HISTORY_TYPES.get(kind, str(kind))) for kind in range(128))
-"""By type of events, its name; types beyond them are left to the reference."""
+"""Names of event types, by type; other types are left to the reference."""
 
 _REASON_NAMES = tuple(
     orjson.dumps(CLOSE_REASONS[number]) if number in CLOSE_REASONS else b"" for number in range(128)
 )
-"""By reason to close a post, its name, if it has one."""
+"""Names of the reasons to close a post, by reason; None without a name."""
 
 _NAMING = 1 << BOUNTY | sum(
     1 << kind for kind, table in OF_KIND.items() if table.users == {"UserId": "User"}
@@ -61,19 +70,20 @@ _NAMING = 1 << BOUNTY | sum(
 
 
 class JoinedForm(NamedTuple):
-    """How documents are joined.
+    """The form of joined documents.
 
     Attributes:
-        opening: Bytes between the fields of a question and its answers.
+        opening: Bytes between the fields of a question and the answers.
         with_answers: Whether to write answers.
         by_votes: Whether to sort answers by votes, not by id.
-        kinds: Those of the rows that are nested.
-        made: By kind, the members of a post without such rows, where more is made than a list.
+        kinds: Kinds of the nested rows.
+        made: By kind, the default members of a post without such rows, for kinds that are not plain
+            lists.
         repeated: Ids of posts under several questions, in ascending order.
         user_ids: Ids of users, in ascending order.
-        users: The JSON of each of those, None where nobody has the id; or None, where no users are
+        users: The JSON of each of these users, None for unknown ids; or None if users are not
             nested.
-        closing: Bytes after each document, where those that follow each other are joined to a run.
+        closing: Bytes after each document, if consecutive documents are joined to a run.
     """
 
     opening: bytes
@@ -91,13 +101,13 @@ class JoinedGroup(NamedTuple):
     """The result of the compiled core for the records of a question id, or of a run.
 
     Attributes:
-        question_id: The question id; of a run, the first.
-        records: Their number.
+        question_id: The question id; for a run, the first one.
+        records: Number of records.
         posts: The number of posts in the document.
-        size: Bytes of those that are shown.
-        document: It, without the closing brace; None if that is for the reference to decide. Or the
-            documents of the run, each with what closes it.
-        counts: Number of rows and votes in it, by kind.
+        size: Size of the posts in the document, in bytes.
+        document: The document without the closing brace, or None if the reference has to decide.
+            For a run, the documents, each with its closing bytes.
+        counts: Number of nested rows and votes, by kind.
         documents: Number of documents.
     """
 
@@ -145,14 +155,14 @@ def _as_bits(kinds: Iterable[int]) -> int:
 
 
 def _member(kind: int, form: JoinedForm) -> bytes:
-    """The bytes that the compiled core writes before the rows of a kind."""
+    """The bytes written by the compiled core before the rows of a kind."""
     if kind in form.made:
         return form.made[kind]
     return b'"%b":' % MEMBERS[kind][1].encode() if kind in form.kinds else b""
 
 
 ENOUGH_BYTES = 1 << 20
-"""Records and documents that are joined at a time."""
+"""Size of the records and documents that are joined at a time."""
 
 _RECORD = Struct("=6q")
 """Question id, post id, rank, size << 4 | kind, number of the block << 40 | offset, order."""
@@ -160,11 +170,11 @@ _OFFSET = (1 << 40) - 1
 
 
 class Run(NamedTuple):
-    """How documents are joined to runs, where nobody looks at each of them.
+    """The form of runs: documents joined in one step, if nothing looks at single documents.
 
     Attributes:
-        closing: What ends each document in the file.
-        size: Bytes of documents after which another segment starts; no run goes beyond that.
+        closing: Bytes after each document in the file.
+        size: Size of documents, in bytes, at which a new segment starts; runs stay below it.
     """
 
     closing: bytes
@@ -172,18 +182,18 @@ class Run(NamedTuple):
 
 
 class JoinedRecords:
-    """The records of one bucket, nested by the compiled core as `merge.GatheredRecords` are.
+    """The records of one bucket, nested by the compiled core as `merge.GatheredRecords` does.
 
-    What the compiled core does not take is left to the reference, a question at a time.
+    Records that the compiled core rejects are left to the reference, one question at a time.
 
     Args:
         blocks: All blocks of the bucket, in the order of the dump.
         ids: The question ids to keep.
-        users: Where users are looked up, if they are nested.
-        run: How documents are joined to runs; None if each comes by itself.
+        users: The table to look up users in, if users are nested.
+        run: The form of runs; None to yield each document separately.
 
     Raises:
-        ValueError: Keys and JSON of a block do not belong together.
+        ValueError: The keys and the JSON of a block do not match.
     """
 
     def __init__(
@@ -202,10 +212,10 @@ class JoinedRecords:
         self._run = run
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
-        """Nest all records; groups that the compiled core does not take, by the reference."""
+        """Nest all records; the reference nests groups that the compiled core rejects."""
         form = self._form(nesting)
         at, end, enough = 0, len(self._sorted) // _RECORD.size, ENOUGH_BYTES
-        remaining = 0  # Of the segment.
+        remaining = 0  # Bytes left in the segment.
         while at < end:
             if self._run is not None:
                 enough = remaining = remaining if remaining > 0 else self._run.size
@@ -266,19 +276,20 @@ def _count(counts: RowCounts, group: JoinedGroup) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BucketTask:
-    """A range of question ids to nest.
+    """A range of question ids to nest in one task.
 
     Attributes:
         ids: The question ids.
-        size: Bytes of their JSON.
-        blocks: The blocks that hold them, in the order of the dump, each with its file.
-        first_question_of: For post ids under several questions, the one that stays.
-        options: How to convert.
-        cuts: Question ids that start another file of the output, in ascending order.
-        limit: Most documents.
-        users: Where the users are, if they are to be nested.
-        temporary: File for the segments; None if they are to stay in memory.
-        strays: How the lines of the side file are compressed.
+        size: Size of the JSON of these questions, in bytes.
+        blocks: The blocks of these questions, in the order of the dump, each with its file.
+        first_question_of: First question of each post id that occurs under several questions.
+        options: Options of the conversion.
+        cuts: First question id of each further file of the output, in ascending order.
+        limit: Maximum number of documents.
+        users: Table of the users, if users are nested.
+        temporary: File for the segments; None to keep the segments in memory.
+        strays: Compression of the side file.
+        kept: Ids of the only questions to write; None for all.
     """
 
     ids: range
@@ -291,6 +302,7 @@ class BucketTask:
     users: UserTable | None = None
     temporary: str | None = None
     strays: Compression = "none"
+    kept: Kept | None = None
 
 
 @dataclass(slots=True)
@@ -299,11 +311,11 @@ class BucketResult:
 
     Attributes:
         ids: The question ids.
-        size: Bytes of their JSON.
-        segments: The documents.
-        strays: The lines of the side file.
-        first_stray: The first of those, where there must be none.
-        counts: What became of the rows.
+        size: Size of the JSON of these questions, in bytes.
+        segments: Segments of documents.
+        strays: Segments of lines of the side file.
+        first_stray: The first stray, if strays are errors.
+        counts: Counts of the rows by result.
     """
 
     ids: range
@@ -316,11 +328,11 @@ class BucketResult:
 
 @contextmanager
 def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
-    """Read the blocks of a bucket, ready to be nested.
+    """Read the blocks of a bucket and prepare them for nesting.
 
     Args:
-        task: What to nest.
-        run: How documents may be joined to runs.
+        task: The range to nest.
+        run: Form of runs, if documents may be joined to runs.
 
     Raises:
         SpillError: A block is damaged.
@@ -328,16 +340,23 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
     options = task.options
     fields = options.filters.fields
     with nullcontext() if task.users is None else Users(task.users) as users:
-        nest = Nest(options.nest, users, fields) if options.nest else None
+        dropped = unpack_ids(options.filters.drop_posts)
+        nest = Nest(options.nest, users, fields, dropped) if options.nest else None
         records: Records
+        counts = RowCounts()
         with BlockReader() as reader, check_blocks_match(task.blocks):
+            blocks: Iterable[merge.Block]
             blocks = (reader.read(path, block) for path, block in task.blocks)
-            # Posts of which something is left out once they are complete are parsed for it.
-            if options.core == "compiled" and not (nest and nest.leaves_out):
+            if task.kept is not None:
+                question_ids = {*task.kept.question_ids}
+                blocks = select_questions(blocks, task.ids, question_ids, counts)
+            # Posts that lose fields once they are complete are parsed for it.
+            is_whole = task.kept is None and not (nest and nest.leaves_out)
+            if options.core == "compiled" and is_whole:
                 records = JoinedRecords(blocks, task.ids, users=users, run=run)
             else:
                 records = gather(blocks, task.ids)
-        yield DocumentBuilder(
+        builder = DocumentBuilder(
             records,
             options.answers_by,
             task.first_question_of,
@@ -345,11 +364,14 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
             limit=task.limit,
             with_answers=fields.has_answers,
             nest=nest,
+            kept=None if task.kept is None else task.kept.post_ids,
         )
+        builder.counts += counts
+        yield builder
 
 
 def _extra(options: Options) -> bytes:
-    """The site's field, if it was asked for."""
+    """The field with the name of the site, if requested."""
     return b"" if options.site_field is None else orjson.dumps(dict([options.site_field]))[1:-1]
 
 
@@ -377,7 +399,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
 
 @dataclass(slots=True)
 class _Held:
-    """Documents of one file that are no segment yet."""
+    """Documents of one file that are not yet a segment."""
 
     first_id: int
     parts: list[Buffer] = field(default_factory=list)
@@ -386,17 +408,17 @@ class _Held:
 
 
 class _Segments:
-    """Gathers documents until they are a segment of the output.
+    """Collect documents until there are enough for a segment of the output.
 
     Attributes:
-        run: How documents may come in runs; None where each is looked at.
+        run: Form of runs; None if each document must be looked at.
     """
 
     def __init__(self, task: BucketTask) -> None:
         self.segments: list[Segment] = []
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
-        self._held: dict[str, _Held] = {}  # By label.
+        self._held: dict[str, _Held] = {}  # By label of the file.
         self.run = self._read_run(task)
 
     def add(self, document: Document) -> None:
@@ -423,13 +445,13 @@ class _Segments:
         return Run(form.closing, form.segment_bytes)
 
     def close(self) -> None:
-        """End the segments that are begun."""
+        """End the unfinished segments."""
         for label in sorted(self._held):
             self._end(label)
 
     def _end(self, label: str) -> None:
         pending = self._held.pop(label)
         raw = b"".join(pending.parts)
-        pending.parts.clear()  # They would be there a second time while the segment is made.
+        pending.parts.clear()  # Otherwise the data would be in memory twice.
         segment = self._format.segment(raw, pending.first_id, pending.count)
-        self.segments.append(replace(segment, label=label) if label else segment)
+        self.segments.append(segment._replace(label=label) if label else segment)

@@ -1,8 +1,8 @@
-"""The second pass, seen from the main process: buckets of the spill -> documents in the output.
+"""The second pass in the main process: from buckets of the spill to documents in the output.
 
-Says where what each bucket became belongs, and notes how far it has come, so that an interrupted
-pass resumes there. Workers copy the data of segments into the output while the main process goes
-on; a checkpoint counts when all that comes before it has been copied.
+The main process assigns positions in the output to the results of each bucket, and saves its
+progress, so that an interrupted pass resumes there. Workers copy the data of segments into the
+output meanwhile. A checkpoint counts when all data before it has been copied.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from so2docs import merge
-from so2docs.counts import RowCounts, TableCounts
+from so2docs.counts import RowCounts
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.options.choices import Core
 from so2docs.options.table import Options
@@ -32,28 +32,27 @@ from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Copy, copy_all
 from so2docs.output.writer import Writer
 from so2docs.parse.core import compiled
+from so2docs.parse.keep_lists import Kept
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
-from so2docs.parse.table_rows import unpack_votes
 from so2docs.pipeline import bucket, strict
 from so2docs.pipeline.bucket import BucketResult, BucketTask
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report
-from so2docs.schema import OF_KIND, VOTE
 from so2docs.spill import Spill
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import UserTable
 
 _MOST_WAITING = 4
-"""Tasks that wait besides one for each worker, whose temporary files are still there."""
+"""Additional waiting tasks, besides one for each worker; each may leave temporary files."""
 
 
 class Copies:
-    """Pending copies, and the checkpoints that wait for them.
+    """Pending copies, and the checkpoints waiting for them.
 
     Args:
-        workers: Where it is copied.
-        save: Called with each checkpoint that counts, in order.
+        workers: Workers that make the copies.
+        save: Function called with each checkpoint that counts, in order.
     """
 
     def __init__(self, workers: Workers, save: Callable[[Any], None]) -> None:
@@ -63,16 +62,16 @@ class Copies:
         self._waiting: deque[tuple[Future[None], Any]] = deque()
 
     def add(self, copies: Iterable[Copy]) -> None:
-        """Copy this before the next checkpoint counts."""
+        """Add copies to make before the next checkpoint counts."""
         for copy in copies:
             joined = self._gathered[-1].join(copy) if self._gathered else None
             self._gathered[-1 if joined else len(self._gathered) :] = [joined or copy]
 
     def send(self, temporary: Collection[str], checkpoint: Any) -> None:
-        """Have all that was added copied, and then these files removed, for a checkpoint.
+        """Start all added copies, then the removal of these files, for a checkpoint.
 
         Raises:
-            OutputError: Something could not be copied.
+            OutputError: Data could not be copied.
             DiskFullError: The disk is full.
             WorkerDiedError: A worker was killed.
         """
@@ -84,7 +83,7 @@ class Copies:
             self._save_first()
 
     def settle(self) -> None:
-        """Wait until all is copied that was added; raises as `send` does."""
+        """Wait until all added copies are made; raises the errors of `send`."""
         while self._waiting:
             self._save_first()
         copy_all(self._gathered)
@@ -97,7 +96,7 @@ class Copies:
 
 
 def copy_and_remove(task: tuple[Iterable[Copy], Iterable[str | Path]]) -> None:
-    """In a worker: copy, and remove the files that were copied from."""
+    """Make the copies in a worker, and remove the source files."""
     copies, temporary = task
     copy_all(copies)
     for path in temporary:
@@ -105,10 +104,10 @@ def copy_and_remove(task: tuple[Iterable[Copy], Iterable[str | Path]]) -> None:
 
 
 PART_BYTES = 32 * 1024 * 1024
-"""A bucket with more JSON than this is merged in parts, by ranges of question ids."""
+"""Size of the JSON above which a bucket is merged in parts, by ranges of question ids."""
 
 PART_BYTES_NESTED = 11 * 1024 * 1024
-"""The same where tables are nested: short rows take more memory besides their JSON than posts do.
+"""The same limit with nested tables: short rows need more memory besides their JSON than posts.
 
 A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123 MiB in four parts,
 in the same time."""
@@ -118,12 +117,12 @@ Blocks = list[tuple[str, Block]]
 
 
 class Part(NamedTuple):
-    """A range of question ids that one task nests.
+    """A range of question ids for one task.
 
     Attributes:
         ids: The question ids.
-        size: Bytes of their JSON.
-        blocks: The blocks that hold them.
+        size: Size of the JSON of these questions, in bytes.
+        blocks: The blocks of these questions.
     """
 
     ids: range
@@ -132,16 +131,16 @@ class Part(NamedTuple):
 
 
 def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> list[Part]:
-    """Divide a bucket into parts that are small enough for memory.
+    """Divide a bucket into parts that fit into memory.
 
-    Ids may cluster, so the keys of a large bucket are read. The parts depend on nothing but the
-    rows: neither on chunks nor on blocks.
+    Ids may cluster, so the keys of a large bucket are read. The parts depend only on the rows,
+    neither on chunks nor on blocks.
 
     Args:
-        number: The bucket.
-        json_bytes: Bytes of its JSON.
-        blocks: Its blocks.
-        options: How to convert.
+        number: Number of the bucket.
+        json_bytes: Size of the JSON of the bucket.
+        blocks: Blocks of the bucket.
+        options: Options of the conversion.
 
     Raises:
         SpillError: A block is damaged.
@@ -164,15 +163,15 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
 
 
 def _halves(part: range, ids: Sequence[int], ends: Sequence[int], limit: int) -> Iterator[int]:
-    """Cut a range of ids into parts within the limit, unless one id exceeds it.
+    """Divide a range of ids into parts within the limit, unless one id exceeds it.
 
-    A range is cut in the middle while it is too large. A half without ids stays with the other.
+    A range that is too large is cut in the middle. A half without ids stays with the other half.
 
     Args:
         part: The range.
-        ids: The ids that occur, in ascending order.
-        ends: 0, and the size of the ids up to each.
-        limit: Largest size of a part.
+        ids: The occurring ids, in ascending order.
+        ends: 0, then the cumulative size up to each id.
+        limit: Maximum size of a part.
     """
     first, end = bisect_left(ids, part.start), bisect_left(ids, part.stop)
     if end - first < 2 or ends[end] - ends[first] <= limit:
@@ -187,11 +186,11 @@ def _halves(part: range, ids: Sequence[int], ends: Sequence[int], limit: int) ->
 def _question_sizes(
     number: int, blocks: Blocks, core: Core
 ) -> tuple[list[int], list[int], list[tuple[int, int]]]:
-    """The ids and sizes of the questions of a bucket.
+    """Get the ids and sizes of the questions of a bucket.
 
     Returns:
-        The question ids in ascending order; 0, and the bytes of JSON up to each; the lowest and the
-        highest of those in each block.
+        The question ids in ascending order; 0, then the cumulative size of JSON up to each id; the
+        lowest and the highest id in each block.
     """
     add_sizes = compiled.add_sizes if core == "compiled" else merge.add_sizes
     sizes = array("q", [-1]) * (1 << BUCKET_BITS)
@@ -202,16 +201,16 @@ def _question_sizes(
 
 
 def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tuple[int, ...]:
-    """Question ids that start the second file and those after it, in ascending order.
+    """Compute the first question ids of the second and later files, in ascending order.
 
-    The posts of all questions, in the order of their ids, are divided into parts of as many bytes
-    of JSON: a question is in the part that its first byte is in. So the division depends on nothing
-    but the posts. Only buckets with a border in them are looked into.
+    The posts of all questions, in the order of their ids, are divided into parts of equal size in
+    bytes of JSON. A question belongs to the part with its first byte. So the division depends only
+    on the posts. Only buckets with a border between parts are read.
 
     Args:
         spill: The spill, after the first pass.
-        buckets: All buckets in ascending order, each with the bytes of its JSON.
-        options: How to convert.
+        buckets: All buckets in ascending order, each with the size of its JSON.
+        options: Options of the conversion.
     """
     files = options.form.split_files or 1
     boundaries: list[int] = []
@@ -233,15 +232,15 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
 
 
 def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) -> RowCounts:
-    """Count what no task read, except for posts that the first pass rejected.
+    """Count the rows that no task read, except posts rejected by the first pass.
 
     Args:
         spill: The spill.
-        buckets: All buckets, each with the bytes of its JSON.
-        next_id: The first question id that was not looked at; None if none was.
+        buckets: All buckets, each with the size of its JSON.
+        next_id: The first question id that no task read; None if all buckets were not read.
 
     Returns:
-        Posts and rows of tables, as filtered.
+        Posts and rows of tables, counted as filtered.
     """
     counts = RowCounts()
     with BlockReader() as reader:
@@ -249,15 +248,11 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
                 continue
             for path, block in spill.blocks(number):
-                for question_id, _, rank, kind in KEY.iter_unpack(reader.read_keys(path, block)):
-                    if next_id is not None and question_id < next_id:
-                        continue
-                    if kind & 15 in (QUESTION, ANSWER):
-                        counts.filtered += 1
-                    elif kind & 15 in OF_KIND:
-                        rows = unpack_votes(rank)[1] if kind & 15 == VOTE else 1
-                        name = OF_KIND[kind & 15].name
-                        counts.tables.setdefault(name, TableCounts()).filtered += rows
+                keys = reader.read_keys(path, block)
+                if next_id is not None and number == next_id >> BUCKET_BITS:
+                    all_keys = (keys[at : at + KEY.size] for at in range(0, len(keys), KEY.size))
+                    keys = b"".join(key for key in all_keys if KEY.unpack(key)[0] >= next_id)
+                merge.count_filtered(keys, counts)
     return counts
 
 
@@ -266,16 +261,18 @@ class Checkpoint:
     """The state of the second pass.
 
     Attributes:
-        next_id: Question id that comes next; None at the start.
-        output: The files of the output.
-        strays: The side file.
-        counts: What became of the rows so far, as far as the second pass tells.
+        next_id: The next question id; None at the start.
+        output: The states of the output files.
+        strays: The state of the side file.
+        counts: Counts of the rows by result so far, as far as the second pass knows.
+        report: The report, once all is written and the files only need to be renamed.
     """
 
     next_id: int | None = None
     output: list[FileState] = field(default_factory=list)
     strays: FileState | None = None
     counts: RowCounts = field(default_factory=RowCounts)
+    report: Report | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, in JSON types."""
@@ -284,6 +281,7 @@ class Checkpoint:
             "output": [asdict(file) for file in self.output],
             "strays": self.strays and asdict(self.strays),
             "counts": self.counts.as_dict(),
+            "report": self.report and self.report.as_dict(),
         }
 
     @classmethod
@@ -292,12 +290,13 @@ class Checkpoint:
         return cls(
             values["next_id"],
             [FileState.from_json(file) for file in values["output"]],
-            FileState.from_json(values["strays"]),
+            values["strays"] and FileState.from_json(values["strays"]),
             RowCounts.from_dict(values["counts"]),
+            values["report"] and Report.from_dict(values["report"]),
         )
 
     def changed_files(self, names: OutputPaths) -> Iterator[str]:
-        """The files that are not as they were left."""
+        """Yield the paths of files that were changed or removed since the checkpoint."""
         for file in self.output:
             if not matches_checkpoint(names.file(file.label), names.form.compression, file):
                 yield names.file(file.label)
@@ -305,51 +304,24 @@ class Checkpoint:
             yield names.strays
 
 
-@dataclass(slots=True)
-class FinalizedOutput:
-    """A second pass that has written all: what is left to do is to give the files their names.
-
-    Attributes:
-        report: Of the conversion.
-        files: The output files.
-        strays: The side file, or None.
-    """
-
-    report: Report
-    files: list[FileState]
-    strays: FileState | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name, in JSON types only."""
-        files = [asdict(file) for file in self.files]
-        strays = self.strays and asdict(self.strays)
-        return {"report": self.report.as_dict(), "files": files, "strays": strays}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> FinalizedOutput:
-        """Parse the result of `to_json`."""
-        files = [FileState.from_json(file) for file in values["files"]]
-        strays = values["strays"] and FileState.from_json(values["strays"])
-        return cls(Report.from_dict(values["report"]), files, strays)
-
-
 _ID = re.compile(rb'"Id":([0-9]{10,})')
-"""Of a stray; inside a JSON string each quote has a backslash before it."""
+"""Match the id of a stray, and nothing in texts, where JSON escapes the quotes."""
 
 
 @dataclass
 class SecondPass:
-    """Writes a spill as documents.
+    """Write the documents of a spill.
 
     Attributes:
         spill: The spill, after the first pass.
-        options: How to convert.
-        names: Where the files go.
-        first_question_of: For post ids under several questions, the one that stays.
-        users: Where the users are, if they are to be nested.
-        progress: Told how far it is.
-        provenance: How the output is made.
-        cuts: Question ids that start another file of the output.
+        options: Options of the conversion.
+        names: Paths of the output files.
+        first_question_of: First question of each post id that occurs under several questions.
+        users: Table of the users, if users are nested.
+        progress: Progress display to update.
+        provenance: Provenance of the output.
+        cuts: First question id of each further file of the output.
+        kept: Ids of the only questions to write; None for all.
     """
 
     spill: Spill
@@ -360,12 +332,17 @@ class SecondPass:
     progress: Progress = field(default_factory=Progress)
     provenance: Provenance | None = None
     cuts: tuple[int, ...] = ()
+    kept: Kept | None = None
 
     def __post_init__(self) -> None:
-        self.buckets = self.spill.buckets()
+        self.buckets, self._not_read = self.spill.buckets(), []
+        if self.kept is not None:
+            numbers = {question_id >> BUCKET_BITS for question_id in self.kept.question_ids}
+            self._not_read = [bucket for bucket in self.buckets if bucket[0] not in numbers]
+            self.buckets = [bucket for bucket in self.buckets if bucket[0] in numbers]
 
-    def run(self, workers: Workers, report: Report) -> FinalizedOutput:
-        """Nest every bucket after the last checkpoint, in ascending order."""
+    def run(self, workers: Workers, report: Report) -> Checkpoint:
+        """Nest the buckets after the last checkpoint, in ascending order."""
         names = self.names
         saved = self.checkpoint()
         state = saved or Checkpoint()
@@ -407,11 +384,12 @@ class SecondPass:
             return self.seal(state, report, output, strays)
 
     def results(self, workers: Workers, state: Checkpoint) -> Iterator[BucketResult]:
-        """Nest the remaining ranges of question ids, as many as the limit allows.
+        """Nest the remaining ranges of question ids, as far as the limit allows.
 
         Args:
-            workers: Where it happens.
-            state: Counts each result before the next one is asked for.
+            workers: Workers that nest the ranges.
+            state: State of the pass; the caller adds each result to it before requesting the next
+                one.
         """
         if self.documents_left(state) == 0:
             return
@@ -420,19 +398,19 @@ class SecondPass:
             left = self.documents_left(state)
             if left is None or result.counts.questions <= left:
                 yield result
-            else:  # The workers do not know how many documents come before theirs.
+            else:  # Workers do not know the number of documents in earlier ranges.
                 segments.remove(result.segments, result.strays)
                 yield bucket.merge_bucket(next(self.tasks(state)))
             if self.documents_left(state) == 0:
                 return
 
     def documents_left(self, state: Checkpoint) -> int | None:
-        """How many documents may still be written; None if there is no limit."""
+        """Number of documents that may still be written; None without a limit."""
         limit = self.options.filters.limit
         return None if limit is None else limit - state.counts.questions
 
     def checkpoint(self) -> Checkpoint | None:
-        """How far an earlier session came, if what it wrote is there."""
+        """The checkpoint of an earlier session, if its files are unchanged."""
         saved = None if self.names.output == "-" else self.spill.get("checkpoint")
         if not saved:
             return None
@@ -446,7 +424,7 @@ class SecondPass:
         return state
 
     def bytes_before(self, state: Checkpoint) -> int:
-        """JSON of the buckets that are written."""
+        """Size of the JSON of all finished buckets."""
         first_left = (state.next_id or 0) >> BUCKET_BITS
         return sum(size for number, size in self.buckets if number < first_left)
 
@@ -471,17 +449,18 @@ class SecondPass:
         self.complete(state, report)
 
     def complete(self, state: Checkpoint, report: Report) -> None:
-        """Complete the report, and check that every row went somewhere."""
+        """Complete the report, and check that all rows are accounted for."""
         report.fabricated = self.find_fabricated()
         report += state.counts
         report.check()
-        for warning in report.warnings():
+        for warning in report.warnings(self.options.filters.tags):
             log.warning(warning)
 
     def find_fabricated(self) -> int:
-        """Made-up questions and answers, by their ids, but for those that a filter left out.
+        """Count made-up questions and answers by their ids, except filtered ones.
 
-        In the buckets of such ids, which a dump without has not, and among the strays of no bucket.
+        Only the buckets of these ids, which most dumps lack, and the strays without a bucket are
+        read.
         """
         fabricated = 0
         with BlockReader() as reader:
@@ -500,42 +479,40 @@ class SecondPass:
         return fabricated
 
     def leave_out(self, state: Checkpoint) -> None:
-        """Count as filtered what comes after the last document that the limit allows."""
+        """Count unread rows as filtered: after the limit, and far from kept questions."""
+        state.counts += left_out(self.spill, self._not_read, None)
         if self.options.filters.limit is not None:
             state.counts += left_out(self.spill, self.buckets, state.next_id)
 
-    def seal(
-        self, state: Checkpoint, report: Report, output: Writer, strays: Output
-    ) -> FinalizedOutput:
-        """Check that every row went somewhere, and end the files.
+    def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> Checkpoint:
+        """Check that all rows are accounted for, and end the files.
 
-        The spill remembers it before the files get their names, so that a kill between two names
-        leaves nothing that would have to be forced.
+        The spill records this before the files are renamed. So after a kill between two renames,
+        the next session finishes them without `force`.
         """
         self.complete(state, report)
-        of_strays = None
+        state.report, state.strays = report, None
         if report.has_strays():
-            of_strays = strays.seal()
+            state.strays = strays.seal()
             report.strays_path = strays.path
         else:
             strays.discard()
-        files = output.seal(report)
+        files = state.output = output.seal(report)
         if self.options.form.is_indexed and files[0].index is not None:
             report.index_path = self.names.index
         report.output_bytes, report.files = sum(file.size for file in files), len(files)
         if self.options.form.is_split:
-            first, last = (self.names.file(file.label) for file in (files[0], files[-1]))
-            report.first_file, report.last_file = first, last
-        sealed = FinalizedOutput(report, files, of_strays)
-        self.spill.put("sealed", sealed.to_json())
-        return sealed
+            paths = sorted((self.names.file(file.label) for file in files), key=self.names.place)
+            report.first_file, report.last_file = paths[0], paths[-1]
+        self.spill.put("sealed", state.to_json())
+        return state
 
     def tasks(self, state: Checkpoint, *, is_stored: bool = False) -> Iterator[BucketTask]:
-        """The ranges of question ids that are left to do.
+        """Yield the remaining ranges of question ids.
 
         Args:
-            state: How far the pass has come.
-            is_stored: Whether results are handed over in temporary files, not in memory.
+            state: State of the pass.
+            is_stored: Whether results are passed in temporary files, not in memory.
         """
         next_id, limit, numbers = state.next_id, self.documents_left(state), count()
         for number, json_bytes in self.buckets:
@@ -552,10 +529,11 @@ class SecondPass:
                         self.users,
                         self.spill.temporary(next(numbers)) if is_stored else None,
                         self.names.strays_compression,
+                        None if self.kept is None else self.kept.within(part.ids),
                     )
 
     def write_keyless_strays(self, strays: Output) -> None:
-        """Write the strays that belong to no bucket, in the order of the dump."""
+        """Write the strays without a bucket, in the order of the dump."""
         with BlockReader() as reader:
             for path, block in self.spill.blocks(None):
                 for line in reader.read(path, block)[1].splitlines(keepends=True):

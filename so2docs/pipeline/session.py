@@ -1,7 +1,7 @@
-"""One session of a conversion: the two passes, one after the other, and the maps between them.
+"""Run one session of a conversion: the two passes, one after the other, and the maps between them.
 
 A spill is resumed if it belongs to the conversion. Maps are made from committed keys only, in the
-order of the dump: a map that an interrupted session left unfinished is made again.
+order of the dump. An unfinished map of an interrupted session is made again.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from so2docs.options.request import Fingerprint
 from so2docs.options.table import Options, RunOptions
 from so2docs.output import retrieval_set
 from so2docs.output.part_files import LostFileError
-from so2docs.output.paths import OutputPaths
+from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.writer import publish_all
-from so2docs.parse import repeats
+from so2docs.parse import keep_lists, repeats
 from so2docs.parse.keys import integers
 from so2docs.parse.posts import stray_line
 from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
-from so2docs.pipeline.second_pass import FinalizedOutput, SecondPass, copy_and_remove
-from so2docs.pipeline.worker import peak_memory
-from so2docs.pipeline.workers import Workers
+from so2docs.pipeline.second_pass import Checkpoint, SecondPass, copy_and_remove
+from so2docs.processes.pool import Workers, choose_jobs
+from so2docs.processes.worker import peak_memory
 from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.schema import TABLES
@@ -49,7 +49,7 @@ from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 
 def add_table(step: FirstPass, end: End, report: Report) -> None:
-    """Add another table that was read to a report, as far as its chunks tell."""
+    """Add the counts of another table to a report, as far as its chunks know them."""
     total = RowCounts.total(step.tallies().values())
     report.repaired_characters += total.repaired_characters + end.repaired
     report.dropped += total.dropped
@@ -59,12 +59,12 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
         seconds=step.seconds,
     )
     counts += total
-    if not step.table.kind:  # The merge counts no users.
-        counts.nested = counts.rows - counts.strays.total()
+    if not step.table.kind:  # The merge does not count users.
+        counts.nested = counts.rows - counts.filtered - counts.strays.total()
 
 
 def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
-    """What the blocks of a table are made from, in JSON types.
+    """Describe the source of the blocks of a table in JSON types.
 
     Args:
         file: The table.
@@ -73,7 +73,7 @@ def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:
-        return {**state, "content": os.urandom(16).hex()}  # Nothing else is like it.
+        return {**state, "content": os.urandom(16).hex()}  # A source that equals no other.
     identity = source.identity
     file_state = {"size": identity.size, "modified": identity.modified, "content": source.digest}
     return {**state, **file_state}
@@ -87,24 +87,24 @@ _LABELS = {
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """In what one file differs from another, in words."""
+    """List the differences between two files in words."""
     return [label for name, label in _LABELS.items() if before[name] != now[name]]
 
 
 def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
-    """Make sure that a spill was made from this dump with these options, or mark it so.
+    """Check that a spill was made from this dump with these options; label a new one.
 
     Args:
         spill: The spill, new or from an earlier session.
         posts: The posts of the dump to convert.
-        chunk_bytes: Bytes of a chunk, where the spill is new.
-        options: How to convert.
+        chunk_bytes: Bytes of a chunk for a new spill.
+        options: Options of the conversion.
 
     Returns:
         Bytes of a chunk.
 
     Raises:
-        SpillError: It was made from something else.
+        SpillError: The spill was made from another dump or with other options.
     """
     requested = Fingerprint.of(options)
     now, before = _state_of(posts, chunk_bytes), spill.get("source")
@@ -114,25 +114,36 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     spill.check()
     if before["format"] != FORMAT:
         raise _another(spill, ["format of the spill (another version of so2docs)"])
-    # Of a finished conversion, only the first pass is used again.
+    # For a finished conversion, only the first pass is used again.
     is_finished = bool(spill.get("finished"))
     requested_before = Fingerprint.from_json(spill.get("options"))
-    differences = _differences(before, now)
-    differences += requested_before.differences(requested, of_spill_only=is_finished)
-    if differences:
-        raise _another(spill, differences)
+    of_dump = _differences(before, now)
+    of_options = requested_before.differences(requested, of_spill_only=is_finished)
+    if of_options == [flag("recipe")] and not spill.get("sealed"):
+        # A failed recipe may have been changed since; the first pass does not depend on it.
+        spill.put("checkpoint", None)
+        of_options = []
+    if of_dump or of_options:
+        raise _another(spill, of_dump + of_options, is_other_dump=not of_options)
     spill.put_all({"options": requested.to_json(), "finished": False})
     return int(before["chunk_bytes"])
 
 
-def _another(spill: Spill, differences: list[str]) -> SpillError:
+def _another(spill: Spill, differences: list[str], *, is_other_dump: bool = False) -> SpillError:
+    """Make the error for a spill of another conversion.
+
+    Args:
+        spill: The spill.
+        differences: Differences in words.
+        is_other_dump: Whether the dump differs, but not the options.
+    """
     advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
     if spill.get("sealed"):
         advice = (
             "that one has written its output: finish it with its own options, or run with "
             f"{flag('restart', True)} and {flag('force', True)}"
         )
-    elif all(what.endswith(" of the dump") for what in differences):
+    elif is_other_dump:
         advice = (
             "it was made from another dump, or from this one before it changed: run with "
             f"{flag('restart', True)} to convert the changed dump, or choose another "
@@ -145,18 +156,18 @@ def _another(spill: Spill, differences: list[str]) -> SpillError:
 
 
 def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
-    """Make sure that what a spill has of a table was made from this file, or mark it so.
+    """Check that a table in a spill was made from this file; label a new one.
 
     Args:
-        spill: The spill, which `claim` found to be this conversion's.
-        file: The table.
-        chunk_bytes: Bytes of a chunk, where the spill has nothing of the table.
+        spill: The spill, accepted by `claim`.
+        file: The file of the table.
+        chunk_bytes: Bytes of a chunk for a table that is not in the spill.
 
     Returns:
         Bytes of a chunk.
 
     Raises:
-        SpillError: It was made from another file.
+        SpillError: The table was made from another file.
     """
     now, before = _state_of(file, chunk_bytes), spill.get(file.table.name)
     if before is None:
@@ -172,11 +183,11 @@ _POSTS_ARE_MAPPED = "posts are mapped"
 
 
 def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
-    """Map every post that was spilled to its question; a question to itself.
+    """Map every spilled post to its question, and every question to itself.
 
     Args:
-        spill: Has all posts.
-        first_questions: For post ids that occur under several questions, the one that stays.
+        spill: The spill with all posts.
+        first_questions: First question of each post id that occurs under several questions.
 
     Returns:
         Path of the map.
@@ -184,7 +195,7 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
     path = str(spill.folder / "posts.map")
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path) as posts:
-            # What comes first stays.
+            # The first question of a post id wins.
             posts.add(list(first_questions), list(first_questions.values()))
             for _, keys in spill.all_keys():
                 fields = integers(keys)
@@ -195,18 +206,18 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
 
 
 def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> UserTable:
-    """Map every user to the place of their JSON object; of a repeated id, the first one stays.
+    """Map every user to the position of their JSON object; the first user with a repeated id wins.
 
-    The others become strays, in a chunk of their own after those of the table. That the map is
-    complete shows in this chunk being committed.
+    The other users become strays, in a separate chunk after the chunks of the table. Once this
+    chunk is committed, the map is complete.
 
     Args:
-        spill: Has all users.
-        chunks: Number of the table's chunks.
-        strict_about: Name of the table, if there may be no such strays.
+        spill: The spill with all users.
+        chunks: Number of chunks of the table.
+        strict_about: Name of the table, if such strays are errors.
 
     Raises:
-        StrictError: There are some, but may be none.
+        StrictError: There are such strays, and `strict_about` is given.
     """
     sequence = TABLES["users"].sequence
     last = (sequence << SEQUENCE_BITS) + chunks
@@ -231,19 +242,19 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
 def map_badges(
     spill: Spill, chunks: int, users: UserTable, strict_about: str | None = None
 ) -> UserTable:
-    """Map every user and class to the number of badges; those of unknown users become strays.
+    """Map every user and class to the number of badges; badges of unknown users become strays.
 
     Args:
-        spill: Has all badges.
-        chunks: Number of the table's chunks.
-        users: Where the users are.
-        strict_about: Name of the table, if there may be no such strays.
+        spill: The spill with all badges.
+        chunks: Number of chunks of the table.
+        users: Table of the users.
+        strict_about: Name of the table, if such strays are errors.
 
     Returns:
-        Where the users and their badges are.
+        Table of the users and their badges.
 
     Raises:
-        StrictError: There are some strays, but may be none.
+        StrictError: There are such strays, and `strict_about` is given.
     """
     sequence = TABLES["badges"].sequence
     last = (sequence << SEQUENCE_BITS) + chunks
@@ -261,7 +272,7 @@ def map_badges(
 
 
 def _badges_without_user(table: UserTable) -> Iterator[tuple[int, bytes]]:
-    """The badges of unknown users, in parts: their number, and a line for each user and class."""
+    """Yield badges of unknown users in parts: their number, and a line per user and class."""
     with IdMap(table.badges) as counts_map, IdMap(table.places) as users_map:
         for badge_keys, counts in counts_map.items():
             user_ids = users_map.find({key >> CLASS_BITS for key in badge_keys})
@@ -283,7 +294,7 @@ def _commit_strays(
     parts: Iterable[tuple[int, bytes]],
     strict_about: str | None,
 ) -> None:
-    """Commit strays as a chunk: in parts, the number of rows and their lines."""
+    """Commit strays as a chunk; each part is the number of rows and their lines."""
     path, total = spill.new_file(chunk), 0
     with BlockWriter(path, spill.budget.grant(chunk, 0)) as writer:
         for count, lines in parts:
@@ -300,14 +311,12 @@ def _number(chunk: int) -> int:
     return chunk & ((1 << SEQUENCE_BITS) - 1)
 
 
-_WORTH_A_PROCESS = 32 * 1024 * 1024
-
 _WRITING_WORK: Mapping[str, float] = {"parquet": 8.0}
-"""What a byte costs that is written, about, where one read from a plain file costs 1."""
+"""Approximate cost of writing a byte, if reading one from a plain file costs 1."""
 
 
 class Session:
-    """The tables of a dump, the spill between the passes, and where the documents go."""
+    """The tables of a dump, the spill between the passes, and the paths of the output."""
 
     def __init__(
         self,
@@ -341,8 +350,7 @@ class Session:
         ]
         spill.merge_only(step.table.sequence for step in self.tables)
         self.table_bytes = sum(file.size for file in files)
-        is_small = self.dump_bytes > 0 and self.dump_bytes + self.table_bytes < _WORTH_A_PROCESS
-        self.jobs = run.jobs or (1 if is_small else os.cpu_count() or 1)
+        self.jobs = choose_jobs(run.jobs, self.dump_bytes and self.dump_bytes + self.table_bytes)
         if self.dump_bytes and chunk_bytes:
             sizes = [self.dump_bytes, *(file.size for file in files)]
             tasks = [
@@ -369,14 +377,15 @@ class Session:
             is_early=is_early and bool(file.table.kind),
         )
 
-    def run(self, *, force: bool) -> Report:
-        """Both passes, into files.
+    def run(self, *, replaces: bool) -> Report:
+        """Run both passes and write files.
 
         Args:
-            force: Overwrite an existing output.
+            replaces: Whether an existing output is replaced.
         """
         if sealed := self.spill.get("sealed"):
-            finalized = FinalizedOutput.from_json(sealed)
+            finalized = Checkpoint.from_json(sealed)
+            assert finalized.report is not None
             try:
                 self.publish(finalized)
             except LostFileError as lost:
@@ -385,7 +394,10 @@ class Session:
                 log.info("resuming: all documents are written")
                 finalized.report.resumed = True
                 return finalized.report
-        self.names.refuse_existing(self.provenance, force=force)
+        if not replaces:
+            output = OutputOfConversion(self.names, self.provenance)
+            output.refuse(output.compare())
+            self.names.check_side_files()
         if not self.spill.get("checkpoint"):
             self.names.remove_temporaries()
         report = self.report
@@ -409,25 +421,26 @@ class Session:
             self.spill.remove_temporary()
             self.publish(finalized)
             if not self.run_options.keep_spill:
-                # To free the memory that a gigabyte of them takes keeps a core busy for 0.2 s.
+                # Freeing the memory of a gigabyte of files keeps a core busy for 0.2 s.
                 for _ in workers.run(
                     copy_and_remove, (((), (path,)) for path in self.spill.block_files())
                 ):
                     pass
         return report
 
-    def publish(self, finalized: FinalizedOutput) -> None:
-        """Give finished files their names, after those of the recipe are made."""
-        if self.names.made_of_it and not finalized.files[0].label:
-            finalized.files = retrieval_set.finish(self.names, finalized.files[0], finalized.report)
+    def publish(self, finalized: Checkpoint) -> None:
+        """Make the files of the recipe, if any, then rename the finished files."""
+        files = finalized.output
+        if self.names.made_of_it and finalized.report and not files[0].label:
+            files = finalized.output = retrieval_set.finish(self.names, files[0], finalized.report)
             self.spill.put("sealed", finalized.to_json())
-        publish_all(self.names, finalized.files, finalized.strays)
+        publish_all(self.names, files, finalized.strays)
 
     def check_room(self, budget: int) -> int:
-        """Free bytes that are left on the disk of the spill if it takes what it will.
+        """Check the room for the spill, and return the bytes left on its disk afterwards.
 
         Raises:
-            DiskFullError: There will not be enough.
+            DiskFullError: The disk has too little room.
         """
         size = int((self.dump_bytes + self.table_bytes) * self.options.filters.expected_share)
         uncompressed, _ = self.spill.block_sizes()
@@ -441,13 +454,13 @@ class Session:
         )
 
     def set_uncompressed_limit(self, spare: int) -> None:
-        """Tell the spill how much it may keep uncompressed, given the bytes to spare."""
+        """Set the maximum size of uncompressed data in the spill, given the free bytes."""
         requested = self.run_options.spill_budget
         before, _ = self.spill.block_sizes()
         self.spill.budget.allow(default_budget(spare) if requested is None else requested - before)
 
     def documents(self) -> Iterator[Iterator[tuple[int, bytes]]]:
-        """Both passes, the second in this process: one range of question ids a time.
+        """Run both passes, the second in this process: one range of question ids at a time.
 
         Yields:
             Question id and JSON of each document.
@@ -459,11 +472,11 @@ class Session:
         yield from second.documents(self.report)
 
     def read_posts(self, workers: Workers) -> dict[int, int]:
-        """The first pass over the posts.
+        """Run the first pass over the posts.
 
         Returns:
-            For post ids that occur under several questions, the question id of the first in the
-            dump.
+            First question, in the order of the dump, of each post id that occurs under several
+            questions.
         """
         seen_ids, earlier_tallies = repeats.SeenIds(), self.posts.tallies()
         if earlier_tallies:
@@ -482,10 +495,12 @@ class Session:
             for chunk, tally in tallies.items()
             if tally.first_questions
         }
+        kept = (tally.kept for _, tally in sorted(tallies.items()))
+        self.kept = keep_lists.combine(self.options.filters, kept)
         return repeats.first_questions(self.spill.all_keys, seen_ids.repeated, within)
 
     def spilled_share(self, spilled: Collection[int]) -> str:
-        """How much of the posts is in the chunks of `spilled`."""
+        """The share of the posts that is in the chunks of `spilled`, in words."""
         dump = self.posts.file.dump
         if self.posts.end is not None or not isinstance(dump, Dump):
             return "all" if self.posts.end else "0 %"
@@ -494,23 +509,23 @@ class Session:
         return f"{100 * before // whole} %" if before < whole else "all"
 
     def read(self, workers: Workers, writing: float = 0) -> SecondPass:
-        """The first pass over the posts and the tables; what is left to do then.
+        """Run the first pass over the posts and the tables, and prepare the second pass.
 
         Args:
-            workers: Where it happens.
-            writing: What writing a byte of these costs, if they are to be written.
+            workers: Workers that parse the chunks.
+            writing: Cost of writing a byte of the documents, if they are to be written.
         """
-        after_posts = sum(step.work for step in self.tables) + writing * self.table_bytes
-        if self.posts.work:
-            self.progress.plan(self.posts.work + after_posts + writing * self.dump_bytes)
+        after_posts = sum(step.file.work for step in self.tables) + writing * self.table_bytes
+        if self.posts.file.work:
+            self.progress.plan(self.posts.file.work + after_posts + writing * self.dump_bytes)
         first_question_of: dict[int, int] = {}
         posts_map = ""
         ends: dict[str, End] = {}
         for number, step in enumerate(self.steps):
             if step is self.posts:
                 first_question_of = self.read_posts(workers)
-                remaining = sum(step.work for step in self.steps[number + 1 :])
-                # No guess any more.
+                remaining = sum(step.file.work for step in self.steps[number + 1 :])
+                # Replace the estimate.
                 bytes_to_write = self.report.dump_bytes + self.table_bytes
                 self.progress.plan(remaining + writing * bytes_to_write)
                 if self.tables:
@@ -531,10 +546,11 @@ class Session:
             users,
             self.progress,
             self.provenance.having_read(self.report.dump_bytes),
+            kept=self.kept,
         )
 
     def map_users(self, ends: Mapping[str, End]) -> UserTable | None:
-        """Make the maps of the users and their badges, as far as they were read."""
+        """Make the maps of the users and their badges, if these tables were read."""
         if "users" not in ends:
             return None
         about = {

@@ -1,6 +1,6 @@
-"""What `strict` refuses: anything that has to be repaired or left out, with its location.
+"""Errors of `strict`: the location of rows that would be repaired or left out.
 
-Looks closer only at what is refused anyway, so that a sound dump costs nothing.
+Only slices with an error are examined in detail, so that an intact dump costs nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location, StrictError, flag
 from so2docs.parse import posts, rows, table_rows
-from so2docs.parse.posts import Posts
+from so2docs.parse.posts import RecordBuffer
 from so2docs.schema import POSTS, RESERVED, TABLES, Table
 
 _TABLE_ROWS = {table.row for table in TABLES.values()}
@@ -27,18 +27,18 @@ def in_slice(
     table: Table = POSTS,
     reserved: frozenset[str] = RESERVED,
 ) -> StrictError:
-    """The error for the first row of a slice that is repaired or has no usable key.
+    """Make the error for the first row of a slice that is repaired or has no usable key.
 
     Args:
         dump: The dump.
-        data: A slice that has such a row.
-        location: Where it starts.
-        table: What it is a slice of.
-        reserved: Names that no attribute of a post may have.
+        data: A slice with such a row.
+        location: Start of the slice.
+        table: Table of the slice.
+        reserved: Names that a post attribute must not have.
     """
     opening, closing = dump.frame
     last_id = location.last_id
-    # One of the rows has a problem: the slice had.
+    # One of the rows must be invalid, because the slice is.
     position, raw, problem = 0, data, None
     for position, raw in rows.pieces(data):  # noqa: B007
         for part in rows.parse(raw):
@@ -62,7 +62,7 @@ def in_slice(
 def _problem(part: rows.Rows, table: Table, reserved: frozenset[str]) -> str | None:
     if part.repaired:
         return f"has {part.repaired:,} forbidden characters (strict: nothing is repaired)"
-    posts_read = Posts(reserved=reserved)
+    posts_read = RecordBuffer(reserved=reserved)
     # Rows are changed in place.
     copies = [dict(row) for row in part.rows]
     if table == POSTS:
@@ -86,7 +86,7 @@ def check_lines(dump: str, lines: list[bytes]) -> None:
 
 
 def _describe(stray: dict[str, Any]) -> str:
-    """Which row a stray is, as far as what is left of it tells."""
+    """Identify the row of a stray by the remaining attributes."""
     row, word = stray["row"], stray["reason"].partition("_")[0]
     if word not in _TABLE_ROWS:
         return f": post {row['Id']}" if "Id" in row else ""
@@ -110,11 +110,11 @@ def check_decoded(path: str, characters: int) -> None:
 
 
 def check_tallies(path: str, tallies: dict[int, ChunkTally]) -> None:
-    """Raise `StrictError` if an earlier session, without `strict`, repaired or left out anything.
+    """Raise `StrictError` if an earlier session, without `strict`, repaired or left out a row.
 
     Args:
-        path: The dump's name.
-        tallies: The tallies of its chunks.
+        path: Name of the dump.
+        tallies: Tallies of its chunks.
     """
     for chunk, tally in tallies.items():
         counts = {"repaired_characters": tally.repaired_characters, **tally.strays}

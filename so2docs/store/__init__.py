@@ -1,1 +1,1 @@
-"""Files on disk between the passes: blocks, their index, maps from id to id."""
+"""Files on disk between the passes: blocks, users, maps of ids."""

@@ -1,11 +1,10 @@
-"""Blocks of posts in the files of chunks: written in the first pass, read in the second.
+"""Blocks of posts in the files of chunks: the first pass writes them, the second reads them.
 
-A worker writes its own file from front to back and reads any file; nothing here knows the index.
-Every block is checked when it is read, so that a damaged disk never becomes a wrong document.
+A worker appends to its own file and reads any file; this module knows nothing of the index. Each
+block is checked when it is read, so a damaged disk never causes a wrong document.
 
-A budget limits the part of a spill that is uncompressed on disk: as much as the system's cache can
-hold anyway. Compressing takes a quarter of the CPU of a conversion, and saves disk that most of
-them do not need.
+A budget limits the uncompressed part of a spill to what the system's cache can hold. Compression
+takes a quarter of the CPU of a conversion, and most conversions do not need the disk that it saves.
 """
 
 from __future__ import annotations
@@ -23,10 +22,14 @@ from isal.isal_zlib import crc32
 from so2docs.errors import SpillError, flag
 from so2docs.store.disk import AppendedFile, open_files_limit, read_at
 
-_ZSTD_LEVEL = 1
-"""0.33 of a generated dump, for 4.6 s of CPU a GB to write and read it. Level -1 takes 0.46 and 4.3
-s; level 1 with hashes of 13 bits over 7 bytes 0.35 and 4.2, too near the 0.4 that is promised of
-any dump."""
+_ZSTD = zstandard.ZstdCompressionParameters.from_level(1, hash_log=13, min_match=7)
+"""Level 1 with a hash table that fits in the first cache: compresses real dumps to 0.28 to 0.34 of
+their size and a generated one to 0.35, for 3.5 to 3.9 s of CPU a GB to write and read. The usual
+table gives 0.27 to 0.33 for 0.2 to 0.6 s more. Level -1 gives up to 0.46, above the promised limit
+of 0.4, for 0.2 s less."""
+
+REJECTED = 1 << 60
+"""Bucket above all question ids, for keys of rejected posts that are in no other bucket."""
 
 _MOST_FILES = 200
 _AGAIN = f"run the command again with {flag('restart', True)}"
@@ -38,12 +41,12 @@ class Block(NamedTuple):
     Attributes:
         bucket: The bucket; None for a block of stray lines.
         offset: Bytes from the start of the file.
-        keys_size: Bytes of its keys in the file.
-        json_size: Bytes of its JSON in the file, which follow.
-        raw_size: Bytes of the JSON.
+        keys_size: Bytes of the keys in the file.
+        json_size: Bytes of the JSON in the file, after the keys.
+        raw_size: Bytes of the JSON, uncompressed.
         crc: CRC-32 of the JSON in the file.
-        keys_crc: CRC-32 of the keys, which can be read alone.
-        packed: 1 if both are compressed, 0 if they are not.
+        keys_crc: CRC-32 of the keys, which are sometimes read alone.
+        packed: 1 if keys and JSON are compressed, else 0.
     """
 
     bucket: int | None
@@ -60,13 +63,14 @@ class BlockWriter:
     """Appends blocks to the file of a chunk.
 
     Args:
-        path: The file.
+        path: Name of the file.
         room: Bytes that may be written uncompressed; the rest is compressed.
     """
 
     def __init__(self, path: str, room: int = 0) -> None:
+        self.path = path
         self._file = AppendedFile(path)
-        self._compress = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress
+        self._compress = zstandard.ZstdCompressor(compression_params=_ZSTD).compress
         self._room = room
         self.blocks: list[Block] = []
 
@@ -96,10 +100,10 @@ class BlockWriter:
             self.append(data)
 
     def append(self, data: bytes | bytearray) -> int:
-        """Append bytes unchanged, which belong to no block.
+        """Append bytes that belong to no block, unchanged.
 
         Returns:
-            Their offset in the file.
+            The offset of the bytes in the file.
         """
         return self._file.write(data)
 
@@ -121,12 +125,12 @@ class BlockReader:
         self._files.clear()
 
     def read(self, path: str, block: Block) -> tuple[bytes, bytes]:
-        """Keys and JSON of a block.
+        """Read keys and JSON of a block.
 
         Raises:
-            SpillError: The bytes are not those that were written.
+            SpillError: The file is damaged.
         """
-        # Read apart, neither has to be copied out of both.
+        # Two reads save copying each part.
         keys = self.read_keys(path, block)
         json = self.bytes_at(path, block.offset + block.keys_size, block.json_size)
         if crc32(json) != block.crc:
@@ -134,10 +138,10 @@ class BlockReader:
         return keys, self._unpack(path, block, json)
 
     def read_keys(self, path: str, block: Block) -> bytes:
-        """Keys of a block only.
+        """Read only the keys of a block.
 
         Raises:
-            SpillError: The bytes are not those that were written.
+            SpillError: The file is damaged.
         """
         keys = self.bytes_at(path, block.offset, block.keys_size)
         if crc32(keys) != block.keys_crc:
@@ -149,11 +153,11 @@ class BlockReader:
             return data
         try:
             return self._decompress(data)
-        except zstandard.ZstdError as error:  # Of damage that the checksum let pass.
+        except zstandard.ZstdError as error:  # Damage that the checksum missed.
             raise damage_error(path, block.offset) from error
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:
-        """Bytes of a chunk's file, fewer where it ends."""
+        """Read bytes of a chunk's file; fewer at its end."""
         try:
             file = self._files.get(path)
             if file is None:
@@ -168,16 +172,16 @@ class BlockReader:
 
 
 def damage_error(path: str, offset: int) -> SpillError:
-    """The error for bytes that are not those that were written."""
+    """The error for a damaged file of the spill."""
     return SpillError(f"{path}: the spill is damaged at byte {offset:,}; {_AGAIN}")
 
 
 @contextmanager
 def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
-    """Raise the error for a damaged spill where keys and JSON of a block do not match.
+    """Raise the error for a damaged spill if keys and JSON of a block do not match.
 
     Args:
-        blocks: The blocks that are read, each with its file.
+        blocks: The blocks to read, each with its file.
     """
     try:
         yield
@@ -187,32 +191,32 @@ def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
 
 
 _MEMORY_SHARE, _DISK_SHARE = 8, 2
-"""An eighth of the memory that is available, and half of the disk that nothing else needs.
+"""Limits of the budget: an eighth of the available memory, and half of the spare disk.
 
-More fills the cache of the system, which also holds dump and output, and waits for the disk: 20 GB
-on 24 GiB of memory took 224 s with half of it, and 176 s with an eighth (3 GB)."""
+A larger budget fills the system's cache, which also holds dump and output, and then waits for the
+disk. With 24 GiB of memory, 20 GB took 224 s at half of it, and 176 s at an eighth (3 GB)."""
 
 _SMALL = 64 * 1024
-"""Most bytes by which a small chunk may exceed its part of the dump."""
+"""Bytes that each chunk may use beyond its size in the dump, for small chunks."""
 
 _UNKNOWN = 512 * 1024 * 1024
 
 
 def default_budget(spare_disk: int) -> int:
-    """Default for the bytes that may be uncompressed on disk.
+    """Default for the uncompressed bytes on disk.
 
     Args:
-        spare_disk: Bytes of the disk that stay free if all of the spill is compressed.
+        spare_disk: Bytes of disk that stay free with a compressed spill.
     """
     return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
 
 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory that are available to processes and the system's cache.
+    """Bytes of memory available to processes and the system's cache.
 
     Args:
-        proc: The folder with Linux's information on memory and this process.
-        cgroups: The folder with the limits of control groups.
+        proc: Folder of Linux with the state of memory and of this process.
+        cgroups: Folder with the limits of control groups.
     """
     limits = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
     return min((size for size in limits if size is not None), default=_UNKNOWN)
@@ -228,14 +232,14 @@ def _of_the_system(proc: Path) -> int | None:
 
 
 def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
-    """Memory left in each control group of this process, in either version of control groups."""
+    """Memory left in each control group of this process, for either version of control groups."""
     remaining: list[int] = []
     lines: list[str] = []
     with suppress(OSError):
         lines = (proc / "self/cgroup").read_text(encoding="utf-8").splitlines()
     for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        _, _, entry = line.partition(":")
+        controllers, _, path = entry.partition(":")
         if not controllers:
             top, names = cgroups, ("memory.max", "memory.current", "inactive_file")
         elif "memory" in controllers.split(","):
@@ -244,7 +248,7 @@ def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
         else:
             continue
         group = top / path.strip("/")
-        # In a container, the path may be that of the host, of which only the top is seen.
+        # In a container, the path may be one of the host, and only the top folder is visible.
         for folder in {top, group, *(parent for parent in group.parents if top in parent.parents)}:
             with suppress(OSError, ValueError):
                 remaining.append(_remaining(folder, *names))
@@ -252,33 +256,33 @@ def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
 
 
 def _remaining(folder: Path, limit: str, used: str, cache: str) -> int:
-    most = int((folder / limit).read_text(encoding="ascii"))
+    limit_bytes = int((folder / limit).read_text(encoding="ascii"))
     used_bytes = int((folder / used).read_text(encoding="ascii"))
     with suppress(OSError):
         for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines():
             name, _, value = line.partition(" ")
             if name == cache:
                 used_bytes -= int(value)
-    return max(0, most - used_bytes)
+    return max(0, limit_bytes - used_bytes)
 
 
 class Budget:
-    """Distributes the budget among the chunks."""
+    """Divides the budget among the chunks."""
 
     def __init__(self) -> None:
         self._left = 0
         self._granted: dict[int, int] = {}
 
     def allow(self, size: int) -> None:
-        """Allow this many more uncompressed bytes on disk."""
+        """Allow `size` further uncompressed bytes on disk."""
         self._left = max(0, size)
 
     def grant(self, chunk: int, size: int) -> int:
-        """Bytes that a chunk may write uncompressed.
+        """Grant a chunk its part; returns the bytes that it may write uncompressed.
 
         Args:
-            chunk: The chunk.
-            size: Bytes of it in the dump.
+            chunk: Number of the chunk.
+            size: Bytes of the chunk in the dump.
         """
         granted = min(self._left, size + size // 4 + _SMALL)
         self._left -= granted
@@ -291,7 +295,7 @@ class Budget:
         self._left += self._granted.pop(chunk, used) - used
 
     def give_back(self, blocks: Iterable[Block]) -> None:
-        """Return the budget of blocks that are removed."""
+        """Return the budget of removed blocks."""
         self._left += _uncompressed_bytes(blocks)
 
 

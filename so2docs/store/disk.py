@@ -1,4 +1,4 @@
-"""Disk space: estimated before a conversion, explained when it runs out."""
+"""Disk space: estimate it before a conversion, and explain a full disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 
 from so2docs.errors import DiskFullError, So2docsError, flag
 
-# Shares of the dump's size, measured on published and generated dumps, with some room to spare.
+# Shares of the dump's size, measured on published and generated dumps, with some reserve.
 _SPILL_SHARE = 0.38
 _OUTPUT_SHARE = {"gzip": 0.36, "zstd": 0.36, "none": 1.0}
 
@@ -32,7 +32,7 @@ def open_files_limit() -> int:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether an error says that a disk, or a user's share of it, is full."""
+    """Whether an error means a full disk or a full quota."""
     return error.errno in _FULL
 
 
@@ -49,19 +49,19 @@ def check_room(
 
     Args:
         dump_bytes: Bytes of the dump.
-        spill: Folder of the spill; files of an earlier session there need no more space.
+        spill: Folder of the spill; files of an earlier session need no further space.
         output: Path of the output; `-` takes no space.
         compression: Compression of the output.
         uncompressed: Uncompressed bytes in the spill of an earlier session.
         budget: Bytes of the spill that will be uncompressed.
 
     Returns:
-        Bytes that stay free on the disk of the spill.
+        Bytes left on the disk of the spill.
     """
     saved = 1 - _SPILL_SHARE
     spilled = sum(path.stat().st_size for path in spill.iterdir()) - uncompressed * saved
-    more = max(0, min(budget, dump_bytes - uncompressed)) * saved
-    needs = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled + more)]
+    uncompressed_growth = max(0, min(budget, dump_bytes - uncompressed)) * saved
+    needs = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled + uncompressed_growth)]
     if output != "-":
         part = Path(f"{output}.part")
         written_bytes = part.stat().st_size if part.exists() else 0
@@ -77,8 +77,8 @@ def check_room(
         if free < size:
             raise DiskFullError(
                 f"{folder}: about {_readable(size)} are needed for {' and '.join(names)} of a dump "
-                f"of {_readable(dump_bytes)}, and {_readable(free)} are free; "
-                f"free some, or put the spill elsewhere with {flag('work_dir')}"
+                f"of {_readable(dump_bytes)}, but only {_readable(free)} are available; "
+                f"free up space, or put the spill elsewhere with {flag('work_dir')}"
             )
     _, _, size = needed[os.stat(spill).st_dev]
     return int(shutil.disk_usage(spill).free - size)
@@ -89,17 +89,17 @@ def _readable(size: float) -> str:
 
 
 def write_all(file: RawIOBase | BinaryIO, data: bytes | bytearray) -> None:
-    """Write all bytes to a raw file, which may accept fewer per call, such as on a full disk."""
+    """Write all bytes to a raw file, which may accept fewer at a time, such as on a full disk."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) or 0 :]
 
 
 class AppendedFile:
-    """A file that is written from front to back, unbuffered; its errors carry its name.
+    """An unbuffered file that is only appended to; errors contain its name.
 
     Attributes:
-        path: The file.
+        path: Name of the file.
         size: Bytes written so far.
     """
 
@@ -110,11 +110,11 @@ class AppendedFile:
 
     @property
     def number(self) -> int:
-        """Its file descriptor."""
+        """The file descriptor."""
         return self._file.fileno()
 
     def write(self, data: bytes | bytearray) -> int:
-        """Append bytes; return where they start."""
+        """Append bytes; returns their offset."""
         start = self.size
         try:
             write_all(self._file, data)
@@ -126,7 +126,14 @@ class AppendedFile:
 
 
 def read_at(file: int, size: int, offset: int) -> bytes:
-    """Bytes of an open file, fewer where it ends."""
+    """Read bytes of an open file, fewer only at its end, by as many calls as necessary."""
+    data = _read_once(file, size, offset)
+    while len(data) < size and (part := _read_once(file, size - len(data), offset + len(data))):
+        data += part
+    return data
+
+
+def _read_once(file: int, size: int, offset: int) -> bytes:
     if hasattr(os, "pread"):
         return os.pread(file, size, offset)
     os.lseek(file, offset, os.SEEK_SET)
@@ -135,7 +142,7 @@ def read_at(file: int, size: int, offset: int) -> bytes:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Convert errors of the system about files into errors of this package, with advice."""
+    """Convert the system's errors about files into errors of this package, with advice."""
     try:
         yield
     except (BrokenPipeError, So2docsError):
@@ -143,5 +150,5 @@ def disk_errors() -> Iterator[None]:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         if is_full(error):
-            raise DiskFullError(f"{where}the disk is full", retry="free some room") from error
+            raise DiskFullError(f"{where}the disk is full", retry="free some space") from error
         raise So2docsError(f"{where}{error.strerror or error}", retry="fix this") from error

@@ -1,12 +1,12 @@
 """A map on disk from ids to 64-bit values: post id -> question id, user id -> position of the user.
 
-Sorted pairs, 16 bytes each, in blocks of 256 with a checksum for each: the size depends on the
-number of ids, not on how far apart they are. The end of the file has the first ids and checksums of
-the blocks, with a checksum of their own and the expected size of the file.
+The file has sorted pairs of 16 bytes, in blocks of 256 pairs with a checksum each, so its size
+depends only on the number of ids. The end of the file has the first ids and the checksums of the
+blocks, with a checksum of this part and the expected size of the file.
 
-One process writes it, in bounded memory: pairs are sorted in runs, which are merged at the end. The
-ids of a dump are nearly in order, so most runs are copied unchanged. Many processes read it, a
-block at a time. A reader holds the first ids in memory: 4 MB for 80 million.
+One process writes a map in bounded memory: it sorts pairs in runs and merges them at the end. The
+ids of a dump are nearly in order, so most runs are copied unchanged. Many processes read the map by
+blocks. A reader keeps the first ids in memory: 4 MB for 80 million ids.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _BLOCK = 256
 WORD = 8
 _PAIR = 2 * WORD
 _END = struct.Struct("=8sQQI")
-"""Mark, number of pairs, number of blocks, checksum of the bytes between the blocks and this."""
+"""End of the file: mark, number of pairs, number of blocks, checksum of the bytes after the
+blocks."""
 
 _MOST_KNOWN = 1 << 10
 """Blocks that a reader keeps in memory: 4 MB."""
@@ -52,7 +53,7 @@ class MapFile:
         self._file.close()
 
     def add(self, ids: array[int], values: array[int]) -> None:
-        """Append pairs with higher ids than all before."""
+        """Append pairs with higher ids than all earlier ones."""
         self._ids += ids
         self._values += values
         whole = len(self._ids) // _BLOCK * _BLOCK
@@ -79,10 +80,10 @@ class MapFile:
 
 
 class IdMap:
-    """Reads a map that is finished."""
+    """Reads a finished map."""
 
     def __init__(self, path: str) -> None:
-        """Open it.
+        """Open a map.
 
         Raises:
             SpillError: The file is missing or damaged.
@@ -114,17 +115,12 @@ class IdMap:
         mark, self._count, blocks, crc = _END.unpack(end) if len(end) == _END.size else (b"",) * 4
         words = blocks * (WORD + self._sums.itemsize) if mark == _MARK else 0
         if mark != _MARK or size != self._count * _PAIR + words + _END.size:
-            raise self._damage_error("it does not have the size that it was written with")
+            raise _damage_error(self._path, "its size has changed")
         index = read_at(self._file, words, self._count * _PAIR)
         if crc32(end[: -struct.calcsize("=I")], crc32(index)) != crc:
-            raise self._damage_error("its index has another checksum")
+            raise _damage_error(self._path, "the checksum of its index is wrong")
         self._firsts.frombytes(index[: blocks * WORD])
         self._sums.frombytes(index[blocks * WORD :])
-
-    def _damage_error(self, problem: str) -> SpillError:
-        return SpillError(
-            f"{self._path}: the spill is damaged, {problem}; run again with {flag('restart', True)}"
-        )
 
     def get(self, key: int) -> int | None:
         """The value of an id; None for a missing id."""
@@ -137,7 +133,7 @@ class IdMap:
         return words[count + place] if place < count and words[place] == key else None
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
-        """The values of the ids that are in the map."""
+        """The values of the ids, without missing ones."""
         values: dict[int, int] = {}
         firsts = self._firsts
         for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
@@ -152,52 +148,58 @@ class IdMap:
         return values
 
     def items(self) -> Iterator[tuple[array[int], array[int]]]:
-        """All ids in ascending order with their values, in parts."""
+        """Yield all ids in ascending order with their values, in parts."""
         for number in range(len(self._firsts)):
             words = self._block(number)
             count = len(words) // 2
             yield words[:count], words[count:]
 
     def replace(self, ids: array[int], values: array[int]) -> None:
-        """Look up many ids by the compiled core, and store their values at the same indexes.
+        """Look up many ids by the compiled core, and store each value at the index of its id.
 
         Args:
             ids: The ids.
-            values: As many integers; ids without a value keep what is there.
+            values: Integers, one for each id; they stay unchanged for missing ids.
         """
         core.find_values(self._firsts, ids, values, self._block)
 
     def _block(self, number: int) -> array[int]:
-        """Ids and values of a block; recent blocks are not read again."""
+        """Ids and values of a block; recent blocks are cached."""
         block = self._known.get(number)
         if block is None:
             start = number * _BLOCK
             count = min(_BLOCK, self._count - start)
             data = read_at(self._file, count * _PAIR, start * _PAIR)
             if crc32(data) != self._sums[number]:
-                raise self._damage_error(f"at byte {start * _PAIR:,}")
+                raise _damage_error(self._path, f"at byte {start * _PAIR:,}")
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             block = self._known[number] = array("q", data)
         return block
 
 
+def _damage_error(path: str, problem: str) -> SpillError:
+    return SpillError(
+        f"{path}: the spill is damaged, {problem}; run again with {flag('restart', True)}"
+    )
+
+
 _RUN = 1 << 17
-"""Pairs that are sorted in memory at a time: 20 MB."""
+"""Number of pairs that are sorted in memory: 20 MB."""
 
 _SAMPLE = 1 << 10
-"""One id of a run out of this many is kept in memory."""
+"""Memory keeps one of this many ids of a run."""
 
 
 class IdMapWriter:
-    """Makes a map; complete only after `finish`."""
+    """Writes a map, which is complete only after `finish`."""
 
     def __init__(self, path: str, *, adds: bool = False) -> None:
         """Begin a map.
 
         Args:
-            path: Its file.
-            adds: Whether the values of an id are added up; otherwise the first one stays.
+            path: Name of the file.
+            adds: Whether the values of an id are added up; otherwise the first value stays.
         """
         self._path = path
         self._combine = _add_up if adds else _keep_first
@@ -215,7 +217,7 @@ class IdMapWriter:
             os.unlink(self._file.path)
 
     def add(self, ids: Sequence[int], values: Sequence[int]) -> None:
-        """Map ids to values."""
+        """Add ids with their values."""
         for start in range(0, len(ids), _RUN):
             self._add(ids[start : start + _RUN], values[start : start + _RUN])
             if len(self._pending) >= _RUN:
@@ -234,9 +236,7 @@ class IdMapWriter:
         values = array("q", map(self._pending.__getitem__, ids))
         self._pending = {}
         if ids:
-            start = self._file.write(ids.tobytes())
-            self._file.write(values.tobytes())
-            self._runs.append(_Run(self._file.number, start, len(ids), ids[::_SAMPLE]))
+            self._runs.append(_Run(self._file, ids, values))
 
     def finish(self) -> array[int]:
         """Merge the runs into the map.
@@ -249,6 +249,8 @@ class IdMapWriter:
             pivots = sorted(sample for run in self._runs for sample in run.samples)
             for pivot in (*pivots[_RUN // _SAMPLE :: _RUN // _SAMPLE], None):
                 blocks.add(*self._merge([run.take(pivot) for run in self._runs]))
+            for run in self._runs:
+                run.check_taken()
             blocks.finish()
         return self._repeated
 
@@ -281,15 +283,28 @@ def _keep_first(
 
 
 class _Run:
-    """Sorted pairs in a file, from which ranges of ids are taken in ascending order."""
+    """Sorted pairs in a file, to be read in ascending ranges of ids.
 
-    def __init__(self, file: int, start: int, count: int, samples: array[int]) -> None:
-        self.samples = samples
-        self._file, self._start, self._count = file, start, count
-        self._taken = 0
+    Args:
+        file: The file to append the pairs to.
+        ids: The ids in ascending order.
+        values: The value of each.
+    """
+
+    def __init__(self, file: AppendedFile, ids: array[int], values: array[int]) -> None:
+        self.samples = ids[::_SAMPLE]
+        self._file, self._count = file, len(ids)
+        self._start = file.write(ids.tobytes())
+        file.write(values.tobytes())
+        self._sums = crc32(ids), crc32(values)
+        self._taken, self._taken_sums = 0, (0, 0)
 
     def take(self, pivot: int | None) -> tuple[array[int], array[int]]:
-        """Pairs with ids below `pivot` that were not taken yet; with None, all that are left."""
+        """Read the next pairs with ids below `pivot`; with None, all remaining pairs.
+
+        Raises:
+            SpillError: The file was shortened.
+        """
         begin, end = self._taken, self._count
         if pivot is not None:
             end = max(begin, min(end, bisect_left(self.samples, pivot) * _SAMPLE))
@@ -297,9 +312,22 @@ class _Run:
         if pivot is not None:
             del ids[bisect_left(ids, pivot) :]
         self._taken += len(ids)
-        return ids, self._words(self._count + begin, self._count + self._taken)
+        values = self._words(self._count + begin, self._count + self._taken)
+        ids_sum, values_sum = self._taken_sums
+        self._taken_sums = crc32(ids, ids_sum), crc32(values, values_sum)
+        return ids, values
+
+    def check_taken(self) -> None:
+        """Check that all pairs were read, as they were written.
+
+        Raises:
+            SpillError: The file was damaged.
+        """
+        if self._taken != self._count or self._taken_sums != self._sums:
+            raise _damage_error(self._file.path, "the checksum of a run is wrong")
 
     def _words(self, begin: int, end: int) -> array[int]:
-        words = array("q")
-        words.frombytes(read_at(self._file, WORD * (end - begin), self._start + WORD * begin))
-        return words
+        data = read_at(self._file.number, WORD * (end - begin), self._start + WORD * begin)
+        if len(data) != WORD * (end - begin):
+            raise _damage_error(self._file.path, "it was shortened")
+        return array("q", data)

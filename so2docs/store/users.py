@@ -1,10 +1,10 @@
-"""Users on disk, read by id, and their badges: in the workers of the second pass.
+"""Users on disk with their badges, which workers of the second pass look up by id.
 
-A range of `Users.xml` becomes a file of short JSON objects, one a line with its checksum, with a
-block of keys at its end, which gives the position of each. These keys make a map, user id ->
-position, so a user takes two small reads. Only what the documents show is kept, 120 bytes a user,
-so that the table of Stack Overflow's 22 million users fits in the system's cache. Only the numbers
-of badges by user and class are kept, in another map.
+A chunk of `Users.xml` becomes a file of short JSON objects, one a line with its checksum, and a
+block of keys at its end with the position of each. These keys make a map, user id -> position, so a
+user takes two small reads. Only the attributes in documents are kept, 120 bytes a user, so that the
+22 million users of Stack Overflow fit in the system's cache. Another map has the number of badges
+by user and class.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from so2docs.store.blocks import BlockReader, damage_error
 from so2docs.store.id_map import IdMap
 
 PLACE_BITS = 40
-"""A position is the number of a chunk << 40 | bytes from the start of its file."""
+"""Bits of the offset in a position: number of the chunk << 40 | bytes from the start of its
+file."""
 
 CHECK_BYTES = 8
-"""A line starts with the CRC-32 of its JSON, in hexadecimal."""
+"""Digits at the start of a line: CRC-32 of the JSON, in hexadecimal."""
 
 CLASS_BITS = 2
-"""Badges are counted by user id << 2 | class."""
+"""Bits of the class in the key of a badge: user id << 2 | class."""
 
 _COUNTS = b",".join(b'"%b":%%d' % name.encode() for name in BADGE_CLASSES.values())
 _BADGES = b'"%b":{%b}}' % (BADGES.key.encode(), _COUNTS)
@@ -42,10 +43,9 @@ class UserTable:
     """The positions of the users.
 
     Attributes:
-        places: The map from user ids to positions.
-        files: The chunks' files by number.
-        badges: The map from user ids and classes to numbers of badges; empty if they are not
-            nested.
+        places: Map from user ids to positions.
+        files: Files of the chunks, by number.
+        badges: Map from user ids and classes to numbers of badges; empty if badges are not nested.
     """
 
     places: str
@@ -72,7 +72,7 @@ class Users:
         self._reader.__exit__()
 
     def get(self, user_id: int) -> bytes | None:
-        """The JSON object of a user; None if the table has no such user."""
+        """The JSON object of a user; None for an unknown user."""
         place = self._places.get(user_id)
         if place is None or self._badges is None:
             return None if place is None else self.at(place)
@@ -81,9 +81,9 @@ class Users:
         return _with_badges(self.at(place), [counts.get(key, 0) for key in keys])
 
     def get_all(self, user_ids: array[int]) -> list[bytes | None]:
-        """The JSON objects of many users, by the compiled core; None for missing users.
+        """Look up many users by the compiled core; None for missing users.
 
-        They are read in the order in which they are stored, neighbours in one read.
+        Users are read in the order of storage, and adjacent users in one read.
         """
         places = array("q", [_NOWHERE]) * len(user_ids)
         self._places.replace(user_ids, places)
@@ -112,14 +112,14 @@ class Users:
         return users
 
     def _where(self, place: int) -> tuple[str, int]:
-        """Path of the file and bytes from its start."""
+        """Name of the file, and bytes from its start."""
         return self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
 
     def at(self, place: int) -> bytes:
-        """The JSON object at a position.
+        """Read the JSON object at a position.
 
         Raises:
-            SpillError: It is not what was written.
+            SpillError: The file is damaged.
         """
         path, offset = self._where(place)
         size = _ENOUGH
@@ -141,5 +141,5 @@ def _badge_keys(user_id: int) -> list[int]:
 
 
 def _with_badges(user: bytes, counts: Sequence[int]) -> bytes:
-    """The JSON object of a user with the numbers of their badges as its last member."""
+    """Add the numbers of badges to the JSON object of a user, as its last member."""
     return b"%b,%b" % (user[:-1], _BADGES % tuple(counts))

@@ -242,7 +242,7 @@ class Parquet(Format):
             tables = [self.table(rows) for rows in _batches(raw)]
             data, note = footer.split_row_group(self._file(pa.concat_tables(tables)))
         plain = super().segment(data, first_id, documents)
-        return Segment(data, len(raw), plain.crc, first_id, documents, note)
+        return Segment.of(data, len(raw), plain.crc, first_id, documents)._replace(note=note)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Schema, place of every row group, and how the file was made."""

@@ -1,0 +1,358 @@
+"""Work on several sites side by side in worker processes, with a table of all results.
+
+A failing site does not stop the others, and files that are up to date are left unchanged. Workers
+are reused, because starting one and its imports take as long as a small site.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Protocol
+
+from so2docs.dump.kinds import members_with
+from so2docs.dump.opening import names_in_folder
+from so2docs.errors import OptionError, So2docsError, WorkerDiedError, resumable
+from so2docs.options.sites import site_from_name
+from so2docs.output.new_files import clean_up
+from so2docs.output.product import ExistingOutputError
+from so2docs.processes.pool import Workers
+from so2docs.progress import Progress, about, collect, log
+from so2docs.report import Report
+from so2docs.schema import POSTS
+
+_SMALL = 128 * 1024 * 1024
+"""Maximum bytes of XML of a small dump; several small dumps are read by one process each."""
+
+_PACKED = 5
+"""Approximate bytes of XML for a compressed byte."""
+
+Number = int | float
+
+
+class SiteOutcome(Protocol):
+    """The result of a function for one site, such as a report."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+
+    def columns(self) -> dict[str, Number]:
+        """The numbers of this site in a table of sites, by name of the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteResult:
+    """The result for one of several sites.
+
+    Attributes:
+        site: Name of the site, from the name of its dump or output.
+        output: File or folder written, or else the file read.
+        state: Outcome in a word or two: `converted`, `made`, `changed`, `unchanged`, `new`, `gone`,
+            `patched`, `counted`, `verified`, `up to date`, `another input`, `other options` or
+            `unknown` (left unchanged), or `failed`.
+        result: Result of the function for one site, such as a `Report`; None if it failed, or if
+            its product was up to date.
+        error: Error of a failed site; None otherwise.
+        source: Path of the dump; empty if the input is an output.
+        ended: End of the work, in seconds since 1970.
+    """
+
+    site: str
+    output: str
+    state: str
+    result: Any = None
+    error: Exception | None = None
+    source: str = ""
+    ended: float = field(default_factory=time.time, compare=False)
+
+    def __str__(self) -> str:
+        if isinstance(self.result, Report):
+            columns = self.result.columns()
+            names = [name for name in ("questions", "answers", "records") if name in columns]
+            counts = ", ".join(f"{columns[name]:,} {name}" for name in names)
+            return f"{self.source}: {counts} -> {self.result.file_names()}"
+        if self.error is None:
+            return f"{self.output}: is {self.state}"
+        text = str(self.error)
+        name = self.source or self.site
+        is_named = text.startswith(name) if self.source else name in text
+        return text if is_named else f"{name}: {text}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types; `made` is the time of the result, perhaps of an earlier run."""
+        ended = datetime.fromtimestamp(self.ended, UTC).isoformat(timespec="seconds")
+        return {
+            "source": self.source,
+            "site": self.site,
+            "output": self.output,
+            "state": self.state,
+            "ended": ended,
+            "made": None if self.result is None else ended,
+            "result": None if self.result is None else self.result.as_dict(),
+            "error": None if self.error is None else str(self.error),
+        }
+
+
+WhenDone = Callable[[SiteResult], object]
+Done = tuple[str, str, Any]
+"""State, output and result of a site."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTask:
+    """Work on one site.
+
+    Attributes:
+        site: Name of the site.
+        output: File or folder to write, or else the file to read.
+        size: Bytes to read.
+        work: Function for the work: a module's function, or a `partial` of it.
+        source: Path of the dump; empty if the input is an output. Dumps share their options, and
+            the work of a killed worker on them is resumed.
+    """
+
+    site: str
+    output: str
+    size: int
+    work: Callable[[], Done]
+    source: str = ""
+
+    def run(self) -> SiteResult:
+        """Do the work; errors become results, except for errors in options of all sites."""
+        try:
+            with about(self.site):
+                state, output, result = self.work()
+        except ExistingOutputError as error:
+            return SiteResult(self.site, self.output, error.state, None, error, self.source)
+        except (So2docsError, OSError) as error:
+            if self.source and isinstance(error, OptionError):
+                raise
+            return SiteResult(self.site, self.output, "failed", None, error, self.source)
+        return SiteResult(self.site, output, state, result, source=self.source)
+
+    def discard(self) -> None:
+        """Remove the files left by a killed worker, unless they are resumed."""
+        if not self.source:
+            clean_up(self.output)
+
+
+def run_sites(
+    tasks: list[SiteTask], jobs: int | None, progress: Progress, when_done: WhenDone | None
+) -> list[SiteResult]:
+    """Do the work on all sites side by side, in the order of the tasks.
+
+    Args:
+        tasks: Tasks of the sites.
+        jobs: Worker processes; all cores if None, and 1 for this process alone.
+        progress: Open progress bars.
+        when_done: Called with the result of each site.
+    """
+    finished: list[SiteResult] = []
+    if not tasks:
+        return finished
+    total = sum(task.size for task in tasks)
+    jobs = min(jobs or os.cpu_count() or 1, len(tasks))
+    work = closing(_side_by_side(tasks, jobs))
+    try:
+        with progress.step(f"{len(tasks)} sites", total, total) as bar, work as results:
+            for task, result in results:
+                finished.append(result)
+                if when_done is not None:
+                    when_done(result)
+                bar.update(task.size)
+    except BaseException:
+        for task in tasks[len(finished) :]:
+            task.discard()
+        raise
+    return finished
+
+
+def run_all(
+    tasks: list[SiteTask], jobs: int | None, *, progress: bool, when_done: WhenDone | None
+) -> list[SiteResult]:
+    """Do the work on all sites side by side, with progress bars."""
+    bars = Progress(shown=progress)
+    bars.plan(sum(task.size for task in tasks))
+    with resumable(True), bars:
+        return run_sites(tasks, jobs, bars, when_done)
+
+
+def _side_by_side(
+    tasks: list[SiteTask], jobs: int
+) -> Generator[tuple[SiteTask, SiteResult], None, None]:
+    """Iterate over tasks and results in order; messages of workers are logged with the site."""
+    if jobs == 1:
+        yield from ((task, task.run()) for task in tasks)
+        return
+    with Workers(jobs) as workers:
+        results = workers.run(_run_quietly, tasks, died=_died)
+        for task, (result, messages) in zip(tasks, results, strict=True):
+            for level, message in messages:
+                log.log(level, "%s: %s", task.site, message)
+            yield task, result
+
+
+def _run_quietly(task: SiteTask) -> tuple[SiteResult, list[tuple[int, str]]]:
+    """Run a task in a worker; returns the result, and messages with their levels."""
+    with collect() as messages:
+        return task.run(), messages
+
+
+def _died(task: SiteTask, error: WorkerDiedError) -> tuple[SiteResult, list[tuple[int, str]]]:
+    task.discard()
+    return SiteResult(task.site, task.output, "failed", None, error, task.source), []
+
+
+def run_dumps(
+    make: Callable[..., Done],
+    dumps: Iterable[tuple[str, str, str]],
+    kwargs: Mapping[str, Any],
+    when_done: WhenDone | None,
+    *,
+    is_alone: bool = False,
+) -> list[SiteResult]:
+    """Make an output of each of several dumps, and continue if one of them fails.
+
+    Small dumps are read in parallel, each by one process. Large dumps are read one after the
+    other, each by all processes.
+
+    Args:
+        make: Function called with a dump, an output and keywords.
+        dumps: Source, site and output of each dump, from `plan_outputs`.
+        kwargs: The keywords, with `jobs` and `progress`.
+        when_done: Called with the result of each site.
+        is_alone: Whether this process makes all outputs, because others cannot.
+
+    Returns:
+        The results, in the order of the dumps.
+    """
+    sized = [(_size(source), source, site, output) for source, site, output in dumps]
+    small = [entry for entry in sized if 0 < entry[0] < _SMALL]
+    if is_alone or len(small) < 2 or kwargs.get("jobs") == 1 or os.cpu_count() == 1:
+        small = []
+    alone = {**kwargs, "jobs": 1, "progress": False}
+    together, others = (
+        [
+            SiteTask(site, output, size, partial(make, source, output, **keywords), source)
+            for size, source, site, output in entries
+        ]
+        for entries, keywords in (
+            (small, alone),
+            ([entry for entry in sized if entry not in small], kwargs),
+        )
+    )
+    progress = Progress(shown=bool(kwargs.get("progress")))
+    progress.plan(sum(entry[0] for entry in sized))
+    with resumable(True), progress:  # Complete outputs are not made again.
+        results = run_sites(together, kwargs.get("jobs"), progress, when_done)
+        for task in others:
+            with progress.part(task.site, task.size):
+                results.append(task.run())
+            if when_done is not None:
+                when_done(results[-1])
+    by_source = {result.source: result for result in results}
+    return [by_source[source] for _, source, _, _ in sized]
+
+
+def plan_outputs(
+    sources: Iterable[str | os.PathLike[str]], folder: str, end: str
+) -> list[tuple[str, str, str]]:
+    """Choose the site and output of each dump; returns source, site and output.
+
+    Raises:
+        OptionError: Two outputs would be the same, a folder holds several dumps, or `sources` is
+            a single path.
+    """
+    if isinstance(sources, str | os.PathLike):
+        raise OptionError(f"{os.fspath(sources)}: is a single path; give a list of paths")
+    planned: dict[str, tuple[str, str, str]] = {}
+    for source_like in sources:
+        source = os.fspath(source_like)
+        if os.path.isdir(source):
+            dumps = members_with(POSTS, names_in_folder(source))
+            if len(dumps) > 1:
+                pattern = os.path.join(source, f"*{os.path.splitext(dumps[0])[1]}")
+                raise OptionError(f"{source}: is a folder of several dumps; give them: {pattern}")
+        site = site_from_name(source)
+        output = os.path.join(folder, f"{site}{end}")
+        other = planned.setdefault(output.lower(), (source, site, output))
+        if other[0] != source:
+            raise OptionError(
+                f"{source}: has the same output as {other[0]} ({output}); "
+                "rename one of them, or convert it on its own"
+            )
+    return list(planned.values())
+
+
+def _size(source: str) -> int:
+    """Estimate the bytes of XML of a dump; 0 if it is not a local file or folder."""
+    paths = [source]
+    if os.path.isdir(source):
+        paths = [entry.path for entry in os.scandir(source) if entry.is_file()]
+    sizes = [
+        os.path.getsize(path) * (1 if path.lower().endswith(".xml") else _PACKED)
+        for path in paths
+        if os.path.isfile(path)
+    ]
+    return sum(sizes)
+
+
+def summary(results: Sequence[SiteResult]) -> str:
+    """Format a table with a line for each site, and lines with totals and states."""
+    numbers = [{} if one.result is None else one.result.columns() for one in results]
+    names = dict.fromkeys(name for values in numbers for name in values)
+    columns = sorted(names, key=lambda name: name == "seconds")  # Other columns keep their order.
+    rows: list[SiteRow] = []
+    for one, values in zip(results, numbers, strict=True):
+        reason = None if one.error is None else str(one.error)
+        of_site = [values.get(name, 0) for name in columns] if values else reason
+        rows.append((one.site, one.state, of_site))
+    states = Counter(one.state for one in results)
+    text = ", ".join(f"{count:,} {state}" for state, count in states.items() if state != "failed")
+    text = f"{text}, " if text else ""
+    return f"{site_table(columns, rows)}\n{len(results):,} sites: {text}{states['failed']:,} failed"
+
+
+SiteRow = tuple[str, str, Sequence[int | float] | str | None]
+"""A site, its state, and its numbers, or the error of a failed site."""
+
+
+def site_table(columns: Sequence[str], rows: Iterable[SiteRow]) -> str:
+    """Format a table with a line for each site, and a line with totals.
+
+    Args:
+        columns: Names of the numbers.
+        rows: A row for each site.
+    """
+    lines: list[tuple[str, ...]] = [("site", "state", *columns)]
+    totals: list[int | float] = [0] * len(columns)
+    reasons: dict[int, str] = {}
+    for site, state, numbers in rows:
+        if isinstance(numbers, str):
+            reasons[len(lines)] = f"  {numbers}"
+        elif numbers is not None:
+            totals = [total + number for total, number in zip(totals, numbers, strict=True)]
+        lines.append((site, state, *_texts(numbers, len(columns))))
+    lines.append(("total", "", *_texts(totals, len(columns))))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table: list[str] = []
+    for line in lines:
+        reason = reasons.get(len(table), "")
+        cells = [
+            text.ljust(width) if number < 2 else text.rjust(width)
+            for number, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        table.append("  ".join(cells[:2] if reason else cells).rstrip() + reason)
+    return "\n".join(table)
+
+
+def _texts(numbers: Sequence[int | float] | str | None, columns: int) -> list[str]:
+    if numbers is None or isinstance(numbers, str):
+        return [""] * columns
+    return [f"{n:.1f}" if isinstance(n, float) else f"{n:,}" for n in numbers]

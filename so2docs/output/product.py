@@ -1,0 +1,223 @@
+"""Products: files made from inputs with options, such as an output or a database.
+
+Only this module decides whether a product is up to date and whether it may be replaced.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import orjson
+from isal.isal_zlib import crc32
+
+from so2docs.errors import OutputError, OutputExistsError, flag
+from so2docs.output import index
+from so2docs.output.formats import footer
+from so2docs.output.new_files import NewFiles
+from so2docs.output.part_files import RECORD, check_replaceable, part_path, side_file
+from so2docs.output.provenance import (
+    KEY,
+    UP_TO_DATE,
+    Comparison,
+    File,
+    Provenance,
+    State,
+    load,
+)
+from so2docs.progress import log
+
+Result = TypeVar("Result")
+
+
+class ExistingOutputError(OutputExistsError):
+    """A product exists and may not be replaced; the text says how the product was made.
+
+    Attributes:
+        state: The difference from the requested product.
+    """
+
+    def __init__(self, message: str, state: State) -> None:
+        super().__init__(message)
+        self.state: State = state
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ExistingOutputError, (self.args[0], self.state)
+
+
+class Product(Generic[Result]):
+    """Files made from inputs with options. Each kind of product is a subclass.
+
+    Attributes:
+        path: The main file; `-` is standard output.
+        provenance: The record of the requested product.
+        replaces: Whether an existing file will be replaced; known after `find`.
+    """
+
+    noun = "output"
+
+    def __init__(self, path: str, provenance: Provenance) -> None:
+        self.path = path
+        self.provenance = provenance
+        self.replaces = False
+
+    def existing_files(self) -> list[str]:
+        """The existing main files, in order."""
+        return [self.path] if os.path.exists(self.path) else []
+
+    def read_records(self) -> list[Provenance | None]:
+        """The records of the existing files; None for a file of unknown origin."""
+        return [read_provenance(self.path)]
+
+    def load(self, records: list[Provenance]) -> Result:
+        """The result of the call that made the existing product."""
+        raise NotImplementedError
+
+    def make(self) -> Result:
+        """Make the product, and rename the files to their final names."""
+        raise NotImplementedError
+
+    def compare(self) -> Comparison:
+        """Compare the existing product with the requested one."""
+        existing = [] if self.path == "-" else self.existing_files()
+        if not existing:
+            return Comparison("missing")
+        for record in self.read_records():
+            if record is None:
+                return Comparison("unknown", " and does not say how it was made")
+            comparison = record.compare(self.provenance)
+            if comparison.state != UP_TO_DATE:
+                return comparison
+            if record.files:
+                folder = os.path.dirname(self.path)
+                recorded = {file.name: file for file in record.files}
+                for path in existing:
+                    name = os.path.relpath(path, folder or ".")
+                    if name not in recorded or not recorded[name].is_same(File.of("", path, name)):
+                        return Comparison("unknown", ", and is not what was written")
+                if len(existing) < len(recorded):  # Killed while renaming files.
+                    return Comparison("missing")
+        return comparison
+
+    def find(self, *, force: bool, update: bool = False) -> Result | None:
+        """The result of the existing product; None if the product must be made.
+
+        Args:
+            force: Make the product again in any case.
+            update: Make the product again unless it is up to date.
+
+        Raises:
+            ExistingOutputError: Another product exists and may not be replaced.
+        """
+        if self.path != "-":
+            check_replaceable(self.path)
+        self.replaces = force
+        if force:
+            return None
+        comparison = self.compare()
+        if comparison.state == UP_TO_DATE:
+            return self.load([record for record in self.read_records() if record is not None])
+        # Unrenamed files of a killed run belong to that run.
+        self.replaces = update or (comparison.state == "missing" and bool(self.existing_files()))
+        if not update:
+            self.refuse(comparison)
+        return None
+
+    def refuse(self, comparison: Comparison) -> None:
+        """Refuse to replace the existing product.
+
+        Raises:
+            ExistingOutputError: A product exists.
+        """
+        if comparison.state == "missing":
+            return
+        path = self.existing_files()[0]
+        raise ExistingOutputError(
+            f"{path}: exists{comparison.reason}; choose another {self.noun}, make it again with "
+            f"{flag('update', True)}, or overwrite with {flag('force', True)}",
+            comparison.state,
+        )
+
+    def build(self, *, force: bool, update: bool = False) -> Result:
+        """Make the product, unless it is up to date.
+
+        Args:
+            force: Make the product again in any case.
+            update: Make the product again unless it is up to date.
+
+        Raises:
+            ExistingOutputError: Another product exists and may not be replaced.
+        """
+        result = self.find(force=force, update=update)
+        if result is None:
+            return self.make()
+        log.info("%s: is up to date", self.path)
+        return result
+
+
+def read_provenance(path: str) -> Provenance | None:
+    """Read the provenance of a product with one main file; None if unknown.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OutputError: The file, or the file next to it with the record, cannot be read.
+    """
+    data = b""
+    try:
+        with suppress(FileNotFoundError, IsADirectoryError):
+            data = footer.read_value(path, KEY) or index.read_record(path)
+        with suppress(FileNotFoundError):
+            data = data or _read_sealed(Path(side_file(path, RECORD)).read_bytes())
+    except (OSError, index.UnreadableIndexError) as error:
+        raise unreadable_record(path, error) from error
+    return load(data) if data else None
+
+
+def read_recipe(path: str) -> str | None:
+    """The recipe that made the records of an output; None for documents or if unknown."""
+    with suppress(OutputError):
+        provenance = read_provenance(path)
+        return None if provenance is None else provenance.options.get("recipe")
+    return None
+
+
+def write_record(files: NewFiles, path: str, record: Provenance, paths: Iterable[str]) -> None:
+    """Write the record of a product next to the main file, with a checksum.
+
+    Args:
+        files: The new files; the record is added to them.
+        path: The main file.
+        record: The record, without files.
+        paths: The product's files, under their temporary names.
+    """
+    folder = os.path.dirname(path) or "."
+    parts = [File.of("", part_path(name), os.path.relpath(name, folder)) for name in paths]
+    record = replace(record, files=tuple(parts))
+    data = record.to_json()
+    values = {"record": orjson.Fragment(data), "crc": crc32(data)}
+    files.write(side_file(path, RECORD), orjson.dumps(values))
+
+
+def _read_sealed(data: bytes) -> bytes:
+    """The record in a file written by `write_record`; empty if damaged."""
+    try:
+        values = orjson.loads(data)
+        record = orjson.dumps(values["record"], option=orjson.OPT_SORT_KEYS)
+        return record if values["crc"] == crc32(record) else b""
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return b""
+
+
+def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) -> OutputError:
+    """Make the error for an unreadable provenance."""
+    reason = error.strerror if isinstance(error, OSError) else error
+    return OutputError(
+        f"{path}: how it was made cannot be read: {reason}; fix this, then run the same command "
+        "again"
+    )

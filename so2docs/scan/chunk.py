@@ -1,0 +1,148 @@
+"""Read a chunk of a table in a worker: slices -> rows -> a visitor.
+
+A visitor processes the rows of one chunk. The compiled core reads a slice if the visitor supports
+that; otherwise the reference parses its rows. Memory is bounded by a slice and the visitor's
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from so2docs.counts import ChunkTally
+from so2docs.dump.dump import SLICE_BYTES, Chunk, Dump, closes_within, slices
+from so2docs.errors import Location, MalformedDumpError, flag
+from so2docs.parse import core, rows
+from so2docs.parse.core import Added
+from so2docs.parse.rows import Malformed, Row
+
+
+class Visitor:
+    """Processes the rows of a chunk, in the order of the dump.
+
+    Attributes:
+        tally: Counts of the chunk. `read_chunk` counts rows, lines and repaired characters.
+        slice_bytes: Bytes of a slice.
+    """
+
+    slice_bytes = SLICE_BYTES
+
+    def __init__(self) -> None:
+        self.tally = ChunkTally()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def select(self, data: bytes) -> Iterable[tuple[int, bytes]]:
+        """Yield the parts of a slice to parse, each with its position."""
+        return ((0, data),)
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        """Process a slice by the compiled core; None, with nothing changed, if impossible."""
+        return None
+
+    def add(self, rows: list[Row]) -> None:
+        """Process parsed rows, at least one; they may be changed in place."""
+        raise NotImplementedError
+
+    def reject(self, offset: int, row: Malformed) -> bool:
+        """Process a row that is not XML; False to raise an error."""
+        return False
+
+    def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
+        """Called after each slice with the location of its start; lines count from the chunk."""
+
+    def result(self) -> Any:
+        """The result for the chunk, after `close`."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTask:
+    """A chunk to read.
+
+    Attributes:
+        chunk: The range of the table.
+        open: Opens the visitor. Tasks are pickled, so this must be a class or function of a module,
+            or a `partial` of one.
+    """
+
+    chunk: Chunk
+    open: Callable[[], AbstractContextManager[Visitor]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """The result of reading a chunk.
+
+    Attributes:
+        chunk: The range of the table.
+        tally: Counts of the chunk.
+        value: Result of the visitor.
+    """
+
+    chunk: Chunk
+    tally: ChunkTally
+    value: Any
+
+
+def read_chunk(task: ChunkTask) -> ChunkResult:
+    """Read a chunk once.
+
+    Raises:
+        MalformedDumpError: A row is not XML; its location counts lines from the start of the chunk.
+        ChangedDumpError: The dump was changed.
+        So2docsError: The visitor failed.
+    """
+    _, dump, start, end = task.chunk
+    with task.open() as visitor:
+        tally = visitor.tally
+        for offset, data in slices(dump, start, end, visitor.slice_bytes):
+            location = Location(offset, tally.lines, tally.last_id)
+            added = visitor.add_compiled(data)
+            if added is not None:
+                tally.count_rows(*added)
+            else:
+                _parse_slice(dump, visitor, offset, data)
+            visitor.end_slice(dump, location, data)
+            tally.lines += core.count_lines(data)
+    return ChunkResult(task.chunk, tally, visitor.result())
+
+
+def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> None:
+    """Parse a slice by the reference."""
+    tally = visitor.tally
+    for position, selected in visitor.select(data):
+        for part in rows.parse(selected):
+            if isinstance(part, Malformed):
+                at = position + part.position
+                if not visitor.reject(offset + at, part):
+                    line = tally.lines + data.count(b"\n", 0, at)
+                    raise _malformed_error(dump, Location(offset + at, line, tally.last_id), part)
+                tally.count_rows(1)
+                continue
+            tally.repaired_characters += part.repaired
+            if part.rows:
+                tally.count_rows(len(part.rows), rows.row_id(part.rows[-1]))
+                visitor.add(part.rows)
+
+
+def _malformed_error(dump: Dump, location: Location, row: Malformed) -> MalformedDumpError:
+    """The error for a row of a chunk that is not XML."""
+    opening, closing = dump.frame
+    problem, advice = row.problem, "download the dump again"
+    if closes_within(row.raw, dump.frame):
+        problem = f"content after its closing {closing.decode(errors='replace')}"
+        advice = "if two dumps were joined, split them and convert each"
+    problem = f"is not well-formed XML ({problem}) in the row"
+    advice += f", or leave such rows out with {flag('skip_malformed', True)}"
+    if not row.can_be_skipped:
+        problem, advice = f"has {row.problem}", "remove it from the dump"
+    excerpt = opening + b"\n" + row.raw + closing
+    return MalformedDumpError(dump.path, problem, location, advice=advice, excerpt=excerpt)

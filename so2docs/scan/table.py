@@ -1,0 +1,100 @@
+"""Read a table in chunks by workers; the results come back in the order of the dump."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from so2docs.counts import ChunkTally
+from so2docs.dump.dump import Chunk, Dump
+from so2docs.dump.stream import AnyDump
+from so2docs.dump.tables import TableFile
+from so2docs.errors import DumpError
+from so2docs.processes.pool import Workers
+from so2docs.progress import Bar, Progress
+from so2docs.scan.chunk import ChunkResult, ChunkTask, Visitor, read_chunk
+
+OpenVisitor = Callable[[], AbstractContextManager[Visitor]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads the chunks of tables in parallel, with progress bars.
+
+    Attributes:
+        workers: The workers.
+        progress: The progress bars.
+        work_dir: Folder for an archive inside another archive.
+        threads: Number of threads that decompress.
+    """
+
+    workers: Workers
+    progress: Progress
+    work_dir: str | None
+    threads: int
+
+    @contextmanager
+    def open(
+        self,
+        file: TableFile,
+        visit: Callable[[Chunk], OpenVisitor],
+        folder: str | Path,
+        chunk_bytes: int | None = None,
+        done: Mapping[int, ChunkTally] | None = None,
+    ) -> Iterator[tuple[AnyDump, Iterator[ChunkResult]]]:
+        """Open a table and read it.
+
+        Args:
+            file: The table.
+            visit: Chooses the visitor of a chunk.
+            folder: Folder for the pieces of a table that is read as a stream.
+            chunk_bytes: Bytes of a chunk; None for the default.
+            done: Counts of the chunks read by an earlier session, by number.
+
+        Yields:
+            The open table, and the results of the other chunks, in order.
+
+        Raises:
+            DumpError: The dump is damaged, with the location within the table, or has changed.
+        """
+        done = done or {}
+        with closing(file.open(threads=self.threads, work_dir=self.work_dir)) as dump:
+            size = dump.chunk_bytes if chunk_bytes is None else chunk_bytes
+            tasks = (
+                ChunkTask(chunk, visit(chunk)) for chunk in dump.chunks(size, done, Path(folder))
+            )
+            total, before = dump.progress_total(size, done)
+            with self.progress.step(file.label, file.work, total, before) as bar:
+                results = self.workers.run(read_chunk, tasks)
+                yield dump, _read_to_end(results, dump, file, bar, done.values())
+
+
+def _read_to_end(
+    results: Iterable[ChunkResult],
+    dump: AnyDump,
+    file: TableFile,
+    bar: Bar,
+    earlier: Iterable[ChunkTally],
+) -> Iterator[ChunkResult]:
+    """Yield the results of the chunks, and check the end of the table."""
+    passed = [(tally.lines, tally.last_id) for tally in earlier]
+    try:
+        for result in results:
+            yield result
+            passed.append((result.tally.lines, result.tally.last_id))
+            bar.update(dump.progress(result.chunk))
+        dump.check_end()
+    except DumpError as error:
+        # An overwritten dump looks malformed, but the advice to download it again would be wrong.
+        if isinstance(dump, Dump):
+            dump.check_unchanged()
+        location = error.location
+        if location is not None and location.line is not None:
+            location.row = file.table.row
+            location.line += dump.first_line + sum(lines for lines, _ in passed)
+            if location.last_id is None:
+                ids = [last_id for _, last_id in passed if last_id is not None]
+                location.last_id = ids[-1] if ids else None
+        raise
