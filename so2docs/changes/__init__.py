@@ -1,6 +1,7 @@
-"""What changed between two outputs of one site, and how to apply it.
+"""Changes between two outputs of one site: `diff` finds them and `patch` applies them.
 
-Both outputs are sorted by question id, so one pass over both says it, and another applies it.
+Both outputs are sorted by question id, so finding the changes takes one pass over both, and
+applying them takes another.
 
 Examples:
     >>> changes = so2docs.diff("2024-04.jsonl.gz", "2024-07.jsonl.gz")

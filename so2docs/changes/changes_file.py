@@ -1,19 +1,19 @@
-"""The file of changes: made from two outputs read next to each other, written, and read back.
+"""The file of changes: how two outputs are compared, and how changes are written and read.
 
     {"op":"diff","version":1,"old":{…},"new":{…},"segments":[[first id, documents, CRC-32],…]}
     {"op":"added","Id":11,"document":{…}}
     …
     {"op":"end","changes":12,"crc32":2774931817}
 
-`old` and `new` identify the outputs. `new` and `segments` are there when the changes are all that
-is needed to make the new output: compressed in the same segments with the same level, it comes out
-byte for byte. `crc32` covers all bytes before the last line, before compression, so that a lost,
-repeated or altered line is noticed in every compression and through a pipe. A program that writes
-changes of its own may leave the first line out.
+`old` and `new` identify the outputs. `new` and `segments` are present if the changes are
+complete: compressed in these segments with the same level, the patched output is byte for byte the
+new one. `crc32` covers all uncompressed bytes before the last line, so a lost, repeated or altered
+line is noticed with every compression and through a pipe. Other programs that write changes may
+omit the first line.
 
-Both outputs are read once, from start to end, a segment of each at a time. Segments that start at
-the same place and have the same bytes are passed over without being parsed, and mostly without
-being decompressed; within others, lines with the same bytes are not parsed.
+Both outputs are read once, from start to end, a segment of each at a time. Equal
+segments that start at the same question are skipped without parsing, mostly without decompression.
+In other segments, equal lines are not parsed.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from so2docs.options.choices import Compression, split_compression
 from so2docs.output.file import Output
 from so2docs.output.index import tail_crc
 from so2docs.output.new_files import NewFiles
-from so2docs.output.segments import Entry
+from so2docs.output.segments import Segment
 from so2docs.reader.collection import Collection
 from so2docs.reader.reading import read_lines
 
 _ID = re.compile(rb'\{"Id":(-?\d{1,18})[,}]')
 
 Line = tuple[int, bytes]
-"""Question id, and the document as a line of JSON without its end."""
+"""Question id, and the document as a line of JSON without a line feed."""
 
 
 class Side:
     """One of the outputs, read from start to end.
 
     Attributes:
-        segment: Number of the segment that comes next.
-        line: The line that comes next in the segment before; None at its end.
+        segment: Number of the next segment.
+        line: Next line of the open segment; None at the end of the segment.
     """
 
     def __init__(self, output: Collection, read: Callable[[int], object]) -> None:
@@ -60,19 +60,19 @@ class Side:
         self._last_id: int | None = None
         self.line: Line | None = None
 
-    def next_entry(self) -> Entry | None:
-        """The segment that comes next, if the one before is used up."""
+    def next_entry(self) -> Segment | None:
+        """The next segment, if all lines of the open segment were used."""
         if self.line is not None or self.segment == self.output.index.segments:
             return None
         return self.output.index[self.segment]
 
     def skip(self) -> None:
-        """Pass over the segment that comes next."""
+        """Skip the next segment."""
         self._read(self.output.index[self.segment].size)
         self.segment += 1
 
     def current(self) -> Line | None:
-        """The line that comes next; None when all were used."""
+        """The next line; None after the last."""
         while self.line is None and self.segment < self.output.index.segments:
             entry = self.output.index[self.segment]
             self._lines = self._parsed(self.output.reader.read(entry), entry)
@@ -81,10 +81,10 @@ class Side:
         return self.line
 
     def advance(self) -> None:
-        """Go to the next line of the segment; None at its end."""
+        """Move to the next line of the segment, or to None after the last."""
         self.line = next(self._lines, None)
 
-    def _parsed(self, raw: bytes, entry: Entry) -> Iterator[Line]:
+    def _parsed(self, raw: bytes, entry: Segment) -> Iterator[Line]:
         for line in raw.split(b"\n"):
             if not line:
                 continue
@@ -122,14 +122,14 @@ def iterate_differences(
 
     Args:
         old: The old output.
-        new: The new one.
-        read: Called with the number of compressed bytes read from either.
+        new: The new output.
+        read: Called with the number of compressed bytes read from either output.
 
     Yields:
-        Question id, old line and new line, where they differ; None for a missing line.
+        Question id, old line and new line of each difference; None for a missing line.
 
     Raises:
-        OutputError: One of them is damaged, or is not in ascending order of `Id`.
+        OutputError: An output is damaged, or not in ascending order of `Id`.
     """
     left, right = Side(old, read), Side(new, read)
     while True:
@@ -154,14 +154,14 @@ def iterate_differences(
 
 
 def _is_same_segment(left: Side, right: Side) -> bool:
-    """Whether both come to a segment, with the same documents in it."""
+    """Whether the next segments of both outputs have the same documents."""
     entry, other_entry = left.next_entry(), right.next_entry()
     if entry is None or other_entry is None:
         return False
     if entry._replace(offset=0, size=0) != other_entry._replace(offset=0, size=0):
         return False
     old, new = left.output.reader, right.output.reader
-    # A checksum that is the same proves nothing yet.
+    # Equal checksums do not prove equal bytes.
     if old.read_stored(entry) == new.read_stored(other_entry):
         return True
     return old.read(entry) == new.read(other_entry)
@@ -171,22 +171,22 @@ _LEVEL = 2
 
 
 class Target(Output):
-    """One of a command's new files, written from start to end; a context manager ends it.
+    """A new file of a command, written from start to end; leaving the context completes it.
 
     Args:
-        files: Where it belongs: they get their names together.
-        path: Its name, which says the compression; `-` is standard output.
+        files: Set of new files that are renamed together.
+        path: Name of the file, which sets the compression; `-` is standard output.
         read: Files that must not be overwritten.
-        force: Overwrite what exists.
-        level: Of the compression.
-        indexed: Whether it holds documents, and gets an index to look them up with.
+        force: Overwrite an existing file.
+        level: Compression level.
+        indexed: Whether to write an index of the documents.
 
     Attributes:
-        record: How its documents were made, for the index.
+        record: Provenance of the documents, for the index.
 
     Raises:
         OptionError: The name is empty.
-        OutputError: It exists, is one of the inputs, or its folder is missing or not writable.
+        OutputError: The file exists or is an input, or its folder is missing or not writable.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class Target(Output):
     ) -> None:
         if not path:
             raise OptionError(
-                "a name is empty, as an unset variable is; give the name of a file, or -"
+                "a name is empty, perhaps from an unset variable; give the name of a file, or -"
             )
         files.claim(path, read, force=force)
         super().__init__(path, split_compression(path)[1] or "none", level=level, indexed=indexed)
@@ -223,8 +223,8 @@ def write_empty(path: str, record: bytes) -> None:
     """Write an output without documents.
 
     Args:
-        path: Its name, which says the compression.
-        record: How it was made, for the index.
+        path: Name of the output, which sets the compression.
+        record: Provenance of the documents, for the index.
     """
     with NewFiles() as files, Target(files, path, (), force=False, indexed=True) as target:
         target.record = record
@@ -236,7 +236,7 @@ _ADVICE = "compare the outputs again with so2docs diff"
 
 
 class OutputIdentity(NamedTuple):
-    """Which output it is: its bytes, and the CRC-32 of the last 64 KiB of them."""
+    """Identity of an output: its size, and the CRC-32 of its last 64 KiB."""
 
     size: int
     tail: int
@@ -251,7 +251,7 @@ class OutputIdentity(NamedTuple):
         """Identify a file.
 
         Raises:
-            OSError: It cannot be read.
+            OSError: The file cannot be read.
         """
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -259,7 +259,7 @@ class OutputIdentity(NamedTuple):
 
 
 class SegmentIdentity(NamedTuple):
-    """Consecutive documents that are compressed together."""
+    """Identity of a segment: consecutive documents compressed together."""
 
     first_id: int
     documents: int
@@ -268,14 +268,14 @@ class SegmentIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewOutput:
-    """The output that a patch makes.
+    """Description of the output of a patch.
 
     Attributes:
-        size: Its bytes.
-        tail: CRC-32 of the last 64 KiB of them.
-        compression: How it is compressed.
-        level: Of the compression.
-        provenance: Its provenance, for the index of the patched output; None if unknown.
+        size: Bytes of the output.
+        tail: CRC-32 of its last 64 KiB.
+        compression: Compression of the output.
+        level: Compression level.
+        provenance: Provenance for the index of the patched output; None if unknown.
     """
 
     size: int
@@ -286,7 +286,7 @@ class NewOutput:
 
     @property
     def record(self) -> bytes:
-        """The provenance in the index."""
+        """The provenance as stored in the index."""
         return (
             b""
             if self.provenance is None
@@ -296,12 +296,12 @@ class NewOutput:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The outputs that changes were made from.
+    """The header of a file of changes, which identifies both outputs.
 
     Attributes:
-        old: The output to apply them to.
-        new: What comes out; None if they are not all that changed.
-        segments: Of the new output, in order.
+        old: Output to patch.
+        new: Output after the patch; None if the changes are not complete.
+        segments: Segments of the new output, in order.
     """
 
     old: OutputIdentity
@@ -310,12 +310,12 @@ class Header:
 
     @classmethod
     def between(cls, old: Collection, new: Collection, *, is_everything: bool) -> Header:
-        """The header of the changes between two outputs.
+        """Make the header for the changes between two outputs.
 
         Args:
             old: The old output.
-            new: The new one.
-            is_everything: Whether the changes are all that is needed to make the new output.
+            new: The new output.
+            is_everything: Whether the changes are complete.
         """
         before = OutputIdentity.of(old)
         if not is_everything:
@@ -327,7 +327,7 @@ class Header:
         return cls(before, output, tuple(segments))
 
     def line(self) -> bytes:
-        """The header as a line of JSON, without its end."""
+        """The header as a line of JSON, without a line feed."""
         return orjson.dumps(
             {
                 "op": "diff",
@@ -340,10 +340,10 @@ class Header:
 
     @classmethod
     def parse(cls, values: dict[str, Any]) -> Header:
-        """Parse the result of `line`.
+        """Parse a header from the values of its line.
 
         Raises:
-            KeyError, TypeError, ValueError: It is something else.
+            KeyError, TypeError, ValueError: The values are not those of a header.
         """
         old, new = OutputIdentity(**values["old"]), values["new"]
         output = None if new is None else NewOutput(**new)
@@ -359,18 +359,18 @@ class Header:
 
 
 def compression_level(output: Collection) -> int:
-    """The level that an output was compressed with; the usual one if it does not say."""
+    """The compression level of an output; the default level if it is not recorded."""
     return _LEVEL if output.provenance is None else int(output.provenance.options["level"])
 
 
 class ChangeRecord(NamedTuple):
-    """A change that was read.
+    """A change read from a file.
 
     Attributes:
-        line: Its number in the file.
+        line: Number of the line in the file.
         operation: `added`, `changed` or `deleted`.
-        question_id: Of the document.
-        document: The new document as a line of JSON without its end; empty if it is deleted.
+        question_id: Id of the question.
+        document: New document as a line of JSON without a line feed; empty for a deletion.
     """
 
     line: int
@@ -383,13 +383,13 @@ class ChangeReader:
     """Reads a file of changes once, from start to end.
 
     Args:
-        path: Its name; `-` is standard input.
+        path: Name of the file; `-` is standard input.
 
     Attributes:
-        header: What they were made from; None if the file does not say it.
+        header: Header of the file; None if it has no header.
 
     Raises:
-        OutputError: It cannot be read, or its first line is damaged.
+        OutputError: The file cannot be read, or its first line is damaged.
     """
 
     def __init__(self, path: str) -> None:
@@ -413,10 +413,10 @@ class ChangeReader:
         self._crc = isal_zlib.crc32(line)
 
     def __iter__(self) -> Iterator[ChangeRecord]:
-        """The changes.
+        """Read the changes.
 
         Raises:
-            OutputError: A line is not a change, or the file is not what `diff` wrote.
+            OutputError: A line is not a change, or the file is damaged.
         """
         last_id: int | None = None
         record = self._first
@@ -485,7 +485,7 @@ class ChangeReader:
 
 
 def _document(line: bytes, values: dict[str, Any]) -> bytes:
-    """The bytes of a change's document; made again if another program wrote the line."""
+    """The bytes of a change's document, serialized again if another program wrote the line."""
     start = line.find(DOCUMENT_KEY) + len(DOCUMENT_KEY)
     document = line[start:-1]
     if start >= len(DOCUMENT_KEY) and document.startswith(b'{"'):

@@ -1,4 +1,4 @@
-"""Two states of one document -> what changed in it, and the numbers of such changes. Pure."""
+"""Compare two states of a document, and count the changes. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPERATIONS: tuple[Operation, ...] = ("added", "changed", "deleted")
 ANSWERS = "Answers"
 
 DOCUMENT_KEY = b',"document":'
-"""The start of a record; the document is its last key, byte for byte."""
+"""Key of the document, which comes last in a record, byte for byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Change:
 
     Attributes:
         operation: `added`, `changed` or `deleted`.
-        question_id: Of the document.
-        document: The new document as a line of JSON without its end; the old one if it is deleted.
+        question_id: Id of the question.
+        document: New document as a line of JSON without a line feed; the old one for a deletion.
         fields: Names of the question's fields that were added, changed or removed.
-        answers: By `added`, `edited` and `deleted`, the ids of those answers.
-        answer_fields: By answer id, names of the fields that changed in an edited answer.
+        answers: Ids of answers, by `added`, `edited` and `deleted`.
+        answer_fields: Names of the changed fields of each edited answer, by its id.
     """
 
     operation: Operation
@@ -41,7 +41,7 @@ class Change:
     answer_fields: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def record(self) -> bytes:
-        """The change as a line of JSON, without its end."""
+        """The change as a line of JSON, without a line feed."""
         head: dict[str, Any] = {"op": self.operation, "Id": self.question_id}
         if self.operation == "deleted":
             return orjson.dumps(head)
@@ -53,17 +53,17 @@ class Change:
 def compare(
     question_id: int, old: bytes | None, new: bytes | None, ignored: frozenset[str]
 ) -> Change | None:
-    """Say what became of a document.
+    """Compare two states of a document.
 
     Args:
-        question_id: Of both states.
-        old: The old state, a line of JSON, or None.
-        new: The new state in the same form.
-        ignored: Names of fields, such as `ViewCount` or `Answers.Score`, whose change alone does
-            not count.
+        question_id: Id of the question.
+        old: The old state as a line of JSON; None if missing.
+        new: The new state as a line of JSON; None if missing.
+        ignored: Fields such as `ViewCount` or `Answers.Score`; documents that differ in these alone
+            are unchanged.
 
     Returns:
-        The change; None if nothing that counts changed.
+        The change; None if the document is unchanged.
     """
     if old is None or new is None:
         document = new or old or b""
@@ -92,7 +92,7 @@ def _answers(document: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def _different(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
-    """Names of the fields that differ, those of the new state first, in its order."""
+    """List the fields that differ: those of the new state in its order, then removed fields."""
     missing = object()
     return tuple(
         name
@@ -106,15 +106,15 @@ _TEXT = {"Title", "Body"}
 
 @dataclass(slots=True)
 class PostCounts(Counts):
-    """How many posts of one kind changed, and how; a post may count in several of these.
+    """Numbers of changed posts of one kind. A post may be counted several times.
 
     Attributes:
-        added: Only in the new output.
-        edited: Title or body changed.
-        rescored: `Score` changed.
-        retagged: `Tags` changed.
-        deleted: Only in the old output.
-        changed: Anything changed, counted once a post.
+        added: Posts only in the new output.
+        edited: Posts with another title or body.
+        rescored: Posts with another `Score`.
+        retagged: Posts with other `Tags`.
+        deleted: Posts only in the old output.
+        changed: Posts with any change, each counted once.
     """
 
     added: int = 0
@@ -125,7 +125,7 @@ class PostCounts(Counts):
     changed: int = 0
 
     def add(self, names: tuple[str, ...]) -> None:
-        """Count a post of which these fields changed."""
+        """Count a post with these changed fields."""
         self.changed += 1
         self.edited += not _TEXT.isdisjoint(names)
         self.rescored += "Score" in names
@@ -137,13 +137,13 @@ class Summary(Counts):
     """The counts of a comparison of two outputs; complete after the last change.
 
     Attributes:
-        old_path: The old output, or the dump that it was made from.
-        new_path: The new one.
-        unchanged: Documents that are the same in both, or differ only in what is ignored.
-        questions: How many questions changed.
-        answers: How many answers changed; those of added and deleted questions are among them.
-        fields: By name, the posts in which a field was added, changed or removed; those of answers
-            have names such as `Answers.Score`.
+        old_path: Path of the old output or dump.
+        new_path: Path of the new output or dump.
+        unchanged: Documents that are equal in both outputs, except for ignored fields.
+        questions: Numbers of changed questions.
+        answers: Numbers of changed answers, including answers of added and deleted questions.
+        fields: Posts in which a field was added, changed or removed, by name of the field. Fields
+            of answers have names such as `Answers.Score`.
     """
 
     old_path: str
@@ -172,8 +172,14 @@ class Summary(Counts):
             self.fields.update(f"{ANSWERS}.{name}" for name in names)
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers under the names of the attributes."""
+        """All counts by name of the attribute."""
         return Counts.as_dict(self) | {"fields": dict(self.fields.most_common())}
+
+    def columns(self) -> dict[str, int | float]:
+        """The numbers of this comparison in a report of several sites."""
+        posts = self.questions
+        numbers = {"added": posts.added, "changed": posts.changed, "deleted": posts.deleted}
+        return {**numbers, "unchanged": self.unchanged}
 
     def __str__(self) -> str:
         lines = [f"{'':22}{'questions':>12}{'answers':>12}"]

@@ -1,25 +1,30 @@
-"""Two outputs in, their changes out, as an iterator or a file; dumps are converted on the way."""
+"""Compare two outputs: `diff` returns the changes as an iterator, or writes them to a file.
+
+Dumps are converted to temporary outputs first.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import orjson
 
-from so2docs.api.convert import convert_validated
-from so2docs.changes.changes_file import Header, Target, iterate_differences
+from so2docs.api.convert import convert_validated, find_input, options_for
+from so2docs.changes.changes_file import VERSION, Header, Target, iterate_differences
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, Summary, compare
-from so2docs.changes.framing import FRAMINGS
+from so2docs.changes.framing import FRAMINGS, Framing
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.options.choices import ChangesFormat
 from so2docs.options.field_paths import parse_field_names
 from so2docs.options.keywords import DocumentKeywords
-from so2docs.options.request import build_options, validate_keywords
+from so2docs.options.request import Fingerprint, build_options, validate_keywords
 from so2docs.output.new_files import NewFiles, temporary_folder
+from so2docs.output.product import Product, write_record
+from so2docs.output.provenance import File, Provenance, make_record, within_64_bits
 from so2docs.progress import bar, log
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
@@ -30,23 +35,22 @@ from so2docs.reader.reading import is_output, read_start
 def open_input(
     path: str, *, work_dir: str | None, progress: bool, **options: Any
 ) -> Iterator[Collection]:
-    """Open an output, or convert a dump into a temporary one and open that.
+    """Open an output, or convert a dump to a temporary output and open it.
 
     Args:
         path: An output or a dump.
-        work_dir: Folder for a dump's output, which is removed at the end; the system's temporary
-            folder if None.
+        work_dir: Folder for the temporary output; the system's temporary folder if None.
         progress: Show progress bars.
         options: Options of the conversion.
 
     Raises:
-        So2docsError: As `convert` and `open` do.
+        So2docsError: The input cannot be converted or opened.
     """
     if not os.path.isdir(path) and is_output(path, read_start(path)):
         with open_output(path, progress=progress) as collection:
             yield collection
         return
-    # The converted output is temporary: no state to resume from, no excerpt to look at.
+    # The output is temporary, so errors mention neither resuming nor an excerpt.
     with temporary_folder(work_dir) as folder:
         converted = os.path.join(folder, "questions.jsonl.gz")
         log.info("%s: is a dump; converting it first", path)
@@ -65,11 +69,11 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
 
     Args:
         old: The old output.
-        new: The new one.
-        names: Their names in messages.
+        new: The new output.
+        names: Names of both outputs for messages.
 
     Raises:
-        OptionError: The outputs cannot be compared; the message says why.
+        OptionError: The outputs cannot be compared, for the reason in the message.
     """
     before, after = old.provenance, new.provenance
     if before is None or after is None:
@@ -82,7 +86,13 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
         )
         return
     reason = None
-    if None not in (before.site, after.site) and before.site != after.site:
+    sites = before.site, after.site
+    if sites.count(None) == 1:
+        log.info(
+            f"{names[sites.index(None)]}: the name of its dump has no site; whether it is one of "
+            f"{before.site or after.site} cannot be checked"
+        )
+    elif before.site != after.site:
         reason = f"the sites are not the same ({before.site}, {after.site})"
     elif others := before.other_options(after, of_documents=True):
         reason = f"they were converted with other options ({', '.join(others)})"
@@ -97,7 +107,7 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What to compare, and which changes to report."""
+    """The inputs to compare, and the changes to report."""
 
     old: str
     new: str
@@ -109,17 +119,17 @@ class _Request:
 
     @property
     def is_everything(self) -> bool:
-        """Whether the changes are all that is needed to make the new output from the old one."""
+        """Whether the changes are complete: enough to make the new output from the old one."""
         return not self.ignored and self.only == set(OPERATIONS)
 
 
 class Changes:
-    """The changes between two outputs, in ascending question id; `so2docs.diff` makes one.
+    """The changes between two outputs, in ascending question id; the result of `so2docs.diff`.
 
-    Iterate over it for dictionaries, or `write` it, or `count` it, once.
+    Read the changes once: iterate over dictionaries, or call `write` or `count`.
 
     Attributes:
-        summary: Numbers; complete when all changes were read.
+        summary: Counts of the changes, complete after the last one.
     """
 
     def __init__(self, request: _Request) -> None:
@@ -140,13 +150,13 @@ class Changes:
         self.close()
 
     def close(self) -> None:
-        """Stop early, and remove what was temporary."""
+        """Stop early, and remove temporary files."""
         self._dictionaries.close()
 
     def count(self) -> Summary:
-        """Read all changes and keep none: the numbers alone."""
-        with self._opened() as (old, new):
-            for _ in self._changes(old, new):
+        """Read all changes, and return only the counts."""
+        with self.opened() as (old, new):
+            for _ in self.changes(old, new):
                 pass
         return self.summary
 
@@ -158,60 +168,69 @@ class Changes:
         deleted: str | os.PathLike[str] | None = None,
         elasticsearch_index: str = "questions",
         site_field: str | None = None,
+        update: bool = False,
         force: bool = False,
     ) -> Summary:
-        """Write all changes.
+        """Write all changes, unless the file has them already.
 
         Args:
-            path: File for them; its name says the compression (.gz, .zst, else none). `-` is
+            path: Name of the file, which sets the compression (.gz, .zst, else none). `-` is
                 standard output.
-            format: `changes`: one object a line, as `patch` takes them, between a line that says
-                which outputs were compared and one with their checksum. `jsonl`: the new documents.
+            format: `changes`: one object a line, as `patch` reads them, between a header that
+                identifies both outputs and a line with the checksum. `jsonl`: the new documents.
                 `elasticsearch`: `index` and `delete` actions for the bulk API. `mongodb`: for
                 `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
             deleted: File for the ids of deleted documents, one object a line; needed for `jsonl`
-                and `mongodb`, which cannot say it themselves.
+                and `mongodb`, which have no form for deletions.
             elasticsearch_index: Name of the Elasticsearch index.
-            site_field: The field that `convert --site-field` added, for ids such as `SITE/1`.
+            site_field: Field added by `convert --site-field`, for ids such as `SITE/1`.
+            update: Replace changes between other outputs, or with other options.
             force: Overwrite existing files.
 
         Returns:
-            The numbers.
+            The counts of the changes.
 
         Raises:
             OptionError: An option has a value that is not allowed, or the outputs cannot be
                 compared.
-            OutputError: A file exists, cannot be read, or cannot be written.
+            OutputError: A file exists already, or cannot be read or written.
         """
+        product = self.product(path, format, deleted, elasticsearch_index, site_field)
+        return product.build(force=force, update=update)
+
+    def product(
+        self,
+        path: str | os.PathLike[str],
+        format: ChangesFormat = "changes",  # noqa: A002
+        deleted: str | os.PathLike[str] | None = None,
+        elasticsearch_index: str = "questions",
+        site_field: str | None = None,
+    ) -> Product[Summary]:
+        """Make the product that `write` builds: the file of changes."""
         self.check(format, deleted)
-        framing = FRAMINGS[format](elasticsearch_index, site_field)
-        request, name = self._request, os.fspath(path)
-        with self._opened() as (old, new), NewFiles() as files, ExitStack() as targets:
-            read = request.old, request.new
-            target = targets.enter_context(Target(files, name, read, force=force))
-            ids = None
-            if deleted is not None:
-                path = os.fspath(deleted)
-                ids = targets.enter_context(Target(files, path, (*read, name), force=force))
-            made_from = Header.between(old, new, is_everything=request.is_everything)
-            target.write(framing.header(made_from))
-            for change in self._changes(old, new):
-                if ids is not None and change.operation == "deleted":
-                    ids.write(framing.deletion(change))
-                if framing.tells_deletions or change.operation != "deleted":
-                    target.write(framing.frame(change))
-            target.write(framing.footer())
-        return self.summary
+        return _ChangesFile(
+            self,
+            self._request,
+            os.fspath(path),
+            framing=FRAMINGS[format](elasticsearch_index, site_field),
+            deleted=None if deleted is None else os.fspath(deleted),
+            options={
+                "format": format,
+                "elasticsearch_index": elasticsearch_index,
+                "site_field": site_field,
+                "deleted": deleted is not None,
+            },
+        )
 
     def check(self, format: ChangesFormat, deleted: object) -> None:  # noqa: A002
         """Refuse a format that cannot hold these changes.
 
         Args:
-            format: As of `write`.
-            deleted: As of `write`.
+            format: Format of the changes, as in `write`.
+            deleted: File for the ids of deleted documents, as in `write`.
 
         Raises:
-            OptionError: It is unknown, or cannot say what was deleted.
+            OptionError: The format is unknown, or has no form for deletions.
         """
         if format not in FRAMINGS:
             raise OptionError(
@@ -226,7 +245,8 @@ class Changes:
             )
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Collection, Collection]]:
+    def opened(self) -> Iterator[tuple[Collection, Collection]]:
+        """Open both outputs, and check that they can be compared."""
         request = self._request
         with ExitStack() as stack:
             old, new = (
@@ -244,11 +264,12 @@ class Changes:
             yield old, new
 
     def _read(self) -> Generator[dict[str, Any], None, None]:
-        with self._opened() as (old, new):
-            for change in self._changes(old, new):
+        with self.opened() as (old, new):
+            for change in self.changes(old, new):
                 yield orjson.loads(change.record())
 
-    def _changes(self, old: Collection, new: Collection) -> Iterator[Change]:
+    def changes(self, old: Collection, new: Collection) -> Iterator[Change]:
+        """Iterate over the changes between two open outputs."""
         request = self._request
         total = sum(entry.size for output in (old, new) for entry in output.index)
         changed = 0
@@ -271,6 +292,76 @@ class Changes:
         self.summary.unchanged = len(old) - changed
 
 
+class _ChangesFile(Product[Summary]):
+    """A file of changes as a product, with a second file for the ids of deleted documents."""
+
+    def __init__(
+        self,
+        changes: Changes,
+        request: _Request,
+        path: str,
+        *,
+        framing: Framing,
+        deleted: str | None,
+        options: dict[str, Any],
+    ) -> None:
+        files = []
+        if path != "-":
+            sides = [_identify(request, role) for role in ("old", "new")]
+            files = [file for side in sides for file in side]
+            if any(file.role not in ("old", "new") for file in files):
+                made = build_options(request.conversion, core="python")
+                options |= within_64_bits(Fingerprint.of(made).by_option())
+        options |= {"only": sorted(request.only), "ignore": sorted(request.ignored)}
+        super().__init__(path, make_record("diff", VERSION, options, files))
+        self._changes, self._request, self._framing = changes, request, framing
+        self._deleted = deleted
+
+    def existing_files(self) -> list[str]:
+        """List the existing files of changes and of ids."""
+        return [path for path in (self.path, self._deleted) if path and os.path.exists(path)]
+
+    def load(self, records: list[Provenance]) -> Summary:
+        """Load the counts of an earlier run."""
+        names = {"old_path": self._request.old, "new_path": self._request.new}
+        return Summary.from_dict(records[0].counts | names)
+
+    def make(self) -> Summary:
+        """Compare the outputs, and write the changes."""
+        request, framing, force = self._request, self._framing, self.replaces
+        read = request.old, request.new
+        paths = [path for path in (self.path, self._deleted) if path is not None]
+        with self._changes.opened() as (old, new), NewFiles() as files:
+            with ExitStack() as stack:
+                target, *ids = (
+                    stack.enter_context(Target(files, path, (*read, *paths[:number]), force=force))
+                    for number, path in enumerate(paths)
+                )
+                made_from = Header.between(old, new, is_everything=request.is_everything)
+                target.write(framing.header(made_from))
+                for change in self._changes.changes(old, new):
+                    if ids and change.operation == "deleted":
+                        ids[0].write(framing.deletion(change))
+                    if framing.tells_deletions or change.operation != "deleted":
+                        target.write(framing.frame(change))
+                target.write(framing.footer())
+            if self.path != "-":
+                summary = self._changes.summary.as_dict()
+                counts = {n: v for n, v in summary.items() if not n.endswith("_path")}
+                record = replace(self.provenance, counts=counts)
+                write_record(files, self.path, record, [p for p in paths if p != "-"])
+        return self._changes.summary
+
+
+def _identify(request: _Request, role: str) -> list[File]:
+    """Identify an input: an output, or the files of a dump."""
+    path = request.old if role == "old" else request.new
+    if not os.path.isdir(path) and is_output(path, read_start(path)):
+        return [File.of(role, path)]
+    nest = options_for(path, request.conversion).nest
+    return [file._replace(role=f"{role} {file.role}") for file in find_input(path, nest)]
+
+
 def diff(
     old: str | os.PathLike[str],
     new: str | os.PathLike[str],
@@ -284,21 +375,21 @@ def diff(
 ) -> Changes:
     """Compare two outputs of one site, converted with the same options.
 
-    Nothing is read before the first change is asked for. Memory: a megabyte or two of each output,
-    and its largest document.
+    Reading starts with the first change. Memory holds a megabyte or two of each output, and its
+    largest document.
 
     Args:
         old: An output of `convert` (`jsonl`, compressed or not), or a dump in any form, which is
-            converted into a temporary output first.
-        new: The same of a later date.
-        only: Of `added`, `changed` and `deleted`, those to tell of, also as `added,changed`; all if
-            None. `summary` counts all of them.
-        ignore: Fields whose change alone does not count, such as
-            `ViewCount,LastActivityDate,Answers.CommentCount`.
-        work_dir: Folder for what dumps become; the system's temporary folder if None.
+            converted to a temporary output first.
+        new: A later output or dump of the same site.
+        only: Kinds of changes to report: some of `added`, `changed` and `deleted`, also as text
+            (`added,changed`). All if None. `summary` counts all changes in any case.
+        ignore: Fields such as `ViewCount,LastActivityDate,Answers.CommentCount`. Documents that
+            differ in these alone are unchanged.
+        work_dir: Folder for converted dumps; the system's temporary folder if None.
         progress: Show progress bars.
         jobs: Worker processes for converting dumps; all cores if None.
-        conversion: What dumps become, such as `nest=["comments"]`: as of `convert`.
+        conversion: Options of `convert` for dumps, such as `nest=["comments"]`.
 
     Returns:
         An iterator over changes, in ascending question id: `{"op": "added", "Id": 4, "document":
@@ -309,7 +400,7 @@ def diff(
     Raises:
         OptionError: A name in `only` or `ignore` is unknown, or an option has a value that is not
             allowed.
-        TypeError: There is no such option.
+        TypeError: An option is unknown.
     """
     kwargs = validate_keywords({**conversion, "jobs": jobs}, "documents", "local")
     build_options(kwargs, core="python")

@@ -1,7 +1,7 @@
-"""The forms that changes can be written in, for whatever loads them.
+"""Formats of changes, one for each program that loads them.
 
-Elasticsearch, OpenSearch and RavenDB are told of deletions in the same file. JSON lines of
-documents and `mongoimport` cannot be: their deletions go to a file of ids.
+Elasticsearch, OpenSearch and RavenDB read deletions from the same file. JSON lines of documents and
+`mongoimport` have no form for deletions, so these go to a file of ids.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from so2docs.schema import DATES
 
 
 class Framing:
-    """How changes are written, whatever loads them.
+    """Base class of formats of changes.
 
     Attributes:
-        tells_deletions: Whether the file itself says what is deleted.
+        tells_deletions: Whether deletions are in the same file.
     """
 
     tells_deletions: ClassVar[bool] = True
@@ -34,23 +34,23 @@ class Framing:
         self.site_field = site_field
 
     def header(self, made_from: Header) -> bytes:
-        """Bytes before the first change."""
+        """The bytes before the first change."""
         return b""
 
     def frame(self, change: Change) -> bytes:
-        """The bytes of a change."""
+        """Encode a change."""
         raise NotImplementedError
 
     def footer(self) -> bytes:
-        """Bytes after the last change."""
+        """The bytes after the last change."""
         return b""
 
     def deletion(self, change: Change) -> bytes:
-        """A line about a deleted document, for the file of ids."""
+        """Encode a deletion as a line for the file of ids."""
         return b'{"Id":%d}\n' % change.question_id
 
     def key(self, change: Change) -> str:
-        """The id of a document that is unique over all sites."""
+        """The id of a document, unique across sites."""
         if self.site_field is None:
             return str(change.question_id)
         document = orjson.loads(change.document)
@@ -64,23 +64,23 @@ class Framing:
 
 
 class ChangeLines(Framing):
-    """One object a line: the change as `so2docs patch` takes it, between a header and a trailer."""
+    """One object a line, as `so2docs patch` reads them, between a header and a footer."""
 
     def __init__(self, index: str, site_field: str | None) -> None:
         super().__init__(index, site_field)
         self._changes = self._crc = 0
 
     def header(self, made_from: Header) -> bytes:
-        """The outputs that the changes were made from."""
+        """The header line, which identifies both outputs."""
         return self._counted(made_from.line() + b"\n")
 
     def frame(self, change: Change) -> bytes:
-        """The change."""
+        """Encode a change as a line."""
         self._changes += 1
         return self._counted(change.record() + b"\n")
 
     def footer(self) -> bytes:
-        """How many changes there were, and the checksum of all lines before."""
+        """The last line: the number of changes, and the checksum of all lines before it."""
         return b'{"op":"end","changes":%d,"crc32":%d}\n' % (self._changes, self._crc)
 
     def _counted(self, line: bytes) -> bytes:
@@ -94,7 +94,7 @@ class DocumentLines(Framing):
     tells_deletions: ClassVar[bool] = False
 
     def frame(self, change: Change) -> bytes:
-        """The document and a line feed."""
+        """Encode the new document as a line."""
         return change.document + b"\n"
 
 
@@ -102,7 +102,7 @@ class ElasticsearchActions(Framing):
     """Lines for the bulk API: `index` with the document, or `delete`."""
 
     def frame(self, change: Change) -> bytes:
-        """The action line and, unless it is a deletion, the document line."""
+        """Encode a change as an action line, followed by the document unless it is a deletion."""
         action = "delete" if change.operation == "deleted" else "index"
         line = orjson.dumps({action: {"_index": self.index, "_id": self.key(change)}})
         return line + b"\n" + (b"" if action == "delete" else change.document + b"\n")
@@ -111,18 +111,18 @@ class ElasticsearchActions(Framing):
 class MongoDBChanges(Framing):
     """Lines for `mongoimport --mode=upsert`; the file of ids is for `--mode=delete`.
 
-    The form is relaxed Extended JSON v2 of the MongoDB specifications, as `convert` writes it.
+    Lines are relaxed Extended JSON v2 of the MongoDB specifications, as `convert` writes it.
     """
 
     tells_deletions: ClassVar[bool] = False
 
     def frame(self, change: Change) -> bytes:
-        """The object with `_id` before the rest, and a line feed."""
+        """Encode the new document as a line that starts with `_id`."""
         document = with_dates(orjson.loads(change.document))
         return orjson.dumps({"_id": self._id(change), **document}) + b"\n"
 
     def deletion(self, change: Change) -> bytes:
-        """The document's `_id`."""
+        """Encode the `_id` of a deleted document as a line."""
         return orjson.dumps({"_id": self._id(change)}) + b"\n"
 
     def _id(self, change: Change) -> int | str:
@@ -132,8 +132,8 @@ class MongoDBChanges(Framing):
 class RavenDBChanges(Framing):
     """The import format of RavenDB: documents, then a section of tombstones for deletions.
 
-    The importer (`ReadTombstones` of StreamSource in RavenDB's source) wants `Key`, `Type`,
-    `Collection` and `LastModified` of each.
+    The importer (`ReadTombstones` of StreamSource in RavenDB's source) requires `Key`, `Type`,
+    `Collection` and `LastModified` in each tombstone.
     """
 
     def __init__(self, index: str, site_field: str | None) -> None:
@@ -147,7 +147,7 @@ class RavenDBChanges(Framing):
         return b'{"BuildVersion":40000,"Docs":[\n'
 
     def frame(self, change: Change) -> bytes:
-        """The object with metadata in it; nothing yet for a deletion."""
+        """Encode the new document with metadata. Deletions are kept for the footer."""
         if change.operation == "deleted":
             if self.site_field is None:
                 self._deleted.append(change.question_id)
@@ -186,7 +186,7 @@ FRAMINGS: dict[ChangesFormat, type[Framing]] = {
 
 
 def with_dates(value: Any) -> Any:
-    """A document with its dates as MongoDB's Extended JSON writes them, at every depth."""
+    """Convert the dates of a document, at every depth, to MongoDB's Extended JSON."""
     if isinstance(value, list):
         return [with_dates(item) for item in value]
     if not isinstance(value, dict):

@@ -1,14 +1,15 @@
-"""An output and its changes -> the new output. Both are read once, in ascending question id."""
+"""Apply changes to an output. Both are read once, in ascending question id."""
 
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from so2docs.changes.changes_file import (
+    VERSION,
     ChangeReader,
     Header,
     Line,
@@ -23,6 +24,8 @@ from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import explain_errors, part_path
 from so2docs.output.paths import OutputPaths
+from so2docs.output.product import Product
+from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance, make_record
 from so2docs.progress import bar
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
@@ -33,13 +36,13 @@ class Patched:
     """The result of a patch.
 
     Attributes:
-        path: The new output.
-        documents: Documents in it.
-        added: Of those, documents that the old output did not have.
-        changed: Of those, documents that the old output had in another state.
-        deleted: Documents that only the old output has.
-        is_verified: Whether the new output was found to be, byte for byte, the one that the
-            changes were made from; else nothing says what that was.
+        path: Path of the new output.
+        documents: Documents in the new output.
+        added: Documents missing in the old output.
+        changed: Documents with another state in the old output.
+        deleted: Documents missing in the new output.
+        is_verified: Whether the new output equals, byte for byte, the one that `diff` compared.
+            False if the changes do not identify that output.
     """
 
     path: str
@@ -52,6 +55,11 @@ class Patched:
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
         return asdict(self)
+
+    def columns(self) -> dict[str, int | float]:
+        """The numbers of this patch in a report of several sites."""
+        names = ("added", "changed", "deleted")
+        return {"questions": self.documents, **{name: getattr(self, name) for name in names}}
 
     def __str__(self) -> str:
         verified = ", checked against what the changes were made from" if self.is_verified else ""
@@ -66,71 +74,106 @@ def patch(
     changes: str | os.PathLike[str],
     new: str | os.PathLike[str],
     *,
+    update: bool = False,
     force: bool = False,
     progress: bool = False,
 ) -> Patched:
-    """Apply changes to an output.
+    """Apply changes to an output, unless the new output is up to date.
 
-    The new output has the bytes of the one that `diff` made the changes from. Changes that `diff`
-    wrote with `only` or `ignore`, or that another program wrote, do not say which that is: then
-    the lines are right, in segments of their own.
+    The new output has the same bytes as the one that `diff` compared. Changes written with `only`
+    or `ignore`, or by another program, do not identify that output. In this case the lines are the
+    same, but not the segments.
 
     Args:
         old: The old output.
-        changes: What `diff` wrote in the format `changes`; `-` is standard input.
-        new: File for the new output; its name says the compression.
+        changes: File of `diff` in the format `changes`; `-` is standard input.
+        new: Name of the new output, which sets the compression.
+        update: Replace an output made by other changes.
         force: Overwrite an existing file.
         progress: Show a progress bar.
 
     Returns:
-        What was done.
+        The counts of the patch.
 
     Raises:
-        OutputError: A file cannot be read or written, exists already, the changes are damaged, or
-            they belong to another output than the old one.
+        OutputError: A file cannot be read or written, or exists already, or the changes are damaged
+            or belong to another output.
     """
-    old, changes, new = os.fspath(old), os.fspath(changes), os.fspath(new)
-    reader = ChangeReader(changes)
-    header = reader.header
-    with open_output(old, progress=progress) as source:
-        if header is not None and header.old != OutputIdentity.of(source):
-            raise OutputError(
-                f"{old}: is not the output that {changes} was made from; "
-                "apply the changes to that one, or compare again"
-            )
-        total = sum(entry.size for entry in source.index)
-        output = header.new if header is not None else None
-        level = output.level if output is not None else compression_level(source)
-        inputs = [name for name in (old, changes) if name != "-"]
-        with bar("patching", total, shown=progress) as progress_bar, NewFiles() as files:
-            with Target(files, new, inputs, force=force, level=level, indexed=True) as target:
-                target.record = b"" if output is None else output.record
-                work = _Patch(source, reader, progress_bar.update)
-                segments = _PatchedSegments(target, header, changes)
-                segments.write(work.lines())
-            is_verified = False
-            if new != "-":
-                is_verified = output is not None and _written(new) == (output.size, output.tail)
-                files.outdate(*OutputPaths(new, None).side_files)
-    return Patched(new, segments.documents, **work.done, is_verified=is_verified)
+    old, new, reader = os.fspath(old), os.fspath(new), ChangeReader(os.fspath(changes))
+    return PatchedOutput(old, reader, new, progress=progress).build(force=force, update=update)
+
+
+class PatchedOutput(Product[Patched]):
+    """A patched output as a product; its record is the record of the conversion."""
+
+    def __init__(
+        self, old: str, changes: ChangeReader, new: str, *, progress: bool = False
+    ) -> None:
+        super().__init__(new, make_record("patch", VERSION, {}, ()))
+        self._old, self._changes, self._progress = old, changes, progress
+        self._output = None if changes.header is None else changes.header.new
+
+    def _is_expected(self, identity: OutputIdentity) -> bool:
+        output = self._output
+        return output is not None and identity == (output.size, output.tail)
+
+    def compare(self) -> Comparison:
+        """Compare the existing file with the output that the changes lead to."""
+        if self.path == "-" or not os.path.exists(self.path):
+            return Comparison("missing")
+        if self._is_expected(OutputIdentity.of_file(self.path)):
+            return Comparison(UP_TO_DATE)
+        return Comparison("another input", f", and is not what {self._changes.path} makes")
+
+    def load(self, records: list[Provenance]) -> Patched:
+        """Count the changes of an earlier run."""
+        header = self._changes.header
+        documents = sum(segment.documents for segment in header.segments) if header else 0
+        done = Counter({"added": 0, "changed": 0, "deleted": 0})
+        done.update(change.operation for change in self._changes)
+        return Patched(self.path, documents, **done, is_verified=True)
+
+    def make(self) -> Patched:
+        """Merge the old output and the changes."""
+        old, new, reader, output = self._old, self.path, self._changes, self._output
+        with open_output(old, progress=self._progress) as source:
+            if reader.header is not None and reader.header.old != OutputIdentity.of(source):
+                raise OutputError(
+                    f"{old}: is not the output that {reader.path} was made from; "
+                    "apply the changes to that one, or compare again"
+                )
+            total = sum(entry.size for entry in source.index)
+            level = output.level if output is not None else compression_level(source)
+            inputs = [name for name in (old, reader.path) if name != "-"]
+            with bar("patching", total, shown=self._progress) as progress_bar, NewFiles() as files:
+                target = Target(files, new, inputs, force=self.replaces, level=level, indexed=True)
+                with target:
+                    target.record = b"" if output is None else output.record
+                    work = _Patch(source, reader, progress_bar.update)
+                    segments = _PatchedSegments(target, reader.header, reader.path)
+                    segments.write(work.lines())
+                is_verified = new != "-" and self._is_expected(_written(new))
+                if new != "-":
+                    files.outdate(*OutputPaths(new, None).side_files)
+        return Patched(new, segments.documents, **work.done, is_verified=is_verified)
 
 
 def _written(new: str) -> OutputIdentity:
-    """Which output a file is that gets its name soon."""
+    """Identify the new output before it is renamed."""
     part = part_path(new)
     with explain_errors(part):
         return OutputIdentity.of_file(part)
 
 
 class _Patch:
-    """Two streams, merged."""
+    """Merges the documents of the old output and the changes."""
 
     def __init__(self, old: Collection, changes: ChangeReader, read: Any) -> None:
         self.done = {"added": 0, "changed": 0, "deleted": 0}
         self._old, self._changes = Side(old, read), changes
 
     def lines(self) -> Iterator[Line]:
-        """The documents of the new output."""
+        """Iterate over the documents of the new output."""
         old = self._old
         for number, operation, question_id, document in self._changes:
             while (line := old.current()) is not None and line[0] < question_id:
@@ -155,7 +198,7 @@ class _Patch:
 
 
 class _PatchedSegments:
-    """Lines -> segments of the new output: those of the header, or of the usual size."""
+    """Groups lines into segments of the new output: as in the header, or of the usual size."""
 
     def __init__(self, target: Target, header: Header | None, changes: str) -> None:
         self.documents = 0
@@ -177,7 +220,7 @@ class _PatchedSegments:
             self.end()
 
     def _is_start(self, question_id: int) -> bool:
-        """Whether a segment starts with this question."""
+        """Whether this question starts a segment."""
         if self._expected is None:
             return self._size >= SEGMENT_BYTES
         return len(self._expected) > 1 and self._expected[1].first_id == question_id

@@ -1,4 +1,4 @@
-"""Slices of a table -> Arrow record batches with the same columns for every dump.
+"""Convert slices of a table to Arrow record batches, with the same columns for every dump.
 
 The compiled core fills the buffers of a slice whose rows are canonical; everything else is parsed
 by the reference (`rows.parse`) and typed by `typed_values`. Both give the same columns.
@@ -26,7 +26,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def milliseconds(text: str) -> int | None:
-    """Milliseconds from 1970 to a date of a dump (UTC); None if it is not a date."""
+    """Milliseconds from 1970 to a date of a dump (UTC); None if the text is not a date."""
     match = _DATE.fullmatch(text)
     if match is None:
         return None
@@ -50,19 +50,19 @@ READ: dict[str, Callable[[str], Any]] = {
     BOOLEAN: lambda text: _BOOLEANS.get(text.lower()),
     TEXTS: tags,
 }
-"""From the text of an attribute to its value by type; None if it has another type."""
+"""Functions that parse an attribute, by type; they return None for a text of another type."""
 
 
 def typed_values(row: Row, attributes: Attributes) -> list[Any]:
-    """The values of a row in the order of the attributes, and one for everything else.
+    """List the values of a row in the order of the attributes, followed by the value of `Other`.
 
     Args:
-        row: Its attributes.
+        row: Attributes of the row.
         attributes: Names and types of the columns.
 
     Returns:
-        A value for each attribute, None where the row has none, or one of another type; and last
-        the text of a JSON object with those, and with attributes that are no column, or None.
+        A value for each attribute, None if the attribute is missing or has another type. The last
+        value is a JSON object of attributes with another type or without a column, or None.
     """
     values = [READ[kind](row[name]) if name in row else None for name, kind in attributes.items()]
     fits = {name for name, value in zip(attributes, values, strict=True) if value is not None}
@@ -71,12 +71,12 @@ def typed_values(row: Row, attributes: Attributes) -> list[Any]:
 
 
 def why_stray(row: Row, key: str, what: str) -> str | None:
-    """Why a row is a stray: it has no `Id`, or not a number; None if it has one.
+    """Name the reason why a row is a stray: `Id` is missing or not a number; None if it is valid.
 
     Args:
-        row: Its attributes.
+        row: Attributes of the row.
         key: The attribute that every row must have.
-        what: What a row of its table is called.
+        what: Name of a row of the table, such as `post`.
     """
     if key not in row:
         return f"{what}_missing_{key.lower()}"
@@ -93,13 +93,13 @@ NOWHERE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of a table: its attributes, in the order of the schema, and `Other`."""
+    """The columns of a table: the attributes in the order of the schema, then `Other`."""
 
     table: Table
 
     @cached_property
     def date(self) -> str | None:
-        """The column that says when a row was made; None if the table has none."""
+        """The column with the creation date; None if the table has no dates."""
         dates = [name for name, kind in self.table.attributes.items() if kind == DATE]
         return dates[0] if dates else None
 
@@ -152,7 +152,7 @@ class TableColumns:
 
 
 def _array(kind: Any, count: int, filled: tuple[int, bytes, bytes, bytes, bytes]) -> Any:
-    """Make an array of buffers that the compiled core has filled."""
+    """Make an array of buffers filled by the compiled core."""
     import pyarrow as pa
 
     nulls, valid, values, offsets, lists = filled
@@ -169,13 +169,13 @@ def _array(kind: Any, count: int, filled: tuple[int, bytes, bytes, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """Which rows of a table are kept.
+    """A filter of the rows of a table.
 
     Attributes:
-        since: Milliseconds since 1970 of the first date that is kept; None for any.
-        until: Of the first date after those.
-        tags: Keep posts with any of these; none for all.
-        all_tags: Keep posts with all of them instead.
+        since: Milliseconds since 1970 to the earliest date to keep; None for no limit.
+        until: Milliseconds since 1970 to the end of the period, exclusive; None for no limit.
+        tags: Keep posts with any of these tags; all posts if empty.
+        all_tags: Keep posts with all of the tags, instead of any.
     """
 
     since: int | None = None
@@ -184,7 +184,7 @@ class RowSelection:
     all_tags: bool = False
 
     def filter(self, batch: Any, columns: TableColumns) -> Any:
-        """Select the rows of a batch. A row without a date does not pass a filter by date."""
+        """Select rows of a batch. Filters by date drop rows without a date."""
         if self == _EVERYTHING:  # Importing `compute` takes 0.2 s.
             return batch
         import pyarrow as pa
@@ -212,12 +212,12 @@ def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, 
 
     Args:
         table: The Arrow table.
-        date: The column with the date, or None.
+        date: Name of the column with the date; None if the table has no dates.
         split_by: `year` or `month`.
 
     Yields:
-        Labels in ascending order, each with its rows: `year=2019`, `year=2019/month=3`, and the
-        name that Hive gives to the partition of rows without a date.
+        Labels in ascending order, each with its rows, such as `year=2019` or
+        `year=2019/month=3`. Rows without a date come last, under Hive's default partition.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,8 +1,8 @@
-"""Tags with their descriptions: a document a tag, from `Tags.xml` and two types of posts.
+"""Read tags with their descriptions: a document for each tag, from `Tags.xml` and posts.
 
-The posts are searched for the few rows that describe tags, in the workers, without parsing the
-others. What is found goes into a temporary database, so that memory depends neither on the dump nor
-on the order of its tables.
+Posts of two types describe tags. Workers search the posts for those few rows without parsing the
+others. The matches go into a temporary database, so memory depends neither on the dump nor on the
+order of its tables.
 """
 
 from __future__ import annotations
@@ -12,40 +12,45 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
-from so2docs.counts import ChunkTally, list_by_name
-from so2docs.dump.dump import Chunk, slices
+from so2docs.counts import list_by_name
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
-from so2docs.dump.tables import TableFile
+from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import DiskFullError, OptionError
-from so2docs.flat.tables import TableReader, find_dump_tables
+from so2docs.flat.tables import CHUNK_BYTES
 from so2docs.options.choices import Compression, split_compression
 from so2docs.options.table import OPTIONS
 from so2docs.output.file import Output
 from so2docs.output.new_files import NewFiles, temporary_folder
-from so2docs.parse import core, rows
+from so2docs.output.product import Product, write_record
+from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.parse.posts import number
-from so2docs.pipeline.chunk import malformed_error
-from so2docs.pipeline.workers import Workers
+from so2docs.parse.rows import Row
+from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress
 from so2docs.report import Printed
-from so2docs.schema import BOOLEAN, DUMP, POSTS, Table
+from so2docs.scan.chunk import Visitor
+from so2docs.scan.table import TableReader
+from so2docs.schema import BOOLEAN, DUMP, OTHER, POSTS, Table
 from so2docs.store.disk import disk_errors
 
 _TAGS = DUMP["tags"]
-_WORTH_A_PROCESS = 64 * 1024 * 1024
+_TAGS_VERSION = 1
+"""Version of the documents. Increase it when the same dump would give other documents."""
 _TYPES = {4: "Excerpt", 5: "Wiki"}
-"""Types of posts that describe tags, and the key of their text."""
+"""Types of posts that describe tags, with the key of their text."""
 
 _POST_IDS = {"ExcerptPostId": "Excerpt", "WikiPostId": "Wiki"}
+_MADE = {"Name", OTHER, *_POST_IDS.values(), *(f"{key}Post" for key in _POST_IDS.values())}
+"""Keys added to a document. Attributes of the dump with these names go into `Other`."""
+
 _OF_TAG = re.compile(rb"PostTypeId\s*=\s*[\"'](?!0*[12][\"'])")
-"""In a row that is neither a question nor an answer."""
+"""Matches in rows of posts other than questions and answers."""
 
 _ADVICE = "give a folder or an archive with Posts.xml and Tags.xml"
 _BOOLEANS = {"True": True, "False": False}
@@ -56,17 +61,17 @@ Document = dict[str, Any]
 
 @dataclass(slots=True, repr=False)
 class TagsReport(Printed):
-    """The result for the tags of a dump and the posts that describe them.
+    """Counts of the tags of a dump, and of the posts that describe them.
 
     Attributes:
         rows: Rows of `Tags.xml`.
-        tags: Documents.
+        tags: Documents written, one for each tag.
         strays: Rows of `Tags.xml` without a usable Id or a name, by reason.
         excerpts: Documents with an excerpt.
         wikis: Documents with a wiki.
-        posts: Posts of the types 4 and 5.
-        unused: Posts among them that no tag names, or that have an Id of an earlier one.
-        missing: Excerpts and wikis that a tag names and that are not in the dump.
+        posts: Posts of types 4 and 5.
+        unused: Posts of these types without a tag, or with the Id of an earlier post.
+        missing: Excerpts and wikis named by a tag, but missing in the dump.
     """
 
     rows: int = 0
@@ -78,8 +83,12 @@ class TagsReport(Printed):
     unused: int = 0
     missing: int = 0
 
+    def columns(self) -> dict[str, int | float]:
+        """The numbers of this dump in a report of several sites."""
+        return {"tags": self.tags, "excerpts": self.excerpts, "wikis": self.wikis}
+
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Rows of the tags, and what describes them."""
+        """A line for each count."""
         yield "rows", f"{self.rows:,}"
         yield "tags", f"{self.tags:,}"
         yield "strays", list_by_name(self.strays)
@@ -88,34 +97,12 @@ class TagsReport(Printed):
         yield "tag posts", f"{self.posts:,}, {self.unused:,} of no tag, {self.missing:,} missing"
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A range of the posts or the tags."""
-
-    chunk: Chunk
-    table: Table
-
-
-@dataclass(slots=True)
-class _Result:
-    """The result for a range.
-
-    Attributes:
-        task: The range.
-        tally: Counts of its rows, as far as they were parsed.
-        records: Post ids and JSON of posts, or 0 and JSON of tags, in the order of the dump.
-    """
-
-    task: _Task
-    tally: ChunkTally = field(default_factory=ChunkTally)
-    records: list[tuple[int, bytes]] = field(default_factory=list)
-
-
 class Tags:
     """The documents of the tags of a dump; iterate over it once.
 
     Attributes:
-        report: Counts of the rows, complete after the last document.
+        dump: Path of the dump.
+        report: Counts of the tags and posts, complete after the last document.
     """
 
     def __init__(
@@ -126,6 +113,7 @@ class Tags:
         work_dir: str | None = None,
         progress: bool = False,
     ) -> None:
+        self.dump = dump
         self.report = TagsReport()
         self._documents = self._read(dump, jobs, work_dir, Progress(shown=progress))
 
@@ -152,38 +140,42 @@ class Tags:
             temporary_folder(work_dir) as folder,
         ):
             files = find_dump_tables(dump, (POSTS.name, _TAGS.name), catalog, _ADVICE)
-            size = sum(file.size for file in files)
-            count = jobs or (1 if size < _WORTH_A_PROCESS else os.cpu_count() or 1)
-            progress.plan(size)
+            jobs = choose_jobs(jobs, sum(file.size for file in files))
+            progress.plan(sum(file.work for file in files))
             with closing(_open_database(os.path.join(folder, "tags.db"))) as database:
-                with Workers(count) as workers, progress:
+                with Workers(jobs) as workers, progress:
+                    reader = TableReader(workers, progress, folder, jobs)
                     for file in files:
-                        self._read_table(file, database, TableReader(workers, progress, folder))
+                        self._read_table(file, database, reader, folder)
                 yield from self._join(database)
 
     def _read_table(
-        self, file: TableFile, database: sqlite3.Connection, reader: TableReader
+        self, file: TableFile, database: sqlite3.Connection, reader: TableReader, folder: str
     ) -> None:
         is_of_posts = file.table == POSTS
+        visitor = _PostsVisitor if is_of_posts else _TagsVisitor
         statement = (
             "INSERT OR IGNORE INTO posts (id, json) VALUES (?, ?)"
             if is_of_posts
-            else "INSERT INTO tags VALUES (?, ?)"
+            else "INSERT INTO tags VALUES (?)"
         )
-        with reader.open(file, _read_chunk, partial(_Task, table=file.table)) as (_, results):
+        with reader.open(file, lambda _: visitor, folder, CHUNK_BYTES) as (_, results):
             for result in results:
-                database.executemany(statement, result.records)
+                database.executemany(statement, result.value)
                 if is_of_posts:
-                    self.report.posts += len(result.records)
+                    self.report.posts += len(result.value)
                 else:
                     self.report += result.tally
 
     def _join(self, database: sqlite3.Connection) -> Iterator[Document]:
-        """Put the descriptions into the tags, in the order of the dump."""
+        """Add the descriptions to the tags, in the order of the dump."""
         report = self.report
-        for _, json in database.execute("SELECT place, json FROM tags ORDER BY rowid"):
+        for (json,) in database.execute("SELECT json FROM tags ORDER BY rowid"):
             tag = orjson.loads(json)
-            document = {"Id": tag.pop("Id"), "Name": tag.pop("TagName"), **tag}
+            document = {"Id": tag.pop("Id"), "Name": tag.pop("TagName")}
+            document |= {name: value for name, value in tag.items() if name not in _MADE}
+            if other := {name: value for name, value in tag.items() if name in _MADE}:
+                document[OTHER] = other
             posts: Document = {}
             for attribute, key in _POST_IDS.items():
                 if type(post_id := tag.get(attribute)) is not int:
@@ -214,11 +206,10 @@ def tags(
 ) -> Tags:
     """Read the tags of a dump with their descriptions.
 
-    Each is a dictionary of the attributes of `Tags.xml`, with `TagName` as `Name`; `Excerpt`, the
-    text that describes it in short, and `Wiki`, the HTML that does so at length, where there are
-    any; and `ExcerptPost` and `WikiPost`: the other attributes of those posts, which say when and
-    by whom they were written and edited, and under which licence. They are in the order of the
-    dump.
+    Each tag is a dictionary of the attributes of `Tags.xml`, with `TagName` as `Name`. Described
+    tags also have `Excerpt`, a short text, and `Wiki`, a long description in HTML. `ExcerptPost`
+    and `WikiPost` hold the other attributes of those posts, such as dates, authors, editors and
+    licences. Tags keep the order of the dump.
 
     Examples:
         >>> for tag in so2docs.tags("beer.stackexchange.com.7z"):
@@ -226,18 +217,18 @@ def tags(
 
     Args:
         dump: An archive or a folder with `Posts.xml` and `Tags.xml`, or one of these files with the
-            other next to it; an archive is decompressed once.
-        jobs: Worker processes; all cores if None, and one where the dump is small.
-        work_dir: Folder for temporary files; that of the system if None.
+            other next to it. An archive is decompressed once.
+        jobs: Worker processes; all cores if None, and one for a small dump.
+        work_dir: Folder for temporary files; the system's folder if None.
         progress: Show progress bars.
 
     Returns:
-        An iterator over the tags, which has a `report` at its end.
+        An iterator over the tags, with a `report` that is complete after the last tag.
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: The dump has no tags, or is truncated, malformed, or changed meanwhile: when the
-            iteration starts.
+        DumpError: The dump has no tags, or is truncated, malformed, or changed meanwhile. Raised
+            when the iteration starts.
     """
     source = os.fspath(dump)
     if source == STANDARD_INPUT:
@@ -247,45 +238,79 @@ def tags(
     return Tags(source, jobs=read["jobs"], work_dir=read["work_dir"], progress=progress)
 
 
-def write_tags(documents: Tags, output: str, *, force: bool = False) -> TagsReport:
-    """Write tags as JSON lines; the end of the name says how they are compressed.
+def write_tags(
+    documents: Tags, output: str, *, update: bool = False, force: bool = False
+) -> TagsReport:
+    """Write tags as JSON lines, unless the file is up to date.
 
     Args:
-        documents: The tags, none of which was read.
-        output: A name that ends in `.jsonl`, `.jsonl.gz` or `.jsonl.zst`; `-` is standard output.
+        documents: The tags, not yet iterated over.
+        output: Name of the file, ending in `.jsonl`, `.jsonl.gz` or `.jsonl.zst`; `-` for standard
+            output.
+        update: Replace a file with the tags of another dump.
         force: Overwrite an existing file.
 
     Raises:
-        OutputError: It cannot be written.
+        OutputError: The file cannot be written, or is not up to date.
         DumpError: The dump cannot be read.
     """
-    name, by_name = split_compression(output)
-    compression = by_name or "none"
-    if output != "-" and not name.endswith(".jsonl"):
-        raise OptionError(f"{output}: no format of tags; end the name in .jsonl, .jsonl.gz or .zst")
-    with documents, NewFiles() as files:
-        files.claim(output, force=force)
-        with Output(output, compression, level=_LEVELS[compression]) as file:
-            try:
-                for document in documents:
-                    file.write(orjson.dumps(document) + b"\n")
-                complete = file.seal()
-            except BaseException:
-                file.discard()
-                raise
-        if output != "-":
-            files.add(output, complete)
-    return documents.report
+    return TagsFile(documents, output).build(force=force, update=update)
+
+
+class TagsFile(Product[TagsReport]):
+    """A file of tags as JSON lines, as a product."""
+
+    def __init__(self, documents: Tags, path: str) -> None:
+        name, _ = split_compression(path)
+        if path != "-" and not name.endswith(".jsonl"):
+            raise OptionError(
+                f"{path}: no format of tags; end the name in .jsonl, .jsonl.gz or .zst"
+            )
+        files = [] if path == "-" else _identify(documents.dump)
+        super().__init__(path, make_record("tags", _TAGS_VERSION, {}, files))
+        self._documents = documents
+
+    def load(self, records: list[Provenance]) -> TagsReport:
+        """Load the counts of an earlier run."""
+        return TagsReport.from_dict(records[0].counts)
+
+    def make(self) -> TagsReport:
+        """Read and write the tags."""
+        compression = split_compression(self.path)[1] or "none"
+        with self._documents as documents, NewFiles() as files:
+            files.claim(self.path, force=self.replaces)
+            with Output(self.path, compression, level=_LEVELS[compression]) as file:
+                try:
+                    for document in documents:
+                        file.write(orjson.dumps(document) + b"\n")
+                    complete = file.seal()
+                except BaseException:
+                    file.discard()
+                    raise
+            if self.path != "-":
+                files.add(self.path, complete)
+                record = replace(self.provenance, counts=documents.report.as_dict())
+                write_record(files, self.path, record, [self.path])
+        return documents.report
+
+
+def _identify(dump: str) -> list[File]:
+    """Identify the files with posts and tags."""
+    with Catalog() as catalog, ExitStack() as stack:
+        files = find_dump_tables(dump, (POSTS.name, _TAGS.name), catalog, _ADVICE)
+        for file in files:
+            stack.enter_context(closing(file))
+        return [File.of_table(file) for file in files]
 
 
 @contextmanager
 def _database_errors() -> Iterator[None]:
-    """Turn what SQLite says of the temporary database into an error of this package."""
+    """Raise errors of SQLite as errors of this package."""
     try:
         yield
     except sqlite3.Error as error:
         raise DiskFullError(
-            f"the temporary database cannot be written ({error})", retry="free some room"
+            f"the temporary database cannot be written ({error})", retry="free some space"
         ) from error
 
 
@@ -295,35 +320,12 @@ def _open_database(path: str) -> sqlite3.Connection:
     database.execute("PRAGMA journal_mode = OFF")
     database.execute("PRAGMA synchronous = OFF")
     database.execute("CREATE TABLE posts (id INTEGER PRIMARY KEY, json BLOB, used DEFAULT 0)")
-    database.execute("CREATE TABLE tags (place INTEGER, json BLOB)")
+    database.execute("CREATE TABLE tags (json BLOB)")
     return database
 
 
-def _read_chunk(task: _Task) -> _Result:
-    """Parse the rows of a range that matter.
-
-    Raises:
-        MalformedDumpError: One of them is not XML.
-    """
-    result = _Result(task)
-    _, dump, start, end = task.chunk
-    for offset, data in slices(dump, start, end):
-        pieces = _candidates(data) if task.table == POSTS else iter([(0, data)])
-        for position, piece in pieces:
-            for part in rows.parse(piece):
-                if isinstance(part, rows.Malformed):
-                    result.tally.lines += data.count(b"\n", 0, position)
-                    at = offset + position + part.position
-                    raise malformed_error(dump, at, result.tally, piece, part)
-                add = _add_post if task.table == POSTS else _add_tag
-                for row in part.rows:
-                    add(result, row)
-        result.tally.lines += core.count_lines(data)
-    return result
-
-
 def _candidates(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Rows of a slice that may describe a tag; a raw `<` is in no attribute."""
+    """Find rows of a slice that may describe a tag. Attributes never contain a raw `<`."""
     end = 0
     for match in _OF_TAG.finditer(data):
         start = data.rfind(b"<row", end, match.start())
@@ -334,28 +336,50 @@ def _candidates(data: bytes) -> Iterator[tuple[int, bytes]]:
         yield start, data[start:end]
 
 
-def _add_post(result: _Result, row: dict[str, Any]) -> None:
-    post = _typed(row, POSTS)
-    if post.get("PostTypeId") in _TYPES and type(post.get("Id")) is int:
-        result.tally.last_id = post["Id"]
-        result.records.append((post["Id"], orjson.dumps(post)))
+class _PostsVisitor(Visitor):
+    """Collects ids and JSON of the posts that describe tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: list[tuple[int, bytes]] = []
+
+    def select(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        return _candidates(data)
+
+    def add(self, rows: list[Row]) -> None:
+        for row in rows:
+            post = _typed(row, POSTS)
+            if post.get("PostTypeId") in _TYPES and type(post.get("Id")) is int:
+                self._records.append((post["Id"], orjson.dumps(post)))
+
+    def result(self) -> list[tuple[int, bytes]]:
+        return self._records
 
 
-def _add_tag(result: _Result, row: dict[str, Any]) -> None:
-    tag = _typed(row, _TAGS)
-    counts = result.tally
-    counts.rows += 1
-    if type(tag.get("Id")) is not int:
-        counts.strays["tag_invalid_id" if "Id" in tag else "tag_missing_id"] += 1
-    elif not tag.get("TagName"):
-        counts.strays["tag_missing_name"] += 1
-    else:
-        result.tally.last_id = tag["Id"]
-        result.records.append((0, orjson.dumps(tag)))
+class _TagsVisitor(Visitor):
+    """Collects the JSON of the tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: list[tuple[bytes]] = []
+
+    def add(self, rows: list[Row]) -> None:
+        strays = self.tally.strays
+        for row in rows:
+            tag = _typed(row, _TAGS)
+            if type(tag.get("Id")) is not int:
+                strays["tag_invalid_id" if "Id" in tag else "tag_missing_id"] += 1
+            elif not tag.get("TagName"):
+                strays["tag_missing_name"] += 1
+            else:
+                self._records.append((orjson.dumps(tag),))
+
+    def result(self) -> list[tuple[bytes]]:
+        return self._records
 
 
 def _typed(row: dict[str, Any], table: Table) -> Document:
-    """A row with numbers and booleans; what is neither, as the schema has it, stays a text."""
+    """Convert numbers and booleans of a row, as the schema types them; others stay texts."""
     typed = {}
     for name, text in row.items():
         is_boolean = table.attributes.get(name) == BOOLEAN

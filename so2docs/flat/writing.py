@@ -1,4 +1,7 @@
-"""Writers of flat tables: chunks to segments in workers, and segments to files or to a database."""
+"""Write flat tables: workers encode chunks as segments, and writers join the segments.
+
+Writers make files or databases.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import os
 import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import orjson
@@ -19,10 +21,10 @@ from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.formats import footer
+from so2docs.output.new_files import make_folder, remove_empty_folders
 from so2docs.output.part_files import (
     FileState,
     check_replaceable,
-    explain_errors,
     finish_file,
     part_path,
 )
@@ -31,20 +33,20 @@ from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Table, Ty
 from so2docs.sqlite import file as sqlite_file
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
-"""Ends of the names of files, by format; the others are databases with all tables."""
+"""Extensions of files by format; other formats are databases with all tables."""
 
 LEVEL = 2
-"""Of the compression, zstd in Parquet and gzip around text, as for documents."""
+"""Compression level of zstd in Parquet and of gzip for text, as for documents."""
 
 
 class Encoder:
-    """Makes segments of a file, which can follow each other, and its start and end.
+    """Base class of encoders, which make the header, the segments and the footer of a file.
 
     Attributes:
-        compression: Of the file as a whole.
+        compression: Compression of the whole file.
 
     Args:
-        schema: Of the Arrow tables.
+        schema: Schema of the Arrow tables.
     """
 
     compression: ClassVar[Compression] = "none"
@@ -53,34 +55,34 @@ class Encoder:
         self.schema = schema
 
     def header(self) -> bytes:
-        """What is before the first row, not compressed."""
+        """The bytes before the first row, uncompressed."""
         return b""
 
     def segment(self, table: Any, label: str) -> Segment:
-        """The bytes of some rows, which are not none."""
+        """Encode one or more rows as a segment."""
         raise NotImplementedError
 
     def footer(self, journal: Journal) -> bytes:
-        """The bytes after these segments."""
+        """The bytes after the last segment, uncompressed."""
         return b""
 
 
 class ParquetEncoder(Encoder):
-    """A row group for each segment."""
+    """Parquet with a row group for each segment."""
 
     def header(self) -> bytes:
-        """The magic bytes."""
+        """The magic bytes of Parquet."""
         return PARQUET
 
     def segment(self, table: Any, label: str) -> Segment:
-        """A row group."""
+        """Encode the rows as a row group."""
         from so2docs.output.formats.parquet import encode_parquet
 
         data, note = footer.split_row_group(encode_parquet(table, LEVEL))
-        return Segment(data, table.nbytes, 0, 0, table.num_rows, note, label=label)
+        return Segment.of(data, table.nbytes, 0, 0, table.num_rows)._replace(note=note, label=label)
 
     def footer(self, journal: Journal) -> bytes:
-        """The footer."""
+        """The footer with the positions of all row groups."""
         from so2docs.output.formats.parquet import encode_parquet, no_rows
 
         groups = [(entry.offset, entry.note) for entry in journal if entry.note]
@@ -90,32 +92,33 @@ class ParquetEncoder(Encoder):
 
 
 class _TextEncoder(Encoder):
-    """Lines, compressed with gzip."""
+    """Base class of encoders of lines, compressed with gzip."""
 
     compression = "gzip"
 
     def lines(self, table: Any) -> bytes:
-        """A line for each row."""
+        """Encode each row as a line."""
         raise NotImplementedError
 
     def segment(self, table: Any, label: str) -> Segment:
-        """The lines, compressed."""
+        """Encode the rows as compressed lines."""
         import pyarrow as pa
 
-        batches = table.to_batches()  # What is between columns and lines is several times as large.
+        # Batches, because the values between columns and lines take several times the memory.
+        batches = table.to_batches()
         lines = b"".join(self.lines(pa.Table.from_batches([batch])) for batch in batches)
-        return replace(compress(lines, "gzip", LEVEL, 0, table.num_rows), label=label)
+        return compress(lines, "gzip", LEVEL, 0, table.num_rows)._replace(label=label)
 
 
 class CsvEncoder(_TextEncoder):
-    """RFC 4180 with a header; no value is empty without quotes, an empty text is `""`."""
+    """RFC 4180 with a header; a missing value is empty, and an empty text is `""`."""
 
     def header(self) -> bytes:
-        """The names of the columns."""
+        """The line with the names of the columns."""
         return ",".join(f'"{name}"' for name in self.schema.names).encode() + b"\n"
 
     def lines(self, table: Any) -> bytes:
-        """The rows."""
+        """Encode each row as a line of CSV."""
         import pyarrow.csv
 
         sink = io.BytesIO()
@@ -125,10 +128,10 @@ class CsvEncoder(_TextEncoder):
 
 
 class JsonLinesEncoder(_TextEncoder):
-    """An object with all columns for each row; dates as in the dump, tags as lists."""
+    """JSON lines: an object of all columns for each row, dates as in the dump, tags as lists."""
 
     def lines(self, table: Any) -> bytes:
-        """The rows."""
+        """Encode each row as a JSON object."""
         columns = as_texts(table, lists=False).to_pydict()
         names = tuple(columns)
         return b"".join(
@@ -138,27 +141,27 @@ class JsonLinesEncoder(_TextEncoder):
 
 
 class SqliteEncoder(Encoder):
-    """Rows as tuples of what SQLite holds, for the process that writes the database."""
+    """Rows as tuples of values for SQLite, which the main process inserts."""
 
     def segment(self, table: Any, label: str) -> Segment:
-        """The rows, pickled."""
+        """Pickle the rows."""
         columns = as_texts(table).to_pydict().values()
         data = pickle.dumps(list(zip(*columns, strict=True)), pickle.HIGHEST_PROTOCOL)
-        return Segment(data, len(data), 0, 0, table.num_rows, label=label)
+        return Segment.of(data, len(data), 0, 0, table.num_rows)._replace(label=label)
 
 
 class DuckdbEncoder(Encoder):
-    """A stream of Arrow, for the process that writes the database."""
+    """Rows as an Arrow stream, which the main process inserts."""
 
     def segment(self, table: Any, label: str) -> Segment:
-        """The rows, in the format of Arrow."""
+        """Encode the rows as an Arrow stream."""
         import pyarrow as pa
 
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, self.schema) as stream:
             stream.write_table(table)
         data = sink.getvalue()
-        return Segment(data, len(data), 0, 0, table.num_rows, label=label)
+        return Segment.of(data, len(data), 0, 0, table.num_rows)._replace(label=label)
 
 
 ENCODERS: dict[TableFormat, type[Encoder]] = {
@@ -171,11 +174,11 @@ ENCODERS: dict[TableFormat, type[Encoder]] = {
 
 
 def as_texts(table: Any, *, lists: bool = True) -> Any:
-    """A table whose dates are texts as in the dump, and whose lists are JSON.
+    """Convert dates to texts as in the dump, and lists to JSON.
 
     Args:
         table: An Arrow table.
-        lists: Whether lists become texts, too.
+        lists: Whether to convert lists.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -194,10 +197,10 @@ def as_texts(table: Any, *, lists: bool = True) -> Any:
 
 
 _MOST_OPEN = 64
-"""Files of a split table that are open at a time."""
+"""Maximum number of open files of a split table."""
 
 _LINKS = ("Id", "PostId", "ParentId", "UserId")
-"""Columns that get an index in databases: the keys by which tables are joined."""
+"""Columns with an index in databases: the keys of joins."""
 
 _SQLITE_TYPES = {
     INTEGER: "INTEGER",
@@ -216,49 +219,49 @@ _DUCKDB_TYPES = {
 
 
 class TableWriter:
-    """Base class of the writers; `begin` is called before the first segment of each table."""
+    """Base class of writers. Call `begin` before the first segment of each table."""
 
     def begin(self, columns: TableColumns) -> None:
         """Start a table."""
         raise NotImplementedError
 
     def append(self, segment: Segment) -> None:
-        """Add some rows to the table."""
+        """Add the rows of a segment to the table."""
         raise NotImplementedError
 
     def finish(self) -> dict[str, FileState]:
-        """Write the rest, and flush the files to disk.
+        """Write the buffered data, and flush the files to disk.
 
         Returns:
-            The files, by their final names.
+            The files by final name.
         """
         raise NotImplementedError
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Remove the files written so far."""
         raise NotImplementedError
 
 
 class FileWriter(TableWriter):
-    """One file, or a folder of files by period, in the layout of Hive.
+    """Writer of one file, or of a folder with a file for each period, in the layout of Hive.
 
     Args:
         path: Name of the file.
-        form: Its format.
+        form: Format of the file.
     """
 
     def __init__(self, path: str, form: TableFormat) -> None:
         self._path = path
         self._form = form
         self._files: dict[str, Output] = {}
-        self._made: list[str] = []
+        self._folders: list[str] = []
 
     def begin(self, columns: TableColumns) -> None:
-        """Start the table; there is only one."""
+        """Start the only table."""
         self._encoder = ENCODERS[self._form](columns.schema)
 
     def append(self, segment: Segment) -> None:
-        """Copy a segment to the file of its label."""
+        """Copy a segment to the file of its period."""
         file = self._file(segment.label)
         file.append(segment)
         if len(self._files) > _MOST_OPEN:
@@ -270,7 +273,7 @@ class FileWriter(TableWriter):
             if label:
                 folder, name = os.path.split(path)
                 path = os.path.join(folder, *label.split("/"), name)
-                self._make_folder(os.path.dirname(path))
+            self._folders += make_folder(os.path.dirname(path))
             check_replaceable(path)
             self._files[label] = Output(path, self._encoder.compression)
             self._add(self._files[label], self._encoder.header())
@@ -279,18 +282,8 @@ class FileWriter(TableWriter):
     def _add(self, file: Output, data: bytes) -> None:
         file.append(compress(data, self._encoder.compression, LEVEL))
 
-    def _make_folder(self, path: str) -> None:
-        with explain_errors(path):
-            missing = []
-            while path and not os.path.isdir(path):
-                missing.append(path)
-                path = os.path.dirname(path)
-            for folder in reversed(missing):
-                os.mkdir(folder)
-                self._made.append(folder)
-
     def finish(self) -> dict[str, FileState]:
-        """Write the ends of all files."""
+        """Write the footers of all files."""
         if not self._files:
             self._file("")
         complete_files = {}
@@ -306,13 +299,11 @@ class FileWriter(TableWriter):
         for file in self._files.values():
             with suppress(OSError):
                 file.discard()
-        for folder in reversed(self._made):
-            with suppress(OSError):
-                os.rmdir(folder)
+        remove_empty_folders(self._folders)
 
 
 class SqliteWriter(TableWriter):
-    """One SQLite database with all tables: dates as in the dump, tags as JSON, no key."""
+    """Writer of an SQLite database: dates as in the dump, tags as JSON, no primary keys."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -334,7 +325,7 @@ class SqliteWriter(TableWriter):
             self._connection.executemany(self._insert, rows)
 
     def finish(self) -> dict[str, FileState]:
-        """Create the indexes, and close the database."""
+        """Create the indexes and close the database."""
         with sqlite_file.explained(self._path):
             names = self._connection.execute("SELECT name FROM sqlite_master").fetchall()
             for index in _indexes([name for (name,) in names], self._columns):
@@ -354,7 +345,7 @@ class SqliteWriter(TableWriter):
 
 
 class DuckdbWriter(TableWriter):
-    """One DuckDB database with all tables; dates are timestamps in UTC, tags are lists."""
+    """Writer of a DuckDB database: dates are timestamps in UTC, tags are lists."""
 
     def __init__(self, path: str) -> None:
         import duckdb
@@ -387,9 +378,9 @@ class DuckdbWriter(TableWriter):
             self._connection.unregister("segment")
 
     def finish(self) -> dict[str, FileState]:
-        """Close the database, which writes the rest of it."""
+        """Write the buffered data and close the database."""
         with _explain_duckdb(self._path):
-            self._connection.execute("CHECKPOINT")  # Closing would ignore errors.
+            self._connection.execute("CHECKPOINT")  # `close` would ignore errors.
             self._connection.close()
         return {self._path: finish_file(self._path)}
 
@@ -409,7 +400,7 @@ class DuckdbWriter(TableWriter):
 
 @contextmanager
 def _explain_duckdb(path: str) -> Iterator[None]:
-    """Raise errors of DuckDB as ours, with the path of the output."""
+    """Raise errors of DuckDB as errors of this package, with the path of the output."""
     import duckdb
 
     try:
@@ -418,13 +409,13 @@ def _explain_duckdb(path: str) -> Iterator[None]:
         reason = str(error).partition("\n")[0]
         if "No space left" in reason:
             message = f"{part_path(path)}: the disk is full"
-            raise DiskFullError(message, retry="free some room") from error
+            raise DiskFullError(message, retry="free some space") from error
         message = f"{part_path(path)}: cannot be written: {reason}"
         raise OutputError(message, retry="fix this") from error
 
 
 def writer_for(path: str, form: TableFormat) -> TableWriter:
-    """Return the writer of a format: of a file, a folder or a database."""
+    """Make the writer of a format, for a file, a folder or a database."""
     if form == "sqlite":
         return SqliteWriter(path)
     return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form)
@@ -445,8 +436,9 @@ def _indexes(tables: list[str], read_columns: Any) -> list[str]:
 
 
 def _read(segment: Segment) -> bytes:
-    stored = segment.stored
-    assert stored is not None
-    with open(stored.path, "rb") as file:
-        file.seek(stored.offset)
-        return file.read(stored.size)
+    with open(segment.path, "rb") as file:
+        file.seek(segment.offset)
+        data = file.read(segment.size)
+    if len(data) != segment.size:
+        raise OutputError(f"{segment.path}: is cut off", retry="")
+    return data

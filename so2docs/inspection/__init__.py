@@ -1,1 +1,1 @@
-"""What a dump is, without converting it: its form, its tables, and whether its counts hold."""
+"""Inspect dumps without converting them: form, tables, and checks of their counts."""

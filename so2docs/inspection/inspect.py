@@ -1,42 +1,50 @@
-"""A dump, looked into without converting it: one pass over its tables."""
+"""Inspect a dump without converting it, in one pass over its tables."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import orjson
 
-from so2docs.counts import Counts
+from so2docs.counts import Counts, plural
+from so2docs.domain import (
+    LICENSE_FILE,
+    is_known_to_lack,
+    release_of,
+    should_have_license_file,
+)
 from so2docs.dump.kinds import files_with, members_with
 from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_folder
 from so2docs.dump.storage import unreadable_output
 from so2docs.dump.tables import TableFile, in_reading_order, table_file
 from so2docs.errors import DumpError, OptionError, OutputError
-from so2docs.inspection.audit import Audit, Check, ChunkFacts, RowFacts, look
+from so2docs.inspection.audit import ANSWER_VIEWS, Audit, Check, ChunkFacts, FactsVisitor, RowFacts
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress
 from so2docs.report import as_size
+from so2docs.scan.table import TableReader
 from so2docs.schema import DUMP, POSTS, Table
 
 _TABLES = [
     replace(table, name=table.root) for table in sorted(DUMP.values(), key=lambda table: table.file)
 ]
-"""All tables that dumps have, nested or not."""
+"""All tables of dumps, nested or not."""
 
-_POSTS = next(table for table in _TABLES if table.file == POSTS.file)
+_BY_FILE = {table.file: table for table in _TABLES}
+_POSTS = _BY_FILE[POSTS.file]
 _COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _MOST_MONTHS = 3
-"""Rows that end more months than that before the date in a name belong to another release."""
+"""Maximum months from the last row to the date in a name; more suggest an older release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +52,13 @@ class InspectedFile:
     """A file of a dump.
 
     Attributes:
-        path: The file.
-        form: What it is.
-        bytes: Its size.
-        codecs: What each block of an archive is compressed by, with the number of such blocks.
+        path: Path of the file.
+        form: Type of the file.
+        bytes: Size of the file.
+        codecs: Number of blocks of an archive by codec.
         members: Bytes of each file in an archive.
-        sha256: Its SHA-256 in hexadecimal, if it was asked for.
+        sha256: SHA-256 in hexadecimal, if requested.
+        license: Text of the `license.txt` in an archive, or next to an unpacked table.
     """
 
     path: str
@@ -58,6 +67,14 @@ class InspectedFile:
     codecs: dict[str, int] = field(default_factory=dict)
     members: dict[str, int] = field(default_factory=dict)
     sha256: str | None = None
+    license: str | None = None
+
+    @property
+    def other_members(self) -> list[str]:
+        """Names of files in an archive that are not tables, such as a schema."""
+        names = list(self.members)
+        tables = {name for table in _TABLES for name in members_with(table, names)}
+        return [name for name in names if name not in tables]
 
 
 @dataclass(slots=True)
@@ -65,11 +82,11 @@ class InspectedTable(RowFacts):
     """A table of a dump, with the facts of all its rows.
 
     Attributes:
-        file: Its name.
+        file: Name of the file.
         bytes: Bytes of XML.
-        encoding: Of its bytes.
+        encoding: Encoding of the XML.
         comments: Comments before the first row, such as one on the licence.
-        problem: Why it could not be read to its end.
+        problem: Error that stopped the reading; None if the whole table was read.
     """
 
     file: str
@@ -83,9 +100,16 @@ class InspectedTable(RowFacts):
         """Whether rows are in ascending order of `Id`."""
         return not self.descents
 
+    @property
+    def lacks(self) -> list[str]:
+        """Known columns that no row has; none of a table without rows."""
+        known = [*_BY_FILE[self.file].attributes] if self.rows else []
+        known += [ANSWER_VIEWS] if known and self.file == _POSTS.file else []
+        return [name for name in known if name not in self.columns]
+
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
-        return {**Counts.as_dict(self), "is_ordered": self.is_ordered}
+        return {**Counts.as_dict(self), "is_ordered": self.is_ordered, "lacks": self.lacks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +117,15 @@ class Inspection:
     """The result of inspecting a dump.
 
     Attributes:
-        dump: What was given.
-        site: The site, as far as the name tells.
-        files: The files that it is in.
-        tables: Its tables, by name of the file.
-        last_date: The latest date of any row.
-        release: Month in which it was probably made: that of the last row.
-        remarks: What does not fit together, in words.
-        checks: Equalities that hold inside a dump, and where they do not.
+        dump: Path of the dump.
+        site: Site, judging by the name of the dump.
+        files: Files of the dump.
+        tables: Tables by name of the file.
+        last_date: Latest date of any row.
+        release: Probable release: the last day of a quarter, or until early 2024 the month of the
+            last row.
+        remarks: Contradictions in the dump, in words.
+        checks: Results of checks for equal counts within the dump.
     """
 
     dump: str
@@ -114,7 +139,7 @@ class Inspection:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every table could be read to its end, and is XML."""
+        """Whether every table could be read completely, and is well-formed XML."""
         return not any(table.problem or table.malformed for table in self.tables.values())
 
     def as_dict(self) -> dict[str, Any]:
@@ -124,12 +149,13 @@ class Inspection:
 
     def __str__(self) -> str:
         lines = [f"{self.dump}: {self.site}, rows until {self.last_date[:10] or 'no date'}"]
+        lines[0] += f", probably the release of {self.release}" if self.release else ""
         for file in self.files:
-            codecs = ", ".join(
-                f"{name} in {n:,} block{'s'[: n > 1]}" for name, n in file.codecs.items()
-            )
+            codecs = ", ".join(f"{name} in {plural(n, 'block')}" for name, n in file.codecs.items())
             inside = f", {codecs}" if codecs else ""
             lines.append(f"  {file.path}: {file.form}{inside}, {as_size(file.bytes)}")
+            if other_members := file.other_members:
+                lines.append(f"    also holds {', '.join(other_members)}")
             if file.sha256:
                 lines.append(f"    SHA-256 {file.sha256}")
         head = ("table", "rows", "bytes", "first date", "last date", "order of Id", "made up")
@@ -143,6 +169,9 @@ class Inspection:
         for row in rows:
             cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
             lines.append(f"  {'  '.join(cells)}".rstrip())
+        for name, table in self.tables.items():
+            if columns := ", ".join(self._describe_lacks(table)):
+                lines.append(f"  {name}: no row has {columns}")
         for check in self.checks:
             result = f"holds for {check.checked:,}"
             if check.differ:
@@ -150,6 +179,11 @@ class Inspection:
                 result = f"does not hold for {check.differ:,} of {check.checked:,}: {examples}"
             lines.append(f"  {check.name}: {result}")
         return "\n".join([*lines, *(f"  note: {remark}" for remark in self.remarks)])
+
+    def _describe_lacks(self, table: InspectedTable) -> Iterator[str]:
+        for column in table.lacks:
+            is_known = is_known_to_lack(self.release, table.file, column)
+            yield f"{column} (known of this release)" if is_known else column
 
 
 def inspect(
@@ -160,50 +194,59 @@ def inspect(
     work_dir: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Inspection:
-    """Find out what a dump is, without converting it: form, tables, dates, and counts that differ.
+    """Inspect a dump without converting it: form, tables, dates, and counts that differ.
 
     Examples:
         >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
 
     Args:
-        dump: An archive or a folder with the tables of a site, or one `Posts.xml`, packed or not.
-        sha256: Read the files once more, for their SHA-256.
-        jobs: Worker processes; all cores if None.
-        work_dir: Folder for temporary files, about 110 bytes a post.
-        progress: Show a bar.
+        dump: An archive or a folder with the tables of a site, or one `Posts.xml`, plain or
+            compressed.
+        sha256: Read the files once more for their SHA-256.
+        jobs: Worker processes; all cores if None, and one for a small dump.
+        work_dir: Folder for temporary files, 9 bytes a post.
+        progress: Show a progress bar.
 
     Raises:
-        DumpError: It does not exist, or no table of a dump is in it.
+        DumpError: The dump does not exist, or has no table.
     """
     path = os.fspath(dump)
     if path == "-":
         raise OptionError("standard input cannot be inspected; give the name of a file")
     folder = None if work_dir is None else os.fspath(work_dir)
-    count = jobs or os.cpu_count() or 1
     with Catalog() as catalog, temporary_folder(folder) as temporary:
         tables = _find(path, catalog)
-        files = _files(tables, sha256)
+        remarks: list[str] = []
+        files = _files(tables, sha256, remarks)
         results: dict[str, InspectedTable] = {}
         bar = Progress(shown=progress)
-        bar.plan(sum(table.size for table in tables))
-        with closing(Audit(temporary)) as audit, Workers(count) as workers, bar:
+        bar.plan(sum(table.work for table in tables))
+        jobs = choose_jobs(jobs, sum(table.size for table in tables))
+        with closing(Audit(temporary)) as audit, Workers(jobs) as workers, bar:
+            reader = TableReader(workers, bar, temporary, jobs)
             for table in in_reading_order(tables[0], tables[1:]):
-                with bar.step(table.table.file, table.size, table.size) as step:
-                    results[table.table.file] = _read(table, audit, workers, temporary, step.update)
+                results[table.table.file] = _read(table, audit, reader, temporary)
             checks = (
                 audit.checks() if not any(result.problem for result in results.values()) else []
             )
     ordered = {name: results[name] for name in sorted(results)}
     last_date = max((result.last_date for result in ordered.values()), default="")
-    remarks = list(_remarks(path, ordered, last_date))
-    release = last_date[:7]
+    is_licensed = any(file.license is not None for file in files)
+    release = release_of(last_date, has_license_file=is_licensed)
+    if (
+        any(file.members for file in files)
+        and should_have_license_file(release)
+        and not is_licensed
+    ):
+        remarks.append(f"it has no {LICENSE_FILE}, which archives of this release have")
+    remarks.extend(_remarks(path, ordered, last_date))
     return Inspection(
         path, site_from_name(path), files, ordered, last_date, release, remarks, checks
     )
 
 
 def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
-    """Inspections in JSON types: of a dump, or from `FILE.json`, which `--json` printed.
+    """Inspect a dump, or load inspections printed by `--json` from `FILE.json`; in JSON types.
 
     Raises:
         So2docsError: The file cannot be read or is not JSON, or the dump cannot be inspected.
@@ -221,7 +264,7 @@ def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
 
 
 def _find(path: str, catalog: Catalog) -> list[TableFile]:
-    """The tables in an archive, a folder or a file."""
+    """Find the tables in an archive, a folder or a file."""
     if not os.path.isdir(path):
         source = catalog.look(path)
         if source.archive() is None:
@@ -244,8 +287,8 @@ def _table(source: SourceFile, table: Table) -> TableFile:
     return table_file(table, source, source.path if is_clear else f"{source.path} ({table.file})")
 
 
-def _files(tables: list[TableFile], sha256: bool) -> list[InspectedFile]:
-    """The files that tables are in."""
+def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[InspectedFile]:
+    """Describe the files of the tables; errors of their `license.txt` become remarks."""
     files: dict[str, InspectedFile] = {}
     for table in tables:
         source = table.source
@@ -259,29 +302,28 @@ def _files(tables: list[TableFile], sha256: bool) -> list[InspectedFile]:
         codecs = {} if archive is None else archive.codecs()
         members = {entry.name: entry.size for entry in archive.entries} if archive else {}
         size = source.identity.size
-        files[source.path] = InspectedFile(source.path, form, size, codecs, members, digest)
+        license_text = None
+        try:
+            license_text = source.license()
+        except DumpError as error:
+            remarks.append(str(error))
+        files[source.path] = InspectedFile(
+            source.path, form, size, codecs, members, digest, license_text
+        )
     return list(files.values())
 
 
-def _read(
-    table: TableFile, audit: Audit, workers: Workers, folder: str, advance: Callable[[int], object]
-) -> InspectedTable:
-    """Read a table to its end."""
+def _read(table: TableFile, audit: Audit, reader: TableReader, folder: str) -> InspectedTable:
+    """Read a whole table."""
     result, facts = InspectedTable(table.table.file, table.size), ChunkFacts()
+    visitor = partial(FactsVisitor, table.table.name)
     try:
-        with closing(table.open(threads=workers.jobs, work_dir=folder)) as dump:
+        with reader.open(table, lambda _: visitor, folder) as (dump, results):
             result.encoding, result.comments = dump.encoding, _comments(dump.head)
-            tasks = (
-                (table.table.name, chunk)
-                for chunk in dump.chunks(dump.chunk_bytes, (), Path(folder))
-            )
-            for chunk, part in workers.run(look, tasks):
-                audit.add(table.table.name, part)
-                facts.check_order(part.first_id)
-                facts += part
-                dump.progress(chunk)
-                advance(chunk.end - chunk.start)
-            dump.check_end()
+            for chunk in results:
+                audit.add(table.table.name, chunk.value)
+                facts.check_order(chunk.value.first_id)
+                facts += chunk.value
             result.bytes = dump.size
             result.repaired = dump.chunk_end(dump.chunk_bytes or 1).repaired
     except DumpError as error:
@@ -291,7 +333,7 @@ def _read(
 
 
 def _comments(head: bytes) -> tuple[str, ...]:
-    """The comments before the first row."""
+    """List the comments before the first row."""
     return tuple(text.decode(errors="replace").strip() for text in _COMMENT.findall(head))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
-from so2docs.api.batch import SiteRow, site_table
+from so2docs.api.sites import SiteRow, site_table
 from so2docs.errors import (
     ClusterError,
     DiskFullError,
@@ -141,6 +141,7 @@ def convert(
     site_field: str | None = None,
     site: str | None = None,
     force: bool = False,
+    update: bool = False,
     on_error: OnError = "stop",
     **keywords: Unpack[FileKeywords],
 ) -> SparkReport:
@@ -148,8 +149,8 @@ def convert(
 
     The part files of a folder, one after the other, hold the lines that `so2docs.convert` writes.
     They are the same for any cluster, and whatever executors are lost on the way. Sites that are
-    finished are left unchanged, so that the same call after an interruption, or after a dump
-    was mended, converts the others.
+    finished and up to date are left unchanged, so that the same call after an interruption, or
+    after a dump was mended, converts the others.
 
     Args:
         spark: A session, classic or of Spark Connect.
@@ -157,12 +158,13 @@ def convert(
             pattern; or several of them. Every executor must be able to read them: a shared disk, or
             a store that fsspec has a driver for.
         output_dir: Folder, or URL of one, that gets a folder for each site. In it are
-            `part-00000.jsonl.gz` and so on, in ascending question id; `.strays-00000`, if there are
-            any; and `_SUCCESS`, which lists them, when all is there.
+            `part-00000.jsonl.gz` and so on, in ascending question id; `.strays-00000.gz`, if there
+            are any; and `_SUCCESS`, which lists them, when all is there.
         site_field: Name of a field to add to each document, with the name of the site.
         site: Host name of the site of a single dump, for attribution; the name of the archive or
             folder if None.
         force: Convert finished sites again.
+        update: Convert finished sites again whose dump or options are others.
         on_error: What to do with a site that cannot be converted. `stop`: raise the error, before
             anything is converted if it is seen at the head or the tail of the dump, else when the
             other dumps are converted. `skip`: leave it out; the report has the error.
@@ -179,7 +181,8 @@ def convert(
         OptionError: An option has a value that is not allowed.
         DumpError: A dump is truncated, malformed, or changed meanwhile; the error says where.
         StrictError: With `strict`, something would have to be repaired or left out.
-        OutputError: The folder of a site cannot be written, holds other files, or another run
+        OutputError: The folder of a site was made from another dump or with other options
+            (without `update` or `force`), cannot be written, holds other files, or another run
             writes to it.
         DiskFullError: The disk of an executor is full.
         ClusterError: Spark ended a job.
@@ -198,18 +201,26 @@ def convert(
     if site is not None:
         if sites.is_several(source):
             raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
-        if not options.is_attributed:
+        if not options.is_attributed and options.body != "markdown":
             raise OptionError(
-                f"{flag('site')} needs {flag('attribution', True)} or a recipe that writes "
-                "addresses"
+                f"{flag('site')} needs {flag('attribution', True)}, {flag('body', 'markdown')}, or "
+                "a recipe that writes addresses"
             )
         options = replace(options, host=checked_host(site))
         kwargs["site"] = site
     report = SparkReport()
     failures = report.failures if on_error == "skip" else None
     folder, patterns = sites.locate(output_dir), sites.patterns(source)
+    kwargs["split_size"] = PART_BYTES
+    is_finished = partial(
+        sites.is_up_to_date, keywords=kwargs, site_field=site_field, update=update
+    )
     results = sites.find(
-        patterns, partial(run, spark), folder=folder, nest=options.nest, force=force
+        patterns,
+        partial(run, spark),
+        folder=folder,
+        nest=options.nest,
+        is_finished=None if force else is_finished,
     )
     sizes = dict(raise_or_note(results, failures))
     for s in sizes:  # Before anything is converted.
@@ -219,7 +230,6 @@ def convert(
     run_id = uuid.uuid4().hex
     begun = run(spark, folders.begin, [(s.folder, run_id) for s in pending])
     pending = {s: pending[s] for s, _ in raise_or_note(zip(pending, begun, strict=True), failures)}
-    kwargs["split_size"] = PART_BYTES
     task = partial(convert_site, run=run_id, keywords=kwargs, site_field=site_field)
     reports = _convert_sites(spark, pending, task)
     converted = raise_or_note(((s, reports[s]) for s in pending), failures)

@@ -6,6 +6,7 @@ Spark finds it by the name of the package `pyspark_so2docs`, and reads every dum
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -234,7 +235,9 @@ def _to_text(value: Any) -> str:
         return value.isoformat()
     if callable(value):
         return f"{value.__module__}:{value.__qualname__}"
-    return str(value) if isinstance(value, str | int | float) else ",".join(value)
+    if isinstance(value, str | int | float | os.PathLike):
+        return str(value)
+    return ",".join(map(str, value))
 
 
 def _parse_keyword(name: str, text: str) -> Any:

@@ -13,6 +13,9 @@ import orjson
 
 from so2docs.dump import storage
 from so2docs.errors import DumpError, OutputError, So2docsError
+from so2docs.output import provenance
+from so2docs.output.product import Product
+from so2docs.output.provenance import Provenance
 from so2docs.report import Report
 
 SUCCESS = "_SUCCESS"
@@ -45,6 +48,8 @@ def list_names(folder: str) -> list[str]:
 def begin(task: tuple[str, str]) -> None:
     """Give the folder of a site to a run. Earlier files stay until they are replaced.
 
+    A run that has it so far ends with an error; its draft is its own, and is not touched.
+
     Args:
         task: The folder and the id of the run.
     """
@@ -52,27 +57,31 @@ def begin(task: tuple[str, str]) -> None:
     try:
         storage.make_folder(folder)
         storage.write(storage.join(folder, _RUN), run.encode())
-        for name in (SUCCESS, ERROR, _TEMPORARY):
+        for name in (SUCCESS, ERROR):
             storage.remove(storage.join(folder, name))
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager
-def draft(folder: str) -> Iterator[str]:
-    """A folder for the files of one attempt, on the disk of the output where that is a disk."""
+def draft(folder: str, run: str) -> Iterator[str]:
+    """A folder for the files of one attempt, on the disk of the output where that is a disk.
+
+    It is below one of the run, so that no other run removes it.
+    """
     if storage.is_url(folder):
         with temporary_folder() as path:
             yield path
         return
-    common = os.path.join(folder, _TEMPORARY)
+    common = os.path.join(folder, _TEMPORARY, run)
     os.makedirs(common, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=common, ignore_cleanup_errors=True) as path:
             yield path
     finally:
-        with suppress(OSError):  # Another attempt is still running.
+        with suppress(OSError):  # Another attempt, or another run, is still running.
             os.rmdir(common)
+            os.rmdir(os.path.dirname(common))
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory[str]:
@@ -104,7 +113,9 @@ def publish(folder: str, run: str, draft: str, report: Report) -> dict[str, int]
     else:
         report.files = report.output_bytes = 0
     if report.strays_path is not None:
-        files[STRAYS], report.strays_path = report.strays_path, STRAYS
+        compression = report.strays_path.rpartition(".strays")[2]
+        files[STRAYS + compression] = report.strays_path
+        report.strays_path = STRAYS + compression
     sizes = {name: os.path.getsize(path) for name, path in sorted(files.items())}
     for name in sizes:
         _check_run(folder, run)
@@ -112,7 +123,13 @@ def publish(folder: str, run: str, draft: str, report: Report) -> dict[str, int]
     return sizes
 
 
-def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str, Any]) -> None:
+def finish(
+    folder: str,
+    run: str,
+    files: Mapping[str, int],
+    report: Mapping[str, Any],
+    record: Provenance | None,
+) -> None:
     """Mark a folder as finished, with the list of its files, once all of them are there.
 
     Files that an earlier conversion left are removed.
@@ -120,8 +137,9 @@ def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str,
     Args:
         folder: The folder of the site.
         run: Id of the run.
-        files: Names and bytes of the files.
+        files: Size in bytes of each file, by name.
         report: The report of the conversion, which a restarted run reads back.
+        record: How the files were made; None if that is not known.
 
     Raises:
         OutputError: A file is missing or has another size, or another run has taken the folder.
@@ -141,7 +159,8 @@ def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str,
                 f"{storage.join(folder, name)}: {state}; find out what else writes to this folder",
                 retry="",
             )
-    content = {"run": run, "files": files, "report": report}
+    values = None if record is None else record.as_dict()
+    content = {"run": run, "files": files, "report": report, "provenance": values}
     storage.write(storage.join(folder, SUCCESS), orjson.dumps(content))
     storage.remove(storage.join(folder, _TEMPORARY))  # Of attempts that were killed.
     storage.remove(storage.join(folder, _RUN))
@@ -158,13 +177,42 @@ def read_report(folder: str, run: str) -> dict[str, Any] | None:
     return report
 
 
+class SiteFolder(Product[None]):
+    """The finished folder of a site."""
+
+    def existing_files(self) -> list[str]:
+        """The folder, if it is finished."""
+        return [self.path] if SUCCESS in storage.list_folder(self.path) else []
+
+    def read_records(self) -> list[Provenance | None]:
+        """The record in the list of the files."""
+        try:
+            content = orjson.loads(_read(self.path, SUCCESS))
+            return [provenance.load(orjson.dumps(content["provenance"]))]
+        except (ValueError, KeyError, TypeError):
+            return [None]
+
+
 def _check_run(folder: str, run: str) -> None:
-    current = _read(folder, _RUN).decode(errors="replace")
     # Another attempt of this run may have finished it.
-    if current != run and (current or read_report(folder, run) is None):
-        raise OutputError(
-            f"{folder}: another run writes to this folder; let it finish, or choose another output"
-        )
+    if _find_owner(folder) != run:
+        raise _taken(folder)
+
+
+def _find_owner(folder: str) -> str:
+    """The run that writes to a folder or has finished it; empty if there is none."""
+    if current := _read(folder, _RUN).decode(errors="replace"):
+        return current
+    try:
+        return str(orjson.loads(_read(folder, SUCCESS))["run"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _taken(folder: str) -> OutputError:
+    return OutputError(
+        f"{folder}: another run writes to this folder; let it finish, or choose another output"
+    )
 
 
 def _read(folder: str, name: str) -> bytes:
@@ -175,11 +223,18 @@ def _read(folder: str, name: str) -> bytes:
         return b""
 
 
-def clear(folder: str, error: So2docsError) -> None:
-    """Remove what a failed conversion left, and save the bytes that show what is wrong."""
+def clear(folder: str, run: str, error: So2docsError) -> None:
+    """Remove the drafts of a failed attempt, and save the bytes that show what is wrong.
+
+    The folder stays with the run, which may try again.
+
+    Raises:
+        OutputError: Another run has taken the folder, which is left as it is.
+    """
+    if _find_owner(folder) not in ("", run):
+        raise _taken(folder) from error
     with suppress(OSError):
-        for name in (_TEMPORARY, _RUN):
-            storage.remove(storage.join(folder, name))
+        storage.remove(storage.join(folder, _TEMPORARY, run))
     if isinstance(error, DumpError):
         save_excerpt(folder, error)
 

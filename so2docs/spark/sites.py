@@ -12,22 +12,30 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from so2docs.api.convert import convert_validated, document_session, options_for
+from so2docs.api.convert import (
+    convert_validated,
+    describe_request,
+    document_session,
+    options_for,
+)
 from so2docs.dump import storage
 from so2docs.dump.dump import open_dump
 from so2docs.dump.kinds import PACKED
 from so2docs.dump.opening import Catalog, file_in_folder
 from so2docs.dump.tables import find_tables
 from so2docs.errors import ClusterError, DumpError, OptionError, So2docsError
-from so2docs.options.output_form import output_suffix
+from so2docs.options.output_form import output_form, output_suffix
 from so2docs.options.request import build_run_options
 from so2docs.options.sites import host
 from so2docs.options.table import Options
+from so2docs.output.product import read_provenance
+from so2docs.output.provenance import UP_TO_DATE
 from so2docs.report import Report
 from so2docs.schema import POSTS
 from so2docs.spark import folders, jobs
@@ -39,6 +47,8 @@ Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 Result = TypeVar("Result")
 
+_STEM = folders.PART.rstrip("-")
+_SLASH = re.compile("/")
 _HADOOP = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 
 
@@ -54,6 +64,9 @@ class Site:
 Size = int | None
 """Bytes of the posts and tables of a site, about; None if its folder has all its files."""
 
+IsFinished = Callable[[Site], bool]
+"""Tells whether the finished folder of a site is left unchanged."""
+
 
 def find(
     patterns: Sequence[str],
@@ -61,7 +74,7 @@ def find(
     *,
     folder: str = "",
     nest: tuple[str, ...] = (),
-    force: bool = False,
+    is_finished: IsFinished | None = None,
 ) -> list[tuple[Site, Size | So2docsError]]:
     """Find dumps by paths and patterns, name them, and look at each; `run` does so."""
     paths: dict[str, None] = {}
@@ -74,7 +87,9 @@ def find(
         Site("/".join(own), path, storage.join(folder, *own) if folder else "")
         for own, path in zip(parts, paths, strict=True)
     ]
-    return list(zip(sites, run(partial(inspect, nest=nest, force=force), sites), strict=True))
+    return list(
+        zip(sites, run(partial(inspect, nest=nest, is_finished=is_finished), sites), strict=True)
+    )
 
 
 def patterns(source: Dumps) -> list[str]:
@@ -113,12 +128,15 @@ def names(dumps: Sequence[str]) -> list[str]:
     """A name for each dump: its folder if the file is `Posts.xml`, else its file name.
 
     Dumps that would share a name (several dates of one site) get the folders above as well, as
-    many for all as it takes to tell them apart.
+    many as it takes to tell them apart. Names are also folders of the output, so that none may be
+    inside of another.
     """
     places = [_place(path) for path in dumps]
+    counts = Counter(place[-1] for place in places)
     for depth in range(1, max(map(len, places)) + 1):
-        names_ = ["/".join(place[-depth:]) for place in places]
-        if len(set(names_)) == len(names_):
+        names_ = ["/".join(place[-(depth if counts[place[-1]] > 1 else 1) :]) for place in places]
+        above = {name[: slash.start()] for name in names_ for slash in _SLASH.finditer(name)}
+        if len(set(names_)) == len(names_) and above.isdisjoint(names_):
             return names_
     raise OptionError(f"two dumps have the same name, such as {dumps[0]}; convert them one by one")
 
@@ -135,10 +153,12 @@ def _place(path: str) -> list[str]:
     return [part for part in place if part not in (".", "..")] or ["posts"]
 
 
-def inspect(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> Size:
+def inspect(
+    site: Site, *, nest: tuple[str, ...] = (), is_finished: IsFinished | None = None
+) -> Size:
     """Look at the folder of a site, at head and tail of its plain file, at the kind of others."""
     present = folders.list_names(site.folder) if site.folder else []
-    if folders.SUCCESS in present and not force:
+    if folders.SUCCESS in present and is_finished is not None and is_finished(site):
         return None
     try:
         posts = file_in_folder(site.path, POSTS) if os.path.isdir(site.path) else site.path
@@ -152,6 +172,35 @@ def inspect(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> S
         raise
     size = dump.size if dump else facts.expected
     return size + sum(table.size for table in tables.values())
+
+
+def is_up_to_date(
+    site: Site, *, keywords: Mapping[str, Any], site_field: str | None, update: bool
+) -> bool:
+    """Whether the finished folder of a site was made from this dump with these options.
+
+    Args:
+        site: The site.
+        keywords: The keywords of the conversion.
+        site_field: Name of a field with the name of the site.
+        update: Whether another one is converted again.
+
+    Raises:
+        ExistingOutputError: It was made in another way, and is not converted again.
+    """
+    form = output_form(f"{_STEM}{output_suffix(keywords)}", keywords)
+    options = options_for(site.path, keywords, form, _make_field(site, site_field))
+    folder = folders.SiteFolder(site.folder, describe_request(site.path, options))
+    comparison = folder.compare()
+    if comparison.state == UP_TO_DATE:
+        return True
+    if not update:
+        folder.refuse(comparison)
+    return False
+
+
+def _make_field(site: Site, name: str | None) -> tuple[str, str] | None:
+    return None if name is None else (name, site.name)
 
 
 def raise_or_note(
@@ -189,9 +238,6 @@ def by_size(sites: Iterable[tuple[Site, int]]) -> list[Site]:
     return [site for site, _ in sorted(sites, key=lambda one: -one[1])]
 
 
-_STEM = folders.PART.rstrip("-")
-
-
 def convert_site(
     site: Site, *, run: str, keywords: Mapping[str, Any], site_field: str | None
 ) -> Report:
@@ -204,24 +250,25 @@ def convert_site(
         return Report.from_dict(finished_report)  # By an earlier attempt, whose result was lost.
     end = output_suffix(keywords)
     try:
-        with folders.draft(site.folder) as draft, folders.temporary_folder() as work_dir:
+        with folders.draft(site.folder, run) as draft, folders.temporary_folder() as work_dir:
             report = convert_validated(
                 site.path,
                 os.path.join(draft, f"{_STEM}{end}"),
                 {**keywords, "jobs": _count_cores(), "work_dir": work_dir},
-                None if site_field is None else (site_field, site.name),
+                _make_field(site, site_field),
             )
+            record = read_provenance(report.first_file or report.output)
             files = folders.publish(site.folder, run, draft, report)
         report.output, report.first_file, report.last_file = site.folder, None, None
         if report.strays_path is not None:
             report.strays_path = storage.join(site.folder, report.strays_path)
-        folders.finish(site.folder, run, files, report.as_dict())
+        folders.finish(site.folder, run, files, report.as_dict(), record)
     except So2docsError as error:
-        folders.clear(site.folder, error)
+        folders.clear(site.folder, run, error)
         raise
     except OSError as error:
         failure = ClusterError(f"{site.folder}: the executor failed: {error}")
-        folders.clear(site.folder, failure)
+        folders.clear(site.folder, run, failure)
         raise failure from error
     return report
 
@@ -234,8 +281,7 @@ def document_batches(
     Raises:
         So2docsError: As `so2docs.documents`.
     """
-    field = None if site_field is None else (site_field, site.name)
-    options = options_for(site.path, keywords, None, field)
+    options = options_for(site.path, keywords, None, _make_field(site, site_field))
     with (
         folders.temporary_folder() as work_dir,
         document_session(

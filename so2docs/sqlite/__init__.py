@@ -1,1 +1,1 @@
-"""Documents -> one SQLite database with full-text search, and its rows -> documents again."""
+"""SQLite databases with full-text search: making them, and reading documents from them."""

@@ -1,4 +1,4 @@
-"""What a database says of itself, and what Datasette shows with it."""
+"""The description of a database, and the files for Datasette."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import orjson
 
 from so2docs.errors import OutputError, flag
+from so2docs.output.provenance import Provenance, load
 from so2docs.sqlite.layout import ABOUT, FORMAT, literal, quoted
 
 
@@ -21,22 +22,22 @@ class SiteAbout:
     """A site in a database.
 
     Attributes:
-        name: Its value in the column of sites; None in a database of one site.
-        host: Its address; None if nobody knows it.
-        shape: What its documents hold: paths such as `Answers.Comments`.
+        name: Value in the column of sites; None in a database of one site.
+        host: Address of the site; None if unknown.
+        parts: Keys of the nested parts that its documents hold, such as `Comments` and `Owner`.
         overview: Counts for a front page.
-        source: Name of the file that it was made of; empty if there was none.
+        source: Name of the input file; empty without a file.
     """
 
     name: str | None
     host: str | None
-    shape: frozenset[str]
+    parts: frozenset[str]
     overview: dict[str, Any]
     source: str
 
     @property
     def title(self) -> str:
-        """Its title."""
+        """The title of the site."""
         return self.host or self.name or self.source or "Questions"
 
 
@@ -45,26 +46,28 @@ class About:
     """A database.
 
     Attributes:
-        path: Its name.
-        site_field: Column of the site, or None.
-        search: What words are found in.
-        stemming: Whether English words are found in all their forms.
+        path: Name of the file.
+        record: Record of how the database was made.
         rows: Rows by table.
-        sources: What it was made of: name, bytes and time of change.
         provenance: Provenance of the documents of each source; None if unknown.
-        version: Version of so2docs that made it.
-        sites: Its sites, in ascending name.
+        sites: The sites, in ascending name.
     """
 
     path: str
-    site_field: str | None
-    search: str
-    stemming: bool
+    record: Provenance
     rows: dict[str, int]
-    sources: list[dict[str, Any]]
     provenance: list[dict[str, Any] | None]
     sites: list[SiteAbout]
-    version: str
+
+    @property
+    def site_field(self) -> str | None:
+        """Column of the site, or None."""
+        return cast("str | None", self.record.options["site_field"])
+
+    @property
+    def has_search(self) -> bool:
+        """Whether words can be searched for."""
+        return bool(self.record.options["search"] != "none")
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -82,7 +85,7 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def read_about(path: str) -> About:
-    """Read what a database says of itself.
+    """Read the description of a database.
 
     Raises:
         OutputError: The file is not a database of so2docs, or has another version of the layout.
@@ -95,21 +98,19 @@ def read_about(path: str) -> About:
                 f"{path}: is not a database of so2docs ({error}); make one with `so2docs sqlite`"
             ) from error
     values = {name: orjson.loads(value) for name, value in rows.items()}
-    if values.get("format") != FORMAT:
+    record = load(orjson.dumps(values.get("record")))
+    if record is None or record.contract != FORMAT:
+        version = "" if record is None else f" ({record.version})"
         raise OutputError(
-            f"{path}: was made by another version of so2docs ({values.get('version')}); make it "
-            f"again with {flag('force', True)}"
+            f"{path}: was made by another version of so2docs{version}; make it again with "
+            f"{flag('force', True)}"
         )
     return About(
         path,
-        values["site_field"],
-        values["search"],
-        values["stemming"],
+        record,
         values["rows"],
-        [source["source"] for source in values["sources"]],
         [source["provenance"] for source in values["sources"]],
         _sites(values),
-        values["version"],
     )
 
 
@@ -119,19 +120,19 @@ def _sites(values: dict[str, Any]) -> list[SiteAbout]:
     for source in values["sources"]:
         for site in source["sites"]:
             earlier = sites.get(site["name"])
-            shape = frozenset(source["shape"]) | (earlier.shape if earlier else frozenset())
-            name = Path(source["source"].get("name", "")).name
+            parts = frozenset(source["parts"]) | (earlier.parts if earlier else frozenset())
+            overview = overviews[site["name"]]
             sites[site["name"]] = SiteAbout(
-                site["name"], site["host"], shape, overviews[site["name"]], name
+                site["name"], site["host"], parts, overview, source["source"]
             )
     return [sites[name] for name in sorted(sites, key=lambda name: name or "")]
 
 
 def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
-    """Open a database so that its tables hold one site, whose posts are identified by `Id` alone.
+    """Open a database with the tables of one site, where `Id` alone identifies a post.
 
-    In a database of several sites these are temporary views. Questions, answers and texts also have
-    a `Row`, by which `search` finds them.
+    In a database of several sites, these are temporary views. Questions, answers, documents and
+    texts also have a `Row`, by which `search` finds them.
     """
     connection = connect(about.path)
     tables = [
@@ -141,7 +142,7 @@ def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
     ]
     for table in tables:
         if about.site_field is None:
-            has_row = table in ("questions", "answers", "texts")
+            has_row = table in ("questions", "answers", "texts", "documents")
             where, more = "", ', "Id" AS "Row"' if has_row else ""
         else:
             where, more = f" WHERE {quoted(about.site_field)} = {literal(str(site.name))}", ""
@@ -162,17 +163,28 @@ _TITLES = {
     "history": "Revisions and other events of posts: an entry for what one user did at once",
     "votes": "Votes, counted by post and type",
     "users": "Users whom posts and comments name",
+    "documents": "Questions with all that is nested in them, as JSON compressed by zstd",
+    "posts": "Questions and answers under the columns that both have",
+    "accepted": "Questions with their accepted answers",
     "texts": "Titles, tags and bodies as text: what full-text search finds words in",
 }
 
 
-def metadata_name(database: str) -> str:
-    """The name of the metadata next to a database."""
-    return str(Path(database).with_suffix(".metadata.json"))
+_WITHOUT_COUNT = ("documents", "posts", "accepted")
+"""Tables and views whose number of rows follows from the other tables."""
 
 
-def metadata(database: str, about: About) -> bytes:
-    """The metadata of a database, which has its name or gets it soon, as JSON."""
+def datasette_files(database: str, about: About) -> dict[str, bytes]:
+    """The files for Datasette next to a database, by name.
+
+    Datasette before 1.0 reads everything from the metadata; 1.0 reads tables and queries from its
+    configuration in YAML, a superset of JSON.
+    https://docs.datasette.io/en/latest/upgrade_guide.html
+
+    Args:
+        database: The name of the database, which exists or will exist.
+        about: Its description.
+    """
     names = [site.title for site in about.sites]
     title = names[0] if len(names) == 1 else f"{len(names)} sites"
     hosts = [site.host for site in about.sites if site.host]
@@ -182,15 +194,25 @@ def metadata(database: str, about: About) -> bytes:
         "license_url": "https://creativecommons.org/licenses/by-sa/4.0/",
         "source": "Stack Exchange data dump",
         "source_url": f"https://{hosts[0]}/" if hosts else "https://stackexchange.com/sites",
-        "databases": {Path(database).stem: {"tables": _tables(about), "queries": _queries(about)}},
     }
-    return json.dumps(values, indent=2, ensure_ascii=False).encode() + b"\n"
+    databases = {Path(database).stem: {"tables": _tables(about), "queries": _queries(about)}}
+    files = {
+        ".metadata.json": values | {"databases": databases},
+        ".datasette.yaml": {"databases": databases},
+    }
+    return {
+        str(Path(database).with_suffix(extension)): json.dumps(
+            content, indent=2, ensure_ascii=False
+        ).encode()
+        + b"\n"
+        for extension, content in files.items()
+    }
 
 
 def _tables(about: About) -> dict[str, Any]:
     tables: dict[str, Any] = {
         name: {"description": _TITLES.get(name, f"Rows of {name} that posts hold")}
-        for name in (*about.rows, *(["texts"] if about.search != "none" else []))
+        for name in (*about.rows, *_WITHOUT_COUNT, *["texts"] * (about.has_search))
     }
     row = "Id" if about.site_field is None else "Row"
     site = [] if about.site_field is None else [about.site_field]
@@ -204,7 +226,7 @@ def _tables(about: About) -> dict[str, Any]:
     if "users" in tables:
         tables["users"] |= {"label_column": "DisplayName", "sort_desc": "Reputation"}
     searched = {"all": ("questions", "answers", "texts"), "titles": ("questions", "texts")}
-    for name in searched.get(about.search, ()):
+    for name in searched.get(about.record.options["search"], ()):
         tables[name] |= {"fts_table": "search", "fts_pk": row}
     return tables
 
@@ -238,7 +260,7 @@ def _queries(about: About) -> dict[str, Any]:
             f"FROM questions GROUP BY {column}Month ORDER BY {column}Month",
         },
     }
-    if about.search != "none":
+    if about.has_search:
         row = "Id" if site is None else "Row"
         queries["find"] = {
             "title": "Find words; the best first",

@@ -1,8 +1,8 @@
-"""Documents in, one SQLite database out: rows first, then indexes, then the full-text index.
+"""Make a database of documents: rows first, then indexes, then the full-text index.
 
-The file is written under `DATABASE.part`, without a journal, and gets its name when it is whole.
-Memory: some batches of documents, and what `file` lets SQLite have. Rows are made, and the
-full-text index, in processes of their own; this one nests documents, and inserts.
+The file is written as `DATABASE.part`, without a journal, and renamed when complete. Memory holds
+some batches of documents and the page cache set in `file`. Worker processes make the rows and the
+full-text index; this process nests documents and inserts rows.
 """
 
 from __future__ import annotations
@@ -14,39 +14,46 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, get_args
+from typing import Any, TypeGuard, cast, get_args
 
 import orjson
 
-from so2docs._version import __version__
 from so2docs.domain import SCORE_BINS
 from so2docs.errors import OptionError, OutputError, flag, resumable
-from so2docs.options.choices import Search
+from so2docs.flat.tags import tags as read_tags
+from so2docs.options.choices import Search, split_compression
+from so2docs.options.keywords import NestName
+from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import finish_file, part_path
-from so2docs.pipeline.workers import Workers
+from so2docs.output.product import Product
+from so2docs.output.provenance import File, Provenance, make_record
+from so2docs.processes.pool import Workers
 from so2docs.progress import bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
+from so2docs.reader.reading import read
 from so2docs.schema import ANSWERS, RESERVED
-from so2docs.sqlite.about import metadata, metadata_name, read_about
+from so2docs.sqlite.about import datasette_files, read_about
 from so2docs.sqlite.file import connect, explained
 from so2docs.sqlite.layout import (
     ABOUT,
     FORMAT,
     LAYOUTS,
     NESTED,
+    documents_sql,
     index_name,
     listed,
     quoted,
     search_sql,
     table_sql,
     texts_sql,
+    views_sql,
 )
-from so2docs.sqlite.rows import USERS_DIFFER, Batch, Made, Row, Tally, make_rows
+from so2docs.sqlite.rows import Batch, Made, Row, Tally, make_rows
 from so2docs.sqlite.search import Texts, copy_index, index_texts
 from so2docs.sqlite.sources import DocumentSource, PathLike, open_source
 
@@ -58,8 +65,8 @@ Connection = sqlite3.Connection
 def create_indexes(
     connection: Connection, tables: list[str], site_field: str | None, *, progress: bool
 ) -> None:
-    """Make the tables of tags, users whom documents only name, and all indexes."""
-    import sqlite_utils  # Not while rows are made: it imports pandas, where that is installed.
+    """Make the tables of tags, rows of users known only by their ids, and all indexes."""
+    import sqlite_utils  # Imported late: it imports pandas if that is installed.
 
     site = [] if site_field is None else [site_field]
     has_users = "users" in tables
@@ -68,7 +75,7 @@ def create_indexes(
     statements = [
         table_sql("tags", site_field, with_users=has_users),
         table_sql("question_tags", site_field, with_users=has_users),
-        # In the order of the key, so that the tree is written from left to right.
+        # Insert in the order of the key, so the tree is written from left to right.
         f"INSERT OR IGNORE INTO question_tags ({listed([*site, 'Tag', 'QuestionId'])}) "
         f"SELECT {own_site}value AS Tag, questions.Id FROM questions, json_each(questions.Tags) "
         f"ORDER BY {own_site}Tag, questions.Id",
@@ -76,7 +83,7 @@ def create_indexes(
         f"SELECT {tag}, count(*) FROM question_tags GROUP BY {tag}",
     ]
     if has_users:
-        # Of users whom posts name and the dump does not know, nothing but their ids.
+        # Users named by posts but missing in the dump get a row with an id alone.
         statements += [
             f"INSERT OR IGNORE INTO users ({listed([*site, 'Id'])}) "
             f"SELECT DISTINCT {listed([*site, column])} FROM {table} WHERE {column} IS NOT NULL"
@@ -84,6 +91,7 @@ def create_indexes(
             for column, other in LAYOUTS[table].references
             if other == "users"
         ]
+    statements += views_sql(site_field).values()
     indexes = [(table, columns) for table in tables for columns in LAYOUTS[table].indexes]
     database = sqlite_utils.Database(connection)
     steps = len(statements) + len(indexes)
@@ -152,22 +160,20 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
 _BATCH = 500
 _BATCH_BYTES = 8 * 1024 * 1024
 _MOST_MAKERS = 2
-"""Processes that make rows: two make them as fast as they are inserted."""
+"""Processes that make rows: two are as fast as the inserts."""
 _MADE_AT_THE_END = ("tags", "question_tags")
 
 
 @dataclass(slots=True)
 class Database:
-    """A database that was made.
+    """The result of making a database.
 
     Attributes:
-        path: Its name.
+        path: Name of the database.
         rows: Rows by table.
-        search: What words are found in: `titles`, `all` or `none`.
-        file_bytes: Its size.
-        seconds: How long it took.
-        lost: What does not come back the same when documents are made of the rows again; nothing,
-            for outputs of `convert`.
+        search: Texts in the full-text index: `titles`, `all` or `none`.
+        file_bytes: Size of the file.
+        seconds: Seconds that it took.
     """
 
     path: str
@@ -175,11 +181,15 @@ class Database:
     search: Search = "all"
     file_bytes: int = 0
     seconds: float = 0.0
-    lost: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
         return asdict(self)
+
+    def columns(self) -> dict[str, int | float]:
+        """The numbers in a table of several sites."""
+        numbers = {name: self.rows[name] for name in ("questions", "answers")}
+        return {**numbers, "bytes": self.file_bytes}
 
     def __str__(self) -> str:
         lines = [f"{name:<20} {count:,}" for name, count in self.rows.items()]
@@ -187,7 +197,6 @@ class Database:
         lines.append(f"{'full text':<20} {words[self.search]}")
         lines.append(f"{'database':<20} {self.file_bytes / 1e6:,.2f} MB  {self.path}")
         lines.append(f"{'time':<20} {self.seconds:.2f} s")
-        lines += [f"not kept: {line}" for line in self.lost]
         return "\n".join(lines)
 
 
@@ -199,15 +208,16 @@ def to_sqlite(
     stemming: bool = False,
     site_field: str | None = None,
     site: str | None = None,
-    nest: Iterable[str] = (),
-    tags: Iterable[dict[str, Any]] = (),
+    nest: Iterable[NestName] = (),
+    tags: PathLike | Iterable[dict[str, Any]] = (),
     jobs: int | None = None,
+    update: bool = False,
     force: bool = False,
     progress: bool = False,
 ) -> Database:
     """Make an SQLite database with full-text search of an output, or of a dump.
 
-    Next to it goes `NAME.metadata.json`, for Datasette.
+    Next to it go `NAME.metadata.json` and `NAME.datasette.yaml`, for Datasette.
 
     Args:
         source: An output of `convert` in JSON lines, or a dump in any form that `convert` takes; a
@@ -222,24 +232,53 @@ def to_sqlite(
         site: Address of the site, such as `beer.stackexchange.com`, for links to where posts come
             from; that in the source's name if None.
         nest: Tables to nest, of a dump.
-        tags: What `tags` returns of the dump: excerpts and wikis for the table of tags.
+        tags: Excerpts and wikis for the table of tags: an output of `so2docs tags`, the dump, or
+            what `tags` returns.
         jobs: Worker processes for reading a dump and making rows; all cores if None. With 1, this
             process does all, the full-text index, too.
+        update: Make a database again that was made from another input or with other options.
         force: Overwrite an existing database.
         progress: Show progress bars.
 
     Returns:
-        What was made: rows by table, bytes, seconds.
+        What was made, or is up to date: rows by table, bytes, seconds.
 
     Raises:
         So2docsError: A source or the database cannot be read or written, or documents lack an
             `Id`.
     """
-    begun = time.perf_counter()
+    product = find_database(
+        source,
+        database,
+        search=search,
+        stemming=stemming,
+        site_field=site_field,
+        site=site,
+        nest=nest,
+        tags=tags,
+        jobs=jobs,
+        progress=progress,
+    )
+    return product.build(force=force, update=update)
+
+
+def find_database(
+    source: Any,
+    database: PathLike | None = None,
+    *,
+    search: Search = "all",
+    stemming: bool = False,
+    site_field: str | None = None,
+    site: str | None = None,
+    nest: Iterable[NestName] = (),
+    tags: PathLike | Iterable[dict[str, Any]] = (),
+    jobs: int | None = None,
+    progress: bool = False,
+) -> DatabaseFile:
+    """Check the arguments of `to_sqlite`; returns the database to make."""
     if search not in get_args(Search):
         raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
-    site = None if site is None else checked_host(site)
     if tags != () and site_field is not None:
         raise OptionError(
             f"descriptions of tags are of one site; leave {flag('site_field')} out, or them"
@@ -252,63 +291,121 @@ def to_sqlite(
             "ids are unique per site only; for several inputs, name a column with "
             f"{flag('site_field')}"
         )
+    options = {
+        "search": search,
+        "stemming": stemming and search != "none",
+        "site_field": site_field,
+        "site": None if site is None else checked_host(site),
+        "nest": sorted(tables_to_nest(nest, {})),
+        "tags": tags != (),
+    }
+    files = [
+        file._replace(role=f"{number} {file.role}")
+        for number, item in enumerate(sources, 1)
+        for file in item.identify(nest)
+    ]
+    if _is_path(tags):
+        files.append(File.of("tags", os.fspath(tags)))
+    elif tags != ():
+        files.append(File.read_once("tags", ""))
     path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
-    with NewFiles() as files, resumable(False):
-        read = [source.name for source in sources]
-        files.claim(path, read, force=force, advice="choose another database")
-        with (
-            temporary_folder(os.path.dirname(path) or ".") as folder,
-            explained(path),
-            closing(connect(part_path(path))) as connection,
-        ):
-            building = _Building(connection, search, site_field, stemming=stemming)
-            loaded = building.load_all(
-                (
-                    (item, item.read(nest=nest, jobs=jobs, progress=progress), site)
-                    for item in sources
-                ),
-                jobs,
-            )
-            make_indexes = partial(building.make_indexes, progress=progress)
-            if search == "none":
-                deque(loaded, maxlen=0)
-                make_indexes()
-            else:
-                index = os.path.join(folder, "search.db")
-                sql = search_sql(site_field, stemming=stemming)
-                index_texts(loaded, index, sql, is_apart=jobs != 1, meanwhile=make_indexes)
-                copy_index(connection, index, sql)
-            building.describe_tags(tags)
-            rows = building.finish()
-        files.add(path, finish_file(path))
-        files.write(metadata_name(path), metadata(path, read_about(part_path(path))))
-    seconds = time.perf_counter() - begun
-    return Database(path, rows, search, os.path.getsize(path), seconds, building.lost)
+    record = make_record("sqlite", FORMAT, options, files)
+    return DatabaseFile(path, record, sources, tags, jobs=jobs, progress=progress)
+
+
+class DatabaseFile(Product[Database]):
+    """A database as a product; its record is a table of the database."""
+
+    noun = "database"
+
+    def __init__(
+        self,
+        path: str,
+        provenance: Provenance,
+        sources: list[DocumentSource],
+        tags: Any,
+        *,
+        jobs: int | None,
+        progress: bool,
+    ) -> None:
+        super().__init__(path, provenance)
+        self._sources, self._tags = sources, tags
+        self._jobs, self._progress = jobs, progress
+
+    def read_records(self) -> list[Provenance | None]:
+        """The record in the database; None if it is not one of so2docs."""
+        with suppress(OutputError):
+            return [read_about(self.path).record]
+        return [None]
+
+    def load(self, records: list[Provenance]) -> Database:
+        """Rows and size of the database."""
+        about = read_about(self.path)
+        size = os.path.getsize(self.path)
+        return Database(self.path, about.rows, records[0].options["search"], size)
+
+    def make(self) -> Database:
+        """Read the documents, and insert their rows."""
+        begun = time.perf_counter()
+        path, options, jobs = self.path, self.provenance.options, self._jobs
+        with NewFiles() as files, resumable(False):
+            read = [source.name for source in self._sources]
+            files.claim(path, read, force=self.replaces, advice="choose another database")
+            with (
+                temporary_folder(os.path.dirname(path) or ".") as folder,
+                explained(path),
+                closing(connect(part_path(path))) as connection,
+            ):
+                building = _Building(connection, self.provenance)
+                loaded = building.load_all(self._read_documents(), jobs)
+                make_indexes = partial(building.make_indexes, progress=self._progress)
+                if options["search"] == "none":
+                    deque(loaded, maxlen=0)
+                    make_indexes()
+                else:
+                    index = os.path.join(folder, "search.db")
+                    sql = search_sql(options["site_field"], stemming=options["stemming"])
+                    index_texts(loaded, index, sql, is_apart=jobs != 1, meanwhile=make_indexes)
+                    copy_index(connection, index, sql)
+                building.describe_tags(_read_tags(self._tags, jobs))
+                rows = building.finish()
+            files.add(path, finish_file(path))
+            for name, content in datasette_files(path, read_about(part_path(path))).items():
+                files.write(name, content)
+        seconds = time.perf_counter() - begun
+        return Database(path, rows, options["search"], os.path.getsize(path), seconds)
+
+    def _read_documents(self) -> Iterator[tuple[DocumentSource, Iterable[Any], str | None]]:
+        options = self.provenance.options
+        for item in self._sources:
+            documents = item.read(nest=options["nest"], jobs=self._jobs, progress=self._progress)
+            yield item, documents, options["site"]
+
+
+def _read_tags(tags: Any, jobs: int | None) -> Iterable[dict[str, Any]]:
+    """Tags, also from an output of `so2docs tags` or from a dump."""
+    if not _is_path(tags):
+        return cast("Iterable[dict[str, Any]]", tags)
+    path = os.fspath(tags)
+    is_output = split_compression(path)[0].endswith(".jsonl")
+    return cast("Iterable[dict[str, Any]]", read(path)) if is_output else read_tags(path, jobs=jobs)
 
 
 class _Building:
     """A database on its way."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        search: Search,
-        site_field: str | None,
-        *,
-        stemming: bool,
-    ) -> None:
-        self.connection, self.search, self.site_field = connection, search, site_field
-        self.stemming = stemming and search != "none"
+    def __init__(self, connection: sqlite3.Connection, record: Provenance) -> None:
+        self.connection, self._record = connection, record
+        self.search: Search = record.options["search"]
+        self.site_field: str | None = record.options["site_field"]
         self._inserts: dict[str, str] = {}
         self._sources: list[dict[str, Any]] = []
         self._next_row = 0
-        self._clashing = 0
-        self.lost: list[str] = []
 
     def load_all(
         self, sources: Iterable[tuple[DocumentSource, Iterable[Any], str | None]], jobs: int | None
     ) -> Iterator[Texts]:
-        """Insert the rows of all sources; yields those of the texts, batch by batch."""
+        """Insert the rows of all sources; yields the texts batch by batch."""
         for source, documents, site in sources:
             self._sources.append((yield from self._load(source, documents, site, jobs)))
 
@@ -319,7 +416,7 @@ class _Building:
         site: str | None,
         jobs: int | None,
     ) -> Generator[Texts, None, dict[str, Any]]:
-        """Insert the rows of all documents of a source; returns what is to be known of it."""
+        """Insert the rows of all documents of a source; returns its description."""
         total = Tally()
         batches = self._batches(source, documents)
         start = list(itertools.islice(batches, 2))  # Two batches at most: they may stay.
@@ -337,15 +434,11 @@ class _Building:
             for made in workers.run(make_rows, tasks()):
                 yield self._insert(made, under_way.popleft())
                 total += made.tally
-        clashing, self._clashing = self._clashing, 0
-        self.lost += [f"{source.label}: {line}" for line in total.lost()]
-        if clashing:
-            self.lost.append(f"{source.label}: {USERS_DIFFER} ({clashing:,} times)")
         sites = sorted(total.sites) if self.site_field is not None else [None]
         return {
-            "source": source.identity(),
+            "source": os.path.basename(source.name),
             "provenance": None if source.provenance is None else source.provenance.as_dict(),
-            "shape": sorted(total.shape),
+            "parts": sorted(total.parts),
             "sites": [
                 {"name": name, "host": site or published_host(name) or source.host}
                 for name in sites
@@ -384,9 +477,9 @@ class _Building:
             self._next_row += made.tally.numbered
             for table in {"questions", "answers"} & rows.keys():
                 rows[table] = [(*row[:-1], row[-1] + first_row) for row in rows[table]]
-            if "texts" in rows:
-                rows["texts"] = [(row[0] + first_row, *row[1:]) for row in rows["texts"]]
-        # Tables of posts refer to users only where there are any in the first documents.
+            for table in {"texts", "documents"} & rows.keys():
+                rows[table] = [(row[0] + first_row, *row[1:]) for row in rows[table]]
+        # Tables of posts refer to users only if the first documents have any.
         for table in ("users", "questions", "answers", *rows):
             if table not in self._inserts and (table != "users" or table in rows):
                 self._create(table)
@@ -395,7 +488,7 @@ class _Building:
             try:
                 self.connection.executemany(self._inserts[table], values)
             except sqlite3.IntegrityError:
-                # The rows before it are in the table.
+                # The rows before the failing one were inserted.
                 row = values[self.connection.total_changes - before]
                 place, key, record_id = _second(table, row, self.site_field, batch)
                 raise OutputError(
@@ -404,14 +497,11 @@ class _Building:
                 ) from None
         return Texts(made.texts, first_row)
 
-    def _clash(self) -> int:
-        """Called by SQLite where a user has another value than before; keeps what was."""
-        self._clashing += 1
-        return 0
-
     def _create(self, table: str) -> None:
         if table == "texts":
             self.connection.execute(texts_sql(self.site_field))
+        elif table == "documents":
+            self.connection.execute(documents_sql(self.site_field))
         else:
             with_users = "users" in self._inserts
             self.connection.execute(table_sql(table, self.site_field, with_users=with_users))
@@ -423,35 +513,31 @@ class _Building:
         marks = ",".join("?" * len(columns))
         end = ""
         if table == "users":
-            # Users are told wherever they are named, sometimes with less of them.
+            # A user occurs wherever it is named, sometimes with fewer attributes.
             key, *more = LAYOUTS[table].columns
             news = " OR ".join(f"({n} IS NULL AND excluded.{n} IS NOT NULL)" for n in more)
             changes = ", ".join(f"{n} = coalesce({n}, excluded.{n})" for n in more)
             site = [] if self.site_field is None else [self.site_field]
-            other = " OR ".join(f"{n} <> excluded.{n}" for n in more)
-            end = (
-                f" ON CONFLICT ({listed([*site, key])}) DO UPDATE SET {changes} "
-                f"WHERE (({other}) AND so2docs_clash()) OR {news}"
-            )
-            self.connection.create_function("so2docs_clash", 0, self._clash)
+            end = f" ON CONFLICT ({listed([*site, key])}) DO UPDATE SET {changes} WHERE {news}"
         self._inserts[table] = f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks}){end}"
 
     def make_indexes(self, *, progress: bool) -> None:
-        """Make what can be made only of all rows, but for the full-text index."""
-        tables = ["questions", "answers"] + (["texts"] if self.search != "none" else [])
+        """Make everything that needs all rows, except the full-text index."""
+        tables = ["questions", "answers", "documents", *["texts"] * (self.search != "none")]
         for table in tables:
             if table not in self._inserts:
                 self._create(table)
         create_indexes(self.connection, self._tables(), self.site_field, progress=progress)
 
     def describe_tags(self, tags: Iterable[dict[str, Any]]) -> None:
-        """Give tags their excerpts and wikis; those of no question have no row.
+        """Add excerpts and wikis to the tags of questions.
 
         Raises:
-            OutputError: They are not what `so2docs tags` writes.
+            OutputError: A line is not one that `so2docs tags` writes.
         """
         for tag in tags:
-            texts = [tag.get(name) for name in ("Excerpt", "Wiki", "Name")]
+            is_tag = isinstance(tag, dict)
+            texts = [tag.get(name) for name in ("Excerpt", "Wiki", "Name")] if is_tag else [None]
             if texts[-1] is None or not all(isinstance(text, str | None) for text in texts):
                 raise OutputError(
                     "tags: a line is not a tag; give an output of so2docs tags, or the dump"
@@ -462,7 +548,7 @@ class _Building:
         return [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
 
     def finish(self) -> dict[str, int]:
-        """Say in the database what is in it, and commit; returns the rows by table."""
+        """Write the description of the database and commit; returns the rows by table."""
         rows = {
             name: self.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
             for name in self._tables()
@@ -470,10 +556,7 @@ class _Building:
         sites = dict.fromkeys(site["name"] for source in self._sources for site in source["sites"])
         about = {
             "format": FORMAT,
-            "version": __version__,
-            "site_field": self.site_field,
-            "search": self.search,
-            "stemming": self.stemming,
+            "record": self._record.as_dict(),
             "rows": rows,
             "sources": self._sources,
             "overview": [_overview(self.connection, self.site_field, name) for name in sites],
@@ -488,14 +571,14 @@ class _Building:
 
 
 def _each(source: Any) -> list[Any]:
-    """Sources: one, or a list of paths; the outputs of folders that are no dumps."""
+    """List the sources; a folder of outputs is replaced by its outputs."""
     is_list = isinstance(source, list | tuple)
     sources = list(source) if is_list and all(map(_is_path, source)) else [source]
     return [item for entry in sources for item in (_inside(entry) if _is_path(entry) else [entry])]
 
 
 def _inside(path: PathLike) -> list[PathLike]:
-    """The outputs in a folder; otherwise the path itself."""
+    """The outputs in a folder, or the path itself."""
     name = os.fspath(path)
     if not is_folder_of_outputs(name):
         return [path]
@@ -504,12 +587,12 @@ def _inside(path: PathLike) -> list[PathLike]:
     return [readable(paths) for paths in outputs.values()]
 
 
-def _is_path(source: object) -> bool:
+def _is_path(source: object) -> TypeGuard[PathLike]:
     return isinstance(source, str | os.PathLike)
 
 
 def _second(table: str, row: Row, site_field: str | None, batch: Batch) -> tuple[int, str, int]:
-    """Find an id in a batch of documents that occurred before.
+    """Find a repeated id in a batch of documents.
 
     Args:
         table: The table that has it already.
@@ -518,7 +601,7 @@ def _second(table: str, row: Row, site_field: str | None, batch: Batch) -> tuple
         batch: The documents.
 
     Returns:
-        Place of the last document that has it, its key, and the id.
+        Index of the last document with the id, the key, and the id.
     """
     if table == "texts":
         record_id = row[0] if site_field is None else row[2]
@@ -542,7 +625,7 @@ def _second(table: str, row: Row, site_field: str | None, batch: Batch) -> tuple
 
 
 def _values(objects: list[dict[str, Any]], path: list[str]) -> list[Any]:
-    """The values at a path, of all objects."""
+    """Values of all objects at a path."""
     if len(path) == 1:
         return [record.get(path[0]) for record in objects]
     inner = [item for record in objects for item in record.get(path[0]) or ()]

@@ -1,7 +1,7 @@
-"""The file of a database on its way: how it is opened, and what its errors mean.
+"""Writing the file of a database: opening it, and explaining errors of SQLite.
 
-It is written without a journal, since nobody sees it before it is whole. Memory: 32 MiB of SQLite's
-pages, which takes as long as 64; its sorters use the disk.
+The file needs no journal, since it gets its name only when complete. The page cache has 32 MiB,
+which is as fast as 64; sorters use the disk.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def connect(part: str, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Say what SQLite says in terms of what was asked for."""
+    """Turn errors of SQLite into errors about the database to be made."""
     try:
         yield
     except sqlite3.IntegrityError as error:
@@ -52,6 +52,6 @@ def explained(path: str) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorname == "SQLITE_FULL":
             raise DiskFullError(
-                f"{path}: the disk is full; free some room and try again"
+                f"{path}: the disk is full; free some space and try again"
             ) from error
         raise OutputError(f"{path}: cannot be written: {error}; choose another place") from error

@@ -1,8 +1,8 @@
 """The tables of a database: columns, keys, references and indexes. Nothing but definitions.
 
-Columns have the dump's own names. Bodies come last: SQLite reads a row from its start, and a
-query that wants a title need not walk through the pages of a long body. Attributes that have no
-column, or a value that is not of its type, go into `Other`, as the text of a JSON object.
+Columns have the names of the dump. Bodies come last: SQLite reads a row from its start, so a query
+for a title need not read the pages of a long body. Attributes without a column, and values of
+another type than their column's, go into `Other` as a JSON object.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from so2docs.schema import (
     Table,
 )
 
-FORMAT = 4
-"""Of the layout; a database of another one is refused."""
+FORMAT = 6
+"""Version of the layout; databases of other versions are refused."""
 
 ABOUT = "so2docs"
-"""The table of what is known of the database itself: names and JSON values."""
+"""The table that describes the database: names and JSON values."""
 
 INTEGERS = frozenset(
     {
@@ -41,10 +41,10 @@ NESTED = {table.key: table for table in OF_KIND.values()}
 """The tables whose rows are nested in posts, by their keys."""
 
 ADDED = {part.key: part for table in NESTED.values() for part in table.adds}
-"""What posts hold of these tables besides their rows; each has a column of posts."""
+"""Other parts of posts that come from these tables; each is a column of posts."""
 
 ADDED_AS_JSON = tuple(key for key, part in ADDED.items() if part.shape != "value")
-"""Those of them that are no single values."""
+"""The parts stored as JSON."""
 
 _LONG = ("Body", "BodyMarkdown")
 
@@ -54,13 +54,13 @@ class Layout:
     """A table.
 
     Attributes:
-        name: Its name.
-        attributes: The columns of attributes, in the order in which documents have them.
-        key: Its primary key, without the site.
-        references: Column, and the table whose key it holds.
-        indexes: Columns of each index. Those that start with `Id` hold all that lists and filters
-            ask of a post, so that these need not read the rows, which are long.
-        made: Columns that no attribute is in; rows have them after those of the attributes.
+        name: Name of the table.
+        attributes: Columns of attributes, in the order of documents.
+        key: Primary key, without the site.
+        references: Column, and the table that it refers to.
+        indexes: Columns of each index. Indexes that start with `Id` cover lists and filters, which
+            then need not read the long rows.
+        made: Columns of derived values; they follow the attributes.
         as_json: Attributes that are stored as JSON.
     """
 
@@ -74,13 +74,13 @@ class Layout:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Its columns, without that of the site; those of long texts come last."""
+        """All columns without the site; long texts come last."""
         short = (name for name in self.attributes if name not in _LONG)
         return (*short, *self.made, *(name for name in self.attributes if name in _LONG))
 
 
 def _nested(table: Table) -> Layout:
-    """The table of rows that posts hold, or of their counts."""
+    """The layout for the rows of a nested table, or for their counts."""
     name, question = table.key.lower(), ("QuestionId", "questions")
     if table.shape == "counts":
         key = ("PostId", name_column(table))
@@ -98,7 +98,7 @@ def _nested(table: Table) -> Layout:
 
 
 def name_column(table: Table) -> str:
-    """The column for what is counted: `VoteType`."""
+    """The column for the names of counts: `VoteType`."""
     return f"{table.row.title()}Type"
 
 
@@ -116,6 +116,7 @@ LAYOUTS = {
                 ("Score", "Id", ANSWERS, "AcceptedAnswerId", "OwnerUserId"),
                 ("LastActivityDate", "Id", ANSWERS),
                 ("OwnerUserId", "Score"),
+                ("LastEditorUserId",),
                 ("CreationDate",),
             ),
             (ANSWERS, OTHER),
@@ -131,6 +132,7 @@ LAYOUTS = {
                 ("Score", "Id", "ParentId", "OwnerUserId"),
                 ("ParentId", "Score"),
                 ("OwnerUserId", "Score"),
+                ("LastEditorUserId",),
                 ("CreationDate",),
             ),
             ("Position", OTHER),
@@ -161,8 +163,9 @@ LAYOUTS = {
     )
 }
 
-TEXTS = ("Title", "Tags", "Body")
-"""Columns of the table `texts` that `search` finds words in."""
+TEXTS = ("Title", "Tags", "Body", "Unaccented")
+"""Columns of the table `texts` that `search` finds words in. The last one has the Greek and
+Cyrillic words of the others without their accents, which FTS5 removes from Latin letters only."""
 
 
 def index_name(table: str, columns: Iterable[str]) -> str:
@@ -174,10 +177,10 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
     """The statement that makes a table.
 
     Args:
-        name: Of the table.
-        site_field: Column for the site, which is then the first part of every key; None for a
-            database of one site.
-        with_users: Whether there is a table of users to refer to.
+        name: Name of the table.
+        site_field: Column for the site, the first part of every key; None for a database of one
+            site.
+        with_users: Whether the database has a table of users.
     """
     layout = LAYOUTS[name]
     site = () if site_field is None else (site_field,)
@@ -189,7 +192,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
         end = " NOT NULL" if not end and column in layout.key else end
         lines.append(f"{quoted(column)} {kind}{end}")
     if site and name in ("questions", "answers"):
-        # Identifies a row of `search` where an id is not unique.
+        # The row in `search`, since ids are unique per site only.
         lines.append('"Row" INTEGER NOT NULL UNIQUE')
     if not is_rowid:
         lines.append(f"PRIMARY KEY ({listed((*site, *layout.key))})")
@@ -202,7 +205,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
 
 
 def texts_sql(site_field: str | None) -> str:
-    """The statement that makes the table of what `search` finds words in."""
+    """The statement that makes the table of the indexed texts."""
     words = ", ".join(f"{quoted(name)} TEXT" for name in TEXTS)
     if site_field is None:
         return f'CREATE TABLE texts ("Id" INTEGER PRIMARY KEY, {words})'
@@ -213,31 +216,74 @@ def texts_sql(site_field: str | None) -> str:
     )
 
 
+def documents_sql(site_field: str | None) -> str:
+    """The statement that makes the table of documents, compressed by zstd."""
+    if site_field is None:
+        return 'CREATE TABLE documents ("Id" INTEGER PRIMARY KEY, "Document" BLOB NOT NULL)'
+    return (
+        f'CREATE TABLE documents ("Row" INTEGER PRIMARY KEY, {quoted(site_field)} TEXT NOT NULL, '
+        '"Id" INTEGER NOT NULL, "Document" BLOB NOT NULL)'
+    )
+
+
+_SHARED = tuple(
+    name
+    for name in LAYOUTS["questions"].columns
+    if name in LAYOUTS["answers"].columns and name not in ("Id", "Title", "ParentId")
+)
+
+
+def views_sql(site_field: str | None) -> dict[str, str]:
+    """The statements that make the views, by name.
+
+    `posts` has questions and answers under the columns that both have; `accepted` has a row for
+    each question whose accepted answer is in the database.
+    """
+    site = "" if site_field is None else f"{quoted(site_field)}, "
+    of_question = "" if site_field is None else f"q.{quoted(site_field)}, "
+    is_same = "" if site_field is None else f" AND a.{quoted(site_field)} = q.{quoted(site_field)}"
+    shared = listed(_SHARED)
+    return {
+        "posts": (
+            f'CREATE VIEW posts AS SELECT {site}"Id", "Id" AS "QuestionId", "Title", {shared} '
+            f'FROM questions UNION ALL SELECT {site}"Id", "ParentId", NULL, {shared} FROM answers'
+        ),
+        "accepted": (
+            f"CREATE VIEW accepted AS SELECT {of_question}q.Id AS QuestionId, a.Id AS AnswerId, "
+            "q.Title, q.Tags, q.Score AS QuestionScore, a.Score AS AnswerScore, "
+            "q.CreationDate AS Asked, a.CreationDate AS Answered, q.Body AS Question, "
+            "a.Body AS Answer FROM questions q JOIN answers a ON a.Id = q.AcceptedAnswerId"
+            f" AND a.ParentId = q.Id{is_same}"
+        ),
+    }
+
+
 def search_sql(site_field: str | None, *, stemming: bool) -> str:
     """The statement that makes the full-text index over `texts`.
 
     Args:
         site_field: Column for the site.
-        stemming: Whether English words are found in all their forms.
+        stemming: Whether to index the stems of English words.
     """
     row = "Id" if site_field is None else "Row"
     stems = "porter " if stemming else ""
     return (
-        f"CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content='texts', "
+        # sqlite-utils and Datasette find the index of a table by these double quotes.
+        f'CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content="texts", '
         f"content_rowid='{row}', tokenize='{stems}unicode61 remove_diacritics 2')"
     )
 
 
 def quoted(name: str) -> str:
-    """A name in SQL, whatever it is."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text in SQL."""
+    """Quote a text for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in SQL, with commas."""
+    """Quote names for SQL, separated by commas."""
     return ", ".join(map(quoted, names))

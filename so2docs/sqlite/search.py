@@ -1,11 +1,10 @@
-"""The full-text index, made by a process of its own while the rows of the tables are inserted.
+"""The full-text index, made in a worker process while rows are inserted.
 
-To find words in texts takes as long as everything else. The index is made in a file of its own, and
-its tables are then copied into the database: they are plain tables, as https://sqlite.org/fts5.html
-documents ("FTS5 Data Structures"). Each batch of texts becomes a segment of the index, and all
-segments are merged once, at the end.
+Indexing takes as long as everything else. The index is made in a separate file, whose tables are
+then copied into the database: they are plain tables (https://sqlite.org/fts5.html, "FTS5 Data
+Structures"). Each batch of texts becomes a segment; all segments are merged at the end.
 
-That process imports this module in a third of the time that it would take to import `build`.
+Importing this module takes the worker a third of the time of `build`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from functools import partial
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers
 from so2docs.sqlite.file import connect
 from so2docs.sqlite.layout import TEXTS, listed
 from so2docs.sqlite.rows import Row
@@ -29,7 +28,7 @@ class Texts(NamedTuple):
 
     Attributes:
         pickled: Rows of the table `texts`, pickled; empty if there are none.
-        first_row: What is to be added to their numbers.
+        first_row: Offset to add to their numbers.
     """
 
     pickled: bytes
@@ -39,7 +38,7 @@ class Texts(NamedTuple):
 _CACHE_KIB = 16 * 1024
 _HASH_BYTES = 16 * 1024 * 1024
 _MOST_SEGMENTS = 1_000
-"""Segments of a level before they are merged; FTS5 can have twice as many in all."""
+"""Segments of a level before a merge; FTS5 allows twice as many in all."""
 
 _connections: dict[str, Connection] = {}
 
@@ -52,13 +51,13 @@ def index_texts(
     is_apart: bool,
     meanwhile: Callable[[], object],
 ) -> None:
-    """Make the full-text index of texts, in a file of its own.
+    """Make the full-text index of texts in a separate file.
 
     Args:
-        batches: A few thousand texts at once.
+        batches: Batches of a few thousand texts.
         path: The file.
         sql: The statement that makes the index.
-        is_apart: Whether a process of its own makes the index while `batches` goes on.
+        is_apart: Whether a worker process makes the index while `batches` is read.
         meanwhile: Called after the last batch, while that process merges what it has made.
     """
     batches = iter(batches)
@@ -70,7 +69,7 @@ def index_texts(
         meanwhile()
 
     try:
-        # A process costs more than it saves where there is little to do.
+        # For little work, a process costs more than it saves.
         with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
             deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
     finally:
@@ -85,15 +84,15 @@ def _index(path: str, sql: str, texts: Texts | None) -> None:
         connection = _connections[path] = connect(path, _CACHE_KIB)
         connection.execute(sql)
         _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
-        # A word in a title says more than one in a body.
+        # Words in titles weigh more than words in bodies.
         connection.execute(
-            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0)')"
+            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0, 1.0)')"
         )
     if texts is not None:
         rows: list[Row] = pickle.loads(texts.pickled)
         words = len(rows[0]) - len(TEXTS)  # The row's number comes first.
         connection.executemany(
-            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?, ?, ?, ?)",
+            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
             sorted((row[0] + texts.first_row, *row[words:]) for row in rows),
         )
         return

@@ -1,4 +1,4 @@
-"""What a database is made of: outputs and dumps, told apart by their first bytes."""
+"""Sources of a database: outputs and dumps, distinguished by their first bytes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from so2docs.api.convert import documents
-from so2docs.dump.storage import identify
+from so2docs.api.convert import documents, find_input
 from so2docs.errors import OptionError, OutputError, flag
+from so2docs.options.keywords import NestName
 from so2docs.options.sites import published_host, site_from_name
-from so2docs.output.paths import OutputPaths, read_provenance
-from so2docs.output.provenance import Provenance
+from so2docs.output.paths import OutputPaths
+from so2docs.output.product import read_provenance
+from so2docs.output.provenance import File, Provenance
 from so2docs.progress import bar
 from so2docs.reader.reading import is_output, not_read_back, read_lines, read_start
 
@@ -24,10 +25,10 @@ class DocumentSource:
     """An output, a dump, or documents.
 
     Attributes:
-        name: The path; empty for documents that come from the program that calls.
+        name: The path; empty for documents of the calling program.
         is_output: Whether it is an output.
-        documents: The documents, if they come from the program.
-        provenance: Provenance of the documents; None if unknown, and of a dump until it is read.
+        documents: Documents of the calling program.
+        provenance: Provenance of the documents; None if unknown, and for a dump before it is read.
     """
 
     name: str
@@ -44,7 +45,7 @@ class DocumentSource:
 
     @property
     def host(self) -> str | None:
-        """The site's address, if the output says it, or the name, as those of dumps do."""
+        """The site's address by the output's provenance or the file name; None if unknown."""
         return (
             self.provenance.site
             if self.provenance and self.provenance.site
@@ -53,19 +54,17 @@ class DocumentSource:
 
     @property
     def label(self) -> str:
-        """Its name in messages."""
+        """The name in messages."""
         return self.name or "the documents"
 
-    def identity(self) -> dict[str, Any]:
-        """By what it is known again: name, bytes, and time of the last change."""
-        if not os.path.isfile(self.name):
-            return {"name": os.path.basename(self.name)}
-        identity = identify(self.name)
-        name = os.path.basename(self.name)
-        return {"name": name, "bytes": identity.size, "changed": identity.modified}
+    def identify(self, nest: Iterable[NestName]) -> list[File]:
+        """Identify its file, or the files of a dump."""
+        if self.is_output or self.documents is not None:
+            return [File.of("output", self.name)]
+        return find_input(self.name, nest)
 
-    def read(self, *, nest: Iterable[str], jobs: int | None, progress: bool) -> Iterator[Any]:
-        """The documents of a program, or the JSON of those of an output or a dump."""
+    def read(self, *, nest: Iterable[NestName], jobs: int | None, progress: bool) -> Iterator[Any]:
+        """Read documents of a program, or the JSON of documents of an output or a dump."""
         if self.documents is not None:
             return iter(self.documents)
         if self.is_output:
@@ -89,7 +88,7 @@ class DocumentSource:
                         position = place
 
     def _of_dump(
-        self, nest: Iterable[str], jobs: int | None, *, progress: bool
+        self, nest: Iterable[NestName], jobs: int | None, *, progress: bool
     ) -> Generator[bytes, None, None]:
         nested = documents(self.name, nest=nest, jobs=jobs, progress=progress)
         try:
@@ -103,13 +102,13 @@ def open_source(source: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
     """Open an output, a dump or an iterable as a source of documents.
 
     Raises:
-        OutputError: It cannot be read, or is an output of a format that is not read.
+        OutputError: The source cannot be read, or is an output in a format that cannot be read.
     """
     if not isinstance(source, str | os.PathLike):
         return DocumentSource("", documents=source)
     name = os.fspath(source)
     if name == "-" or os.path.isdir(name) or not os.path.isfile(name):
-        # A folder, a pipe or an address; if it is nothing, the error is that of any dump.
+        # A folder, a pipe or an address; a missing one gives the error of a dump.
         return DocumentSource(name)
     start = read_start(name)
     if reading := not_read_back(start):

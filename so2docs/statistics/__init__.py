@@ -1,1 +1,1 @@
-"""The whole of an output at a glance: counts, as a table, as JSON, and as a page."""
+"""Statistics of an output, as a table, as JSON and as a page."""

@@ -1,4 +1,4 @@
-"""Statistics as HTML: one page that needs nothing else, and the same as part of a notebook.
+"""Statistics as HTML: a self-contained page, or a part of a notebook.
 
 The plots, columns and bars, are inline SVG, drawn for 340 pixels and shown side by side where there
 is room, so that their text has the same size on a phone and on a desktop. Colours follow the
@@ -128,7 +128,7 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
     Args:
         labels: One for each group of columns.
         series: The values of each kind of column, one for each label.
-        names: What each kind is, for the tooltip.
+        names: Name of each kind, for the tooltip.
     """
     largest = max((value for values in series for value in values), default=0)
     step = _step(largest)
@@ -170,7 +170,7 @@ def bars(values: Sequence[tuple[str, int]]) -> str:
 
 
 def two_bars(values: Sequence[tuple[str, int]]) -> str:
-    """The same in two plots side by side, the largest value first."""
+    """Bars in two plots side by side, the largest value first."""
     half = -(-len(values) // 2)
     halves = [
         _rows(part, values[0][1], _widest(values))
@@ -181,7 +181,7 @@ def two_bars(values: Sequence[tuple[str, int]]) -> str:
 
 
 def _widest(values: Iterable[tuple[str, int]]) -> float:
-    """Width of the widest label, as far as letters tell: capitals and m are wider than others."""
+    """Estimate the width of the widest label: capitals and m count as wider."""
     return max((_width(_shorten(label)) for label, _ in values), default=0.0)
 
 
@@ -214,7 +214,7 @@ def _rows(values: Sequence[tuple[str, int]], most: int, label_width: float) -> s
 
 
 def _short(value: int) -> str:
-    """A number of a scale: 0, 500, 20k, 1.5M."""
+    """Format an axis label: 0, 500, 20k, 1.5M."""
     for factor, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if value >= factor:
             return f"{value / factor:g}{unit}"
@@ -222,7 +222,7 @@ def _short(value: int) -> str:
 
 
 def _step(most: int) -> int:
-    """A round number that fits into the largest value four times, or a little less."""
+    """A round step that fits into the largest value up to four times."""
     step = 1
     while True:
         for factor in (1, 2, 5):

@@ -1,7 +1,7 @@
-"""What an output holds as a whole: counts that add up, and their views as text, JSON and HTML.
+"""Statistics of an output: counts that add up, and their views as text, JSON and HTML.
 
-Memory is bounded whatever the output holds: a task is some segments, histograms have a limited
-number of values, and of tags the rare ones are given up where there are very many.
+Memory is bounded: a task is some segments, histograms have a limited number of values, and rare
+tags are dropped if there are very many.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,10 +21,11 @@ from so2docs.domain import SCORE_BINS
 from so2docs.dump.storage import FileIdentity
 from so2docs.errors import OutputError
 from so2docs.escape import for_terminal
-from so2docs.output.segments import Entry
-from so2docs.pipeline.workers import Workers
+from so2docs.output.product import read_recipe
+from so2docs.output.segments import Segment
+from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import bar
-from so2docs.reader.reading import SegmentReader
+from so2docs.reader.reading import SegmentReader, parse_document, read_lines
 from so2docs.report import as_size
 from so2docs.statistics import html
 
@@ -36,15 +38,15 @@ MOST_ANSWERS = 1000
 LARGEST_SCORE = 100_000
 """Scores beyond this, either way, are counted as this, except in their sum and extremes."""
 MOST_TAGS = 1_000_000
-"""Of more different tags than this, the rarer half is given up; Stack Overflow has 65,000."""
+"""Above this number of different tags, the rarer half is dropped; Stack Overflow has 65,000."""
 MOST_COMMENTS = 1000
 """Posts with more comments than this are counted as having this number."""
 MOST_KINDS = 1000
 """Types of links or votes after this number are counted together, as `others`."""
 
 _TASK_BYTES = 16 * 1024 * 1024
-_WORTH_A_PROCESS = 64 * 1024 * 1024
 _MOST_FREQUENT = 100
+_RECORDS = 4096
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ class Scores(Counts):
 
     @property
     def median(self) -> int | None:
-        """The middle one; the lower of two."""
+        """The median; the lower of two."""
         remaining = (self.posts.total() + 1) // 2
         for score in sorted(self.posts):
             remaining -= self.posts[score]
@@ -75,7 +77,7 @@ class Scores(Counts):
 
     @property
     def mean(self) -> float | None:
-        """Their mean, rounded to three digits."""
+        """The mean score, rounded to three digits."""
         return round(self.sum / self.posts.total(), 3) if self.posts else None
 
     @property
@@ -120,18 +122,20 @@ def _take_largest(counts: Mapping[str, int], most: int | None = None) -> dict[st
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
 
 
+_OF_RECORDS = ("recipe", "records", "lengths")
+
+
 @dataclass(slots=True, repr=False)
 class Stats(Counts):
     """An output at a glance; `print` it, or let a notebook show it.
 
     Attributes:
         path: Name of the output.
-        file_bytes: Its size.
+        file_bytes: Size of the output.
         json_bytes: Size of its documents before compression.
         questions: Documents.
         answers: Answers in them; None if the output was made without answers.
-        accepted: Questions with an accepted answer; None if no question says that it has one, as
-            where `AcceptedAnswerId` was left out.
+        accepted: Questions with an accepted answer; None if no question has `AcceptedAnswerId`.
         first_date: Date of the earliest question or answer; empty if no post has a date.
         last_date: Date of the latest one.
         questions_by_year: Questions by year of `CreationDate`.
@@ -147,6 +151,9 @@ class Stats(Counts):
         comments_per_post: Questions and answers by number of comments.
         links: Links by type.
         votes: Votes by type, the most frequent one first.
+        recipe: The recipe of an output of records; None for documents, and the two below.
+        records: Records.
+        lengths: Characters of the texts in a record, by field.
     """
 
     path: str
@@ -169,6 +176,9 @@ class Stats(Counts):
     comments_per_post: dict[int, int] | None = None
     links: dict[str, int] | None = field(default=None, metadata=added_by(_add_kinds))
     votes: dict[str, int] | None = field(default=None, metadata=added_by(_add_kinds))
+    recipe: str | None = None
+    records: int | None = None
+    lengths: dict[str, Scores] | None = None
 
     @property
     def unanswered(self) -> int | None:
@@ -189,9 +199,16 @@ class Stats(Counts):
         return None if count is None or not self.questions else count / self.questions
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types; of comments, links and votes, those that there are."""
+        """All fields in JSON types, without those of tables and records that the output lacks."""
+        if self.lengths is not None:
+            names = ("path", "file_bytes", "json_bytes", "recipe", "records")
+            lengths = {
+                name: {key: getattr(length, key) for key in ("min", "median", "mean", "max")}
+                for name, length in self.lengths.items()
+            }
+            return {name: getattr(self, name) for name in names} | {"lengths": lengths}
         values = {**Counts.as_dict(self), "unanswered": self.unanswered}
-        for name in ("comments", "comments_per_post", "links", "votes"):
+        for name in ("comments", "comments_per_post", "links", "votes", *_OF_RECORDS):
             if values[name] is None:
                 del values[name]
         for name in ("accepted_share", "unanswered_share"):
@@ -199,16 +216,22 @@ class Stats(Counts):
             values[name] = None if share is None else round(share, 6)
         return values
 
+    def columns(self) -> dict[str, int | float]:
+        """The numbers in a table of several sites."""
+        answers, accepted = self.answers or 0, self.accepted or 0
+        numbers = {"questions": self.questions, "answers": answers, "accepted": accepted}
+        return {**numbers, "bytes": self.file_bytes}
+
     def as_text(self, *, ascii_only: bool = False) -> str:
-        """Lines of text, 80 columns wide at most, but for long names.
+        """Lines of text, at most 80 columns wide apart from long names.
 
         Args:
-            ascii_only: Draw bars with `#`, for a terminal that has nothing finer.
+            ascii_only: Draw bars with `#`, for terminals without block characters.
         """
         return "\n".join(_lines(self, ascii_only))
 
     def as_page(self) -> str:
-        """An HTML page with plots, which needs nothing else."""
+        """A self-contained HTML page with plots."""
         return html.as_page(os.path.basename(self.path), self._repr_html_())
 
     def __str__(self) -> str:
@@ -228,10 +251,10 @@ def stats(
     jobs: int | None = None,
     progress: bool = False,
 ) -> Stats:
-    """Count what an output holds.
+    """Count the contents of an output; of a recipe's records, their number and lengths.
 
     Args:
-        path: An output of `convert`, or what else `open` takes.
+        path: An output of `convert`, or anything else that `open` takes.
         jobs: Worker processes; all cores if None, and one where the output is small.
         progress: Show a progress bar.
 
@@ -245,13 +268,15 @@ def stats(
     from so2docs.reader.collection import open as open_output  # Workers need none of it.
 
     total = Stats(os.fspath(path))
+    total.recipe = read_recipe(total.path)
+    if total.recipe is not None:
+        _count_file(total, progress=progress)
+        return total
     with open_output(total.path, progress=progress) as docs:
         total.file_bytes = docs.reader.identity.size
-        is_large = total.file_bytes >= _WORTH_A_PROCESS
-        processes = jobs or (os.cpu_count() or 1 if is_large else 1)
-        json_bytes = sum(entry.raw_size for entry in docs.index)
+        json_bytes = sum(segment.raw_size for segment in docs.index)
         with (
-            Workers(processes) as workers,
+            Workers(choose_jobs(jobs, total.file_bytes)) as workers,
             bar("counting", json_bytes, shown=progress) as progress_bar,
         ):
             for part in workers.run(count_segments, _tasks(docs)):
@@ -261,45 +286,87 @@ def stats(
     return total
 
 
+def _count_file(total: Stats, *, progress: bool) -> None:
+    """Count the records in a file of a recipe."""
+    with open(total.path, "rb") as file:
+        total.file_bytes = os.fstat(file.fileno()).st_size
+        lines, position = enumerate(read_lines(file), 1), 0
+        with bar("counting", total.file_bytes, shown=progress) as progress_bar:
+            while batch := list(islice(lines, _RECORDS)):
+                total += count_records([parse_document(line, total.path, n) for n, line in batch])
+                total.json_bytes += sum(len(line) for _, line in batch)
+                progress_bar.update(file.tell() - position)
+                position = file.tell()
+    if total.lengths is None:
+        total.records, total.lengths = 0, {}
+
+
+def count_records(records: list[Any]) -> Stats:
+    """Count some records of a recipe."""
+    numbers: dict[str, Counter[int]] = {}
+    for record in records:
+        for name, value in record.items() if isinstance(record, dict) else ():
+            if name in numbers or len(numbers) < MOST_KINDS:
+                numbers.setdefault(name, Counter())[_characters(value)] += 1
+    lengths = {
+        name: Scores(min(counts), max(counts), _sum_of(counts), _cap(counts, LARGEST_SCORE))
+        for name, counts in numbers.items()
+        if any(counts)
+    }
+    return Stats("", records=len(records), lengths=lengths)
+
+
+def _characters(value: Any) -> int:
+    """Characters of the texts in a value."""
+    if isinstance(value, str):
+        return len(value)
+    values = value.values() if isinstance(value, dict) else value
+    return sum(map(_characters, values)) if isinstance(value, dict | list) else 0
+
+
+def _sum_of(counts: Counter[int]) -> int:
+    return sum(number * count for number, count in counts.items())
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentsTask:
     """Segments of an output to count."""
 
     path: str
     identity: FileIdentity
-    entries: list[Entry]
+    segments: list[Segment]
 
 
 def _tasks(docs: Collection) -> Iterator[SegmentsTask]:
-    entries: list[Entry] = []
+    segments: list[Segment] = []
     size = 0
-    for entry in docs.index:
-        entries.append(entry)
-        size += entry.raw_size
+    for segment in docs.index:
+        segments.append(segment)
+        size += segment.raw_size
         if size >= _TASK_BYTES:
-            yield SegmentsTask(docs.path, docs.reader.identity, entries)
-            entries, size = [], 0
-    if entries:
-        yield SegmentsTask(docs.path, docs.reader.identity, entries)
+            yield SegmentsTask(docs.path, docs.reader.identity, segments)
+            segments, size = [], 0
+    if segments:
+        yield SegmentsTask(docs.path, docs.reader.identity, segments)
 
 
 def count_segments(task: SegmentsTask) -> Stats:
     """Count the documents of some segments.
 
     Raises:
-        OutputError: The file is another by now, a segment is damaged, or holds something else.
+        OutputError: The file was replaced, or a segment is damaged or holds something else.
     """
     total = Stats(task.path)
     with closing(SegmentReader(task.path, task.identity)) as reader:
-        for entry in task.entries:
+        for segment in task.segments:
             try:
-                total += count([orjson.loads(line) for line in reader.read(entry).splitlines()])
+                total += count([orjson.loads(line) for line in reader.read(segment).splitlines()])
             except (orjson.JSONDecodeError, AttributeError, TypeError):
                 raise OutputError(
-                    f"{task.path}: after byte {entry.offset:,}, a line is not a document; "
+                    f"{task.path}: after byte {segment.offset:,}, a line is not a document; "
                     "convert the dump again"
                 ) from None
-            total.json_bytes += entry.raw_size
+            total.json_bytes += segment.raw_size
     return total
 
 
@@ -367,7 +434,7 @@ def _count_scores(posts: list[dict[str, Any]]) -> Scores:
 
 
 def _cap(counts: Counter[int], most: int) -> Counter[int]:
-    """Count numbers beyond a limit, either way, as this."""
+    """Count numbers beyond a limit as the limit."""
     capped: Counter[int] = Counter()
     for number, count in counts.items():
         capped[max(-most, min(most, number))] += count
@@ -382,7 +449,7 @@ def _count_votes(votes: list[dict[str, Any]]) -> Counter[str]:
 
 
 def _put_in_order(total: Stats) -> None:
-    """Bring the sum of all documents into the order in which it is shown."""
+    """Sort the sums of all documents for display."""
     if total.answers is None:
         total.answers_per_question.clear()
     total.questions_by_year = dict(sorted(total.questions_by_year.items()))
@@ -409,7 +476,9 @@ def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
     facts = (
         ("file", stats.path),
         ("size", _sizes(stats)),
-        ("questions", f"{stats.questions:,}"),
+        ("recipe", stats.recipe or ""),
+        ("records", "" if stats.records is None else f"{stats.records:,}"),
+        ("questions", "" if stats.recipe else f"{stats.questions:,}"),
         ("answers", ", ".join(filter(None, _answers(stats)))),
         ("dates", _period(stats)),
         ("question scores", _scores(stats.question_scores)),
@@ -418,6 +487,13 @@ def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
         *((label, f"{number}, {per_post}") for label, number, per_post in _nested(stats)),
     )
     yield from (f"{label:<17} {for_terminal(value)}" for label, value in facts if value)
+    if stats.lengths:
+        yield from ("", "characters in a record")
+        width = max(map(len, stats.lengths))
+        yield from (
+            f"  {for_terminal(name):<{width}}  {_scores(lengths)}"
+            for name, lengths in stats.lengths.items()
+        )
     shares = [("an accepted answer", stats.accepted), ("no answer", stats.unanswered)]
     sections: list[tuple[str, Iterable[tuple[str, int]]]] = [
         (_SHARES, [(label, count) for label, count in shares if count is not None]),
@@ -445,7 +521,7 @@ def _sizes(stats: Stats) -> str:
 
 
 def _answers(stats: Stats) -> tuple[str, str]:
-    """How many answers there are, and how many a question has; empty if that is not known."""
+    """Lines for the number of answers, and the answers a question; empty if unknown."""
     if stats.answers is None:
         return "", ""
     per_question = stats.answers / stats.questions if stats.questions else 0.0
@@ -453,7 +529,7 @@ def _answers(stats: Stats) -> tuple[str, str]:
 
 
 def _nested(stats: Stats) -> list[tuple[str, str, str]]:
-    """Of comments, links and votes: label, number, and how many a post has."""
+    """Label, number and mean a post of comments, links and votes."""
     posts = stats.questions + (stats.answers or 0) or 1
     links, votes = (
         None if kinds is None else sum(kinds.values()) for kinds in (stats.links, stats.votes)
@@ -467,14 +543,14 @@ def _nested(stats: Stats) -> list[tuple[str, str, str]]:
 
 
 def _by_number(counts: Mapping[int, int]) -> list[tuple[str, int]]:
-    """Posts by number of answers or comments, the large numbers taken together."""
+    """Posts by number of answers or comments, with large numbers in one group."""
     rows = [(str(number), counts.get(number, 0)) for number in range(_LARGE_NUMBER)]
     more = sum(count for number, count in counts.items() if number >= _LARGE_NUMBER)
     return [*rows, (f"{_LARGE_NUMBER}+", more)]
 
 
 def _longest(stats: Stats) -> list[tuple[str, int]]:
-    """The longest bodies under names that tell questions from answers."""
+    """The longest bodies, with labels for questions and answers."""
     return [
         (
             f"question {post['id']}"
@@ -523,7 +599,8 @@ def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
     """Label, value and a detail of each number at the top of the page."""
     most = max(stats.answers_per_question, default=None)
     tiles = [
-        ("questions", f"{stats.questions:,}", "documents"),
+        ("records", "" if stats.records is None else f"{stats.records:,}", stats.recipe or ""),
+        ("questions", "" if stats.recipe else f"{stats.questions:,}", "documents"),
         ("answers", *_answers(stats)),
         ("accepted answer", *_share(stats.accepted, stats.accepted_share, stats.questions)),
         ("no answer", *_share(stats.unanswered, stats.unanswered_share, stats.questions)),
@@ -548,6 +625,9 @@ def _mean_score(scores: Scores) -> tuple[str, str]:
 
 def _plots(stats: Stats) -> Iterator[str]:
     both = ("questions", "answers")
+    if stats.lengths:
+        fields = [(name, _scores(lengths)) for name, lengths in stats.lengths.items()]
+        yield html.card("Characters in a record", html.table(("field", "characters"), fields))
     years = sorted({*stats.questions_by_year, *stats.answers_by_year})[-_YEARS:]
     if years:
         by_year = [stats.questions_by_year, stats.answers_by_year]

@@ -1,0 +1,47 @@
+"""Greek and Cyrillic words without accents: FTS5 removes accents from Latin letters only. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_GREEK = (*range(0x370, 0x400), *range(0x1F00, 0x2000))
+_CYRILLIC = range(0x400, 0x530)
+_GRAVE = "\u0300"
+_IO = "\u0435\u0308"
+"""The Cyrillic letter io as Unicode decomposes it: the only one often written without its dots.
+Short i, yi and short u are letters of their own, not accented ones."""
+
+
+def _bases() -> dict[str, str]:
+    """The accented letters, each with the letter below its accents."""
+    bases = {}
+    for letter in map(chr, (*_GREEK, *_CYRILLIC)):
+        decomposed = unicodedata.normalize("NFD", letter)
+        base, marks = decomposed[0], decomposed[1:]
+        is_accented = ord(letter) not in _CYRILLIC or marks == _GRAVE or decomposed.lower() == _IO
+        if marks and base.isalpha() and is_accented:
+            bases[letter] = base
+    return bases
+
+
+_BASES = _bases()
+_TO_BASES = str.maketrans(_BASES)
+_ACCENTED = re.compile(f"[{''.join(_BASES)}]")
+_WORD = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
+
+
+def remove_accents(text: str) -> str:
+    """Text without the accents of its Greek and Cyrillic letters."""
+    return text if text.isascii() else text.translate(_TO_BASES)
+
+
+def list_unaccented(texts: Iterable[str | None]) -> str | None:
+    """The accented Greek and Cyrillic words of texts without accents; None if there are none."""
+    words: dict[str, None] = {}
+    for text in texts:
+        if text and not text.isascii() and _ACCENTED.search(text):
+            accented = filter(_ACCENTED.search, _WORD.findall(text.lower()))
+            words |= dict.fromkeys(map(remove_accents, accented))
+    return " ".join(words) or None
