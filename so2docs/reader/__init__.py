@@ -1,1 +1,1 @@
-"""Finished outputs, read back: all documents in turn, or one of them by its id."""
+"""Read finished outputs: all documents in turn, or single documents by id."""

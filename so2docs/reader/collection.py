@@ -1,7 +1,7 @@
-"""An output as a collection: any document by its id, without reading the rest.
+"""An output as a collection: find any document by its id, without reading the whole file.
 
-An output without an index gets one by one pass over the file, which finds its segments: since they
-are those of the conversion, so is the index, byte for byte.
+If the index is missing, one pass over the file finds its segments and builds the same index as the
+conversion, byte for byte.
 """
 
 from __future__ import annotations
@@ -18,16 +18,23 @@ from contextlib import contextmanager, suppress
 from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, cast, overload
 
 import orjson
 import zstandard
 from isal import isal_zlib
 
-from so2docs.dump.kinds import ZSTD, detect_kind
+from so2docs.dump.kinds import ZSTD
 from so2docs.dump.source import is_damage
 from so2docs.dump.storage import unreadable_output
-from so2docs.errors import DocumentNotFoundError, OutputError, So2docsError, flag, resumable
+from so2docs.errors import (
+    DocumentNotFoundError,
+    OptionError,
+    OutputError,
+    So2docsError,
+    flag,
+    resumable,
+)
 from so2docs.output import index
 from so2docs.output.compression import (
     GZIP_HEADER,
@@ -43,33 +50,32 @@ from so2docs.output.index import (
     UnusableIndexError,
 )
 from so2docs.output.new_files import NewFiles, output_lock
-from so2docs.output.paths import unreadable_record
+from so2docs.output.product import read_recipe, unreadable_record
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
-from so2docs.output.segments import Entry
+from so2docs.output.segments import Segment
 from so2docs.progress import bar, log
 from so2docs.reader.frames import Framed, Selection
 from so2docs.reader.reading import (
-    BLANK,
     MOST_LINE_BYTES,
     SegmentReader,
+    describe_foreign,
     find_line,
-    not_read_back,
     replaced_error,
 )
 
-# The segments of an output that has no index.
+# Segments of an output without an index.
 
 _MARK = b"\x00\x00\xff\xff"
 _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
 _TRAILER = struct.Struct("<II")
 _READ_BYTES = 1024 * 1024
 _LARGEST_SEGMENT = 16 * 1024 * 1024
-_HEADER_BYTES = 18  # of a zstd frame, at most
+_HEADER_BYTES = 18  # Largest header of a zstd frame.
 
 
 class _Segment(NamedTuple):
-    """A segment of the file: its place, and its bytes before compression."""
+    """A segment of the file: its position, and its uncompressed bytes."""
 
     offset: int
     end: int
@@ -77,7 +83,7 @@ class _Segment(NamedTuple):
 
 
 def _plain_segments(file: BinaryIO) -> Iterator[_Segment]:
-    """Whole lines, about a megabyte a time."""
+    """Read whole lines, about a megabyte at a time."""
     offset = 0
     while lines := file.readlines(SEGMENT_BYTES):
         raw = b"".join(lines)
@@ -86,13 +92,13 @@ def _plain_segments(file: BinaryIO) -> Iterator[_Segment]:
 
 
 def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """The segments of a gzip output."""
+    """Find the segments of a gzip output."""
     before: _Segment | None = None
     total = 0
     for segment in _find_flushes(name, file, size):
         total = isal_zlib.crc32_combine(total, isal_zlib.crc32(segment.raw), len(segment.raw))
         if before is not None and not segment.raw:
-            # Now and then ISA-L flushes twice; the second one still belongs to the segment.
+            # ISA-L sometimes flushes twice; the second flush belongs to the same segment.
             before = before._replace(end=segment.end)
             continue
         if before is not None:
@@ -104,7 +110,7 @@ def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """The bytes between the places where the compressor flushed."""
+    """Find the bytes between flushes of the compressor."""
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)
     offset, searched, buffer = len(GZIP_HEADER), 0, bytearray()
@@ -135,7 +141,7 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """The frames of a zstd output, up to the table of them."""
+    """Find the frames of a zstd output, up to the seek table."""
     offset, frames, buffer = 0, 0, b""
     while True:
         buffer += file.read(_READ_BYTES) if len(buffer) < len(ZSTD) else b""
@@ -157,7 +163,7 @@ def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
     """Decompress the next frame; returns its content and the bytes read after it."""
     buffer += file.read(_READ_BYTES) if len(buffer) < _HEADER_BYTES else b""
-    # Frames of so2docs say how much is in them.
+    # Frames of so2docs record the size of their content.
     if not 0 <= zstandard.frame_content_size(buffer) <= MOST_LINE_BYTES:
         raise _foreign(name)
     frame = zstandard.ZstdDecompressor().decompressobj()
@@ -174,7 +180,7 @@ def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
 
 
 def _inflate(name: str, data: bytes) -> bytes | None:
-    """Decompress a segment, which may be empty; None if the bytes are not a whole segment."""
+    """Decompress a segment, possibly empty; None if the bytes are not a whole segment."""
     stream = isal_zlib.decompressobj(-15)
     try:
         raw = stream.decompress(data + _EMPTY_LAST_BLOCK, MOST_LINE_BYTES)
@@ -210,16 +216,16 @@ NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert with it"
 
 
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
-    """Read a whole output and make its index.
+    """Read a whole output and build its index.
 
     Args:
         reader: The output.
-        reason: Why it is made, for a message once the file has turned out to be an output.
+        reason: Reason for a new index, logged as soon as the file proves to be an output.
         progress: Show a progress bar.
 
     Raises:
-        OutputError: It is damaged, is not in ascending order of `Id`, or is a compressed file that
-            so2docs did not write.
+        OutputError: The output is damaged, not in ascending order of `Id`, or compressed by another
+            program.
     """
     name, file, start = reader.path, reader.file, 0
     size = file.seek(0, os.SEEK_END)
@@ -237,7 +243,7 @@ def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> byte
 
 def _entries(
     name: str, segments: Iterator[_Segment], reason: str, update: Callable[[int], object]
-) -> Iterator[Entry]:
+) -> Iterator[Segment]:
     last_id: int | None = None
     for segment in segments:
         update(segment.end - segment.offset)
@@ -251,15 +257,15 @@ def _entries(
             raise _not_ascending(name, last_id, first_id)
         documents = segment.raw.count(b"\n") + (not segment.raw.endswith(b"\n"))
         crc = isal_zlib.crc32(segment.raw)
-        yield Entry(
+        yield Segment(
             first_id, segment.offset, segment.end - segment.offset, len(segment.raw), documents, crc
         )
 
 
 def _save_index(output: str, data: bytes) -> bool:
-    """Put an index next to its output, unless that is being replaced; whether it is there."""
+    """Save an index, unless its output is being replaced; returns whether it was saved."""
     try:
-        # Who saves an index is not done with it.
+        # Errors here do not mention resuming, because they are ignored.
         with resumable(False), output_lock(output, seconds=0), NewFiles() as files:
             with Path(output).open("rb") as file:
                 Index(data).check(file)
@@ -270,7 +276,7 @@ def _save_index(output: str, data: bytes) -> bool:
 
 
 def _id(name: str, raw: bytes, start: int, offset: int) -> int:
-    """`Id` of the document that starts there."""
+    """Parse the `Id` of the document at a position."""
     end = raw.find(b"\n", start)
     try:
         question_id = orjson.loads(raw[start : end if end >= 0 else len(raw)])["Id"]
@@ -282,14 +288,10 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
 
 
 def _problem(raw: bytes, offset: int) -> str:
-    """Why documents cannot be looked up in a file that starts with such bytes."""
-    if (not offset or offset == len(GZIP_HEADER)) and (reading := not_read_back(raw)):
-        what, reader = reading
-        return f"is {what}, and only JSON lines can be looked up; read it with {reader}"
-    kind = None if offset else detect_kind(raw)
-    if kind is not None or raw.lstrip(BLANK).startswith(b"<"):
-        what = "XML" if kind is None else kind.name
-        return f"is {what}, and only outputs can be looked up; give it to so2docs convert first"
+    """Explain why look-ups do not work in a file, from its first bytes."""
+    if (not offset or offset == len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
+        what, advice = foreign
+        return f"is {what}, and only JSON lines can be looked up; {advice}"
     line = raw.partition(b"\n")[0]
     if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
         return f"its documents have no Id; {NO_ID}"
@@ -309,13 +311,15 @@ def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
 if TYPE_CHECKING:
     from so2docs.types import Question
 
+Default = TypeVar("Default")
+
 _CACHE_BYTES = 32 * 1024 * 1024
 _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
-"""Seconds: an index gets its name just before its output does."""
+"""Seconds before each retry, because an index is renamed just before its output."""
 
 
 class Collection(Framed, Mapping[int, "Question"]):
-    """The documents of an output by question id, in ascending order; `so2docs.open` makes one.
+    """The documents of an output by question id, in ascending order; the result of `so2docs.open`.
 
     Examples:
         >>> docs[11227809]["Title"]
@@ -324,12 +328,12 @@ class Collection(Framed, Mapping[int, "Question"]):
         >>> docs.answers.to_pandas()
         >>> docs.where(since="2020", tags="python").questions.to_arrow()
 
-    Safe to use from several threads; a copy in another process (pickle) opens the file again.
-    Memory: the index, and the 32 MiB of documents that were used last.
+    Collections are thread-safe. A pickled copy in another process opens the file again. Memory
+    holds the index, and a cache with the last 32 MiB of documents.
     """
 
     def __init__(self, path: str, *, progress: bool = False) -> None:
-        """As `so2docs.open`."""
+        """Open an output, as `so2docs.open` does."""
         self.path = path
         self.reader = SegmentReader(path)
         self._unreadable: UnreadableIndexError | None = None
@@ -356,9 +360,16 @@ class Collection(Framed, Mapping[int, "Question"]):
             data = build(self.reader, reason, progress=progress)
         except OSError as error:
             raise unreadable_output(self.path, error) from error
+        except OutputError as error:
+            if (recipe := read_recipe(self.path)) is None:
+                raise
+            raise OutputError(
+                f"{self.path}: holds records of the recipe {recipe}, not documents; read them with "
+                "so2docs.read, or count them with so2docs stats"
+            ) from error
         if self.reader.is_replaced():
             raise replaced_error(self.path)
-        # The record of how the output was made is only in the index that cannot be read.
+        # An unreadable index is not replaced, because it holds the only copy of the provenance.
         if self._unreadable or not _save_index(self.path, data):
             log.warning(
                 "%s: cannot be written; the index is kept in memory", index.index_path(self.path)
@@ -366,7 +377,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return Index(data)
 
     def _fitting(self) -> Index:
-        """The index next to the file, read with it again where both are just being replaced."""
+        """Load the index next to the file; reopens both if they are being replaced."""
         for seconds in _BEFORE_AGAIN:
             with suppress(UnfitIndexError):
                 return index.load(self.path, self.reader.file)
@@ -377,10 +388,10 @@ class Collection(Framed, Mapping[int, "Question"]):
 
     @property
     def provenance(self) -> Provenance | None:
-        """How the output was made; None if it does not say, as outputs of other programs.
+        """The provenance of the output; None for outputs of other programs.
 
         Raises:
-            OutputError: That cannot be read.
+            OutputError: The provenance cannot be read.
         """
         if self._unreadable is not None:
             raise unreadable_record(self.path, self._unreadable)
@@ -409,7 +420,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return (question_id for question_id, _ in self._numbered())
 
     def keys(self) -> KeysView[int]:
-        """The ids of the questions; reading them takes a pass over the file."""
+        """The ids of the questions; iterating over them reads the whole file."""
         return super().keys()
 
     def values(self) -> ValuesView[Question]:
@@ -428,19 +439,19 @@ class Collection(Framed, Mapping[int, "Question"]):
         tags: str | Iterable[str] = (),
         all_tags: bool = False,
     ) -> Selection:
-        """Select documents, which are filtered while they are read.
+        """Select documents by filters, which apply while reading.
 
         Args:
-            since: Questions created on this date (UTC) or later.
-            until: Questions created before this date.
-            tags: Questions with any of these tags.
-            all_tags: With all of them, instead.
+            since: Select questions created on this date (UTC) or later.
+            until: Select questions created before this date.
+            tags: Select questions with any of these tags.
+            all_tags: Select questions with all of the tags, instead of any.
 
         Returns:
-            What can be iterated over, any number of times, and has the same frames.
+            A selection with the same frames, which can be iterated over any number of times.
 
         Raises:
-            OptionError: A date or a tag is not one.
+            OptionError: A date or a tag is not valid.
         """
         return Selection(self, since, until, tags, all_tags)
 
@@ -451,11 +462,11 @@ class Collection(Framed, Mapping[int, "Question"]):
                 yield [orjson.loads(line) for line in lines.splitlines()]
 
     def documents(self) -> Iterator[Question]:
-        """All documents, in ascending question id."""
+        """Iterate over all documents, in ascending question id."""
         return chain.from_iterable(cast("Iterator[list[Question]]", self._document_batches()))
 
     def _numbered(self) -> Iterator[tuple[int, Question]]:
-        """All documents, each with its id."""
+        """Iterate over all ids and documents."""
         for entry, documents in zip(self.index, self._document_batches(), strict=True):
             with self._bad_lines(entry):
                 yield from [(document["Id"], cast("Question", document)) for document in documents]
@@ -469,29 +480,38 @@ class Collection(Framed, Mapping[int, "Question"]):
     def __getitem__(self, question_id: int) -> Question:
         return self._found(question_id)[1]
 
-    def get(self, question_id: int, default: Any = None) -> Any:
-        """Return the document of a question; `default` if there is no such question."""
-        entry = self._find(operator.index(question_id))
+    @overload
+    def get(self, question_id: int, /) -> Question | None: ...
+    @overload
+    def get(self, question_id: int, /, default: Question | Default) -> Question | Default: ...
+    def get(self, question_id: int, /, default: Any = None) -> Any:
+        """Return the document of a question, or `default` if the question is missing.
+
+        Raises:
+            OptionError: The id is not an integer.
+        """
+        entry = self._find(_integer(question_id))
         return default if entry is None else entry[1]
 
     def line(self, question_id: int) -> bytes:
-        """Return the line of JSON of a question, without its end.
+        """Return the line of JSON of a question, without a line feed.
 
         Raises:
-            DocumentNotFoundError: There is no such question (a `KeyError`).
+            DocumentNotFoundError: The question is missing (a `KeyError`).
         """
         return self._found(question_id)[0]
 
     def find_question_id(self, answer_id: int, *, progress: bool = False) -> int | None:
-        """The id of the question that an answer is nested in; None if there is no such answer.
+        """Find the id of an answer's question; None if the answer is missing.
 
-        Looks from where a question of this id would be towards the first one, then at the rest.
+        The search starts at the position of a question with this id, goes back to the first one,
+        and then through all later questions.
 
         Args:
-            answer_id: Its `Id`.
+            answer_id: `Id` of the answer.
             progress: Show a progress bar.
         """
-        key = re.compile(rb'"Id": ?%d[,}]' % operator.index(answer_id))
+        key = re.compile(rb'"Id": ?%d[,}]' % _integer(answer_id))
         near = self.index.find(answer_id) or 0
         order = [*range(near, -1, -1), *range(near + 1, self.index.segments)]
         total = sum(entry.raw_size for entry in self.index)
@@ -509,7 +529,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return None
 
     def _found(self, question_id: int) -> tuple[bytes, Question]:
-        entry = self._find(operator.index(question_id))
+        entry = self._find(_integer(question_id))
         if entry is None:
             raise DocumentNotFoundError(
                 f"{self.path}: has no question {question_id}; if it is the id of an "
@@ -527,7 +547,7 @@ class Collection(Framed, Mapping[int, "Question"]):
             return entry  # type: ignore[no-any-return]
 
     @contextmanager
-    def _bad_lines(self, entry: Entry) -> Iterator[None]:
+    def _bad_lines(self, entry: Segment) -> Iterator[None]:
         try:
             yield
         except (orjson.JSONDecodeError, KeyError, TypeError):
@@ -537,7 +557,7 @@ class Collection(Framed, Mapping[int, "Question"]):
             ) from None
 
     def _lines(self, segment: int) -> bytes:
-        """The documents of a segment, from the cache if they are there."""
+        """Read the documents of a segment, through the cache."""
         with self._lock:
             if segment in self._cache:
                 self._cache.move_to_end(segment)
@@ -552,8 +572,20 @@ class Collection(Framed, Mapping[int, "Question"]):
         return lines
 
 
+def _integer(post_id: Any) -> int:
+    """Convert an id to an integer.
+
+    Raises:
+        OptionError: The id is not an integer.
+    """
+    try:
+        return operator.index(post_id)
+    except TypeError:
+        raise OptionError(f"the id is {post_id!r}; it must be a whole number") from None
+
+
 class _Values(ValuesView["Question"]):
-    """The documents of a collection, in turn instead of one by one by their ids."""
+    """The documents of a collection, streamed instead of looked up by id."""
 
     _mapping: Collection
 
@@ -562,7 +594,7 @@ class _Values(ValuesView["Question"]):
 
 
 class _Items(ItemsView[int, "Question"]):
-    """Its ids and documents."""
+    """The ids and documents of a collection, streamed."""
 
     _mapping: Collection
 
@@ -573,19 +605,18 @@ class _Items(ItemsView[int, "Question"]):
 def open(  # noqa: A001
     path: str | os.PathLike[str], *, progress: bool = False
 ) -> Collection:
-    """Open an output to look documents up by their id, in milliseconds on any size of file.
+    """Open an output to look up documents by id, in milliseconds for files of any size.
 
-    The index that `convert` writes next to an output says where to look. If it is missing, damaged
-    or of another file, it is made again, which takes one pass over the output and is logged as a
-    warning.
+    Look-ups use the index written by `convert` next to the output. If the index is missing, damaged
+    or of another file, one pass over the output builds a new one, with a warning in the log.
 
     Args:
-        path: An output of `convert`, compressed or not; or any JSON lines in ascending `Id`, not
-            compressed.
-        progress: Show a progress bar for it.
+        path: An output of `convert`, compressed or not; or any uncompressed JSON lines in ascending
+            `Id`.
+        progress: Show a progress bar while building an index.
 
     Returns:
-        A collection, to be used as a context manager or closed: `docs[4]`, `4 in docs`,
+        A collection to be closed, or used as a context manager: `docs[4]`, `4 in docs`,
         `len(docs)`, `for question in docs.values()`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The outputs in a folder, by site."""
+"""Find the outputs in a folder, by site."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _LINES = FORMATS.own["jsonl"].extensions
 
 
 def is_folder_of_outputs(path: str) -> bool:
-    """Whether a path is a folder, and not that of one dump."""
+    """Whether a path is a folder, but not the folder of a single dump."""
     return os.path.isdir(path) and len(members_with(POSTS, names_in_folder(path))) != 1
 
 
 def outputs_in(folder: str) -> dict[str, list[str]]:
-    """The outputs in a folder.
+    """List the outputs in a folder by site.
 
-    File names decide: a damaged output is one, too. A date or a release around the name of a
-    published site is not part of it, unless that makes one site of two outputs, as of the parts of
-    a split one.
+    File names decide, so damaged outputs are included. The name of a published site excludes a date
+    or a release around it, unless two outputs would then have the same site, such as the parts of a
+    split output.
 
     Args:
-        folder: The folder.
+        folder: Path of the folder.
 
     Returns:
-        The paths of each site's outputs, several if they are in several formats, in the order of
-        the sites.
+        The paths of the outputs by site, in the order of the sites. A site has several paths if it
+        has outputs in several formats.
 
     Raises:
-        OptionError: It is a file.
-        OutputError: It cannot be read.
+        OptionError: The path is a file.
+        OutputError: The folder cannot be read.
     """
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
@@ -64,16 +64,16 @@ def _is_output(path: str, name: str) -> bool:
     plain, _ = split_compression(name)
     if name.startswith("."):
         return False
-    if plain.endswith(".json"):  # Reports, and metadata for Datasette, are JSON, too.
+    if plain.endswith(".json"):  # Reports and metadata for Datasette also end in .json.
         return index.is_index(index.index_path(path))
     return plain.endswith(tuple(end for kind in FORMATS.values() for end in kind.extensions))
 
 
 def readable(paths: list[str]) -> str:
-    """The output of a site that documents are read from: the one in JSON lines, if there is one.
+    """Choose the output of a site to read: the one in JSON lines if present.
 
     Raises:
-        OutputError: There are several.
+        OutputError: Several outputs are in JSON lines.
     """
     lines = [path for path in paths if any(end in os.path.basename(path) for end in _LINES)]
     if len(lines) > 1:
@@ -86,7 +86,7 @@ def check_holds_outputs(folder: str, outputs: dict[str, list[str]]) -> None:
     """Refuse a folder without outputs.
 
     Raises:
-        OutputNotFoundError: There is no output; the message lists what there is.
+        OutputNotFoundError: There is no output. The message lists the existing files.
     """
     if not outputs:
         names = join_names(sorted(name for name in os.listdir(folder) if not name.startswith(".")))

@@ -1,19 +1,20 @@
 """Documents as data frames: questions, answers, comments, links and tags, in typed columns.
 
-Documents are taken apart some thousand at a time, so that only the columns that are asked for have
-to fit into memory.
+Documents are split into rows some thousand at a time, so only the requested columns have to fit
+into memory.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.option import contradiction, point_in_time
 from so2docs.options.option import tags as read_tags
 from so2docs.schema import (
@@ -38,35 +39,41 @@ FrameName = Literal["questions", "answers", "comments", "links", "tags"]
 Row = dict[str, Any]
 
 _BATCH = 4096
-"""Documents of a batch, where they come one by one."""
+"""Documents of a batch, if the source yields single documents."""
 
 _PARTS = {part.key: part for part in POST_PARTS}
 _OF_POSTS: Attributes = {
     part.key: part.attributes[part.key] for part in POST_PARTS if part.shape == "value"
 } | {"Url": TEXT}
+_WITHOUT_FRAME = {key.lower(): f"`{key}`" for key in _PARTS} | {
+    "users": "`Owner`, `LastEditor` and `User`",
+    "badges": "`Badges` of users",
+}
+"""Keys of nested rows without a frame, by table."""
+
 _NESTED = (ANSWERS, *(part.key for part in POST_PARTS if part.shape != "value"))
 
 
 class Frame:
-    """One kind of rows out of documents; nothing is read before it is asked for.
+    """Rows of one kind in documents, which are read on demand.
 
-    Questions and answers have their attributes as columns, and `Url` (with attribution); comments
-    and links have theirs; tags are pairs of `QuestionId` and `Tag`. `Other` holds, as the text of a
-    JSON object, whatever has no column or is not of the type of its column. Integers are `int64`,
-    dates `timestamp[ms, UTC]`, `Tags` a list. What is nested in a row is not part of it.
+    Questions, answers, comments and links have their attributes as columns, and posts also have
+    `Url` (with attribution). Tags are pairs of `QuestionId` and `Tag`. `Other` is a JSON object of
+    attributes without a column, or with a value of another type. Integers are `int64`, dates
+    `timestamp[ms, UTC]`, `Tags` a list. Rows exclude nested objects.
 
     Args:
-        name: Which.
-        batches: Gives the documents, as dictionaries that may be changed.
+        name: Kind of the rows.
+        source: Source of the documents.
     """
 
-    def __init__(self, name: FrameName, batches: Callable[[], Iterator[list[Row]]]) -> None:
+    def __init__(self, name: FrameName, source: Framed) -> None:
         self.name = name
-        self._batches = batches
+        self._source = source
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema: the same for every output."""
+        """The Arrow schema, which is the same for every output."""
         _require("pyarrow", self.name)
         import pyarrow
 
@@ -75,30 +82,36 @@ class Frame:
         return pyarrow.schema(_columns(self.name).fields)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Arrow record batches, one after the other, for what does not fit into memory."""
+        """Iterate over Arrow record batches, for rows that do not fit into memory.
+
+        Raises:
+            OutputError: A document was not written by so2docs.
+        """
         schema = self.schema
         import pyarrow
 
-        for documents in self._batches():
-            if self.name == "tags":
-                pairs = [(row["Id"], tag) for row in documents for tag in row.get("Tags") or ()]
-                arrays = [
-                    pyarrow.array([pair[place] for pair in pairs], field.type)
-                    for place, field in enumerate(schema)
-                ]
-            else:
-                arrays = _columns(self.name).columns(list(_ROWS[self.name](documents)))
-            yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+        for documents in self._source._document_batches():
+            with _expect_documents(self._source, documents):
+                if self.name == "tags":
+                    pairs = [(row["Id"], tag) for row in documents for tag in row.get("Tags") or ()]
+                    arrays = [
+                        pyarrow.array([pair[place] for pair in pairs], field.type)
+                        for place, field in enumerate(schema)
+                    ]
+                else:
+                    arrays = _columns(self.name).columns(list(_ROWS[self.name](documents)))
+                batch = pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+            yield batch
 
     def to_arrow(self) -> pa.Table:
-        """An Arrow table of all rows."""
+        """Read all rows as an Arrow table."""
         schema = self.schema
         import pyarrow
 
         return pyarrow.Table.from_batches(self.to_batches(), schema)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A pandas data frame; integers are `Int64`, so that missing ones make no floats.
+        """Read all rows as a pandas data frame; integers are `Int64`, also if some are missing.
 
         Raises:
             OptionError: pandas or pyarrow is not installed.
@@ -111,7 +124,7 @@ class Frame:
         return table.to_pandas(types_mapper={pyarrow.int64(): pandas.Int64Dtype()}.get)
 
     def to_polars(self) -> polars.DataFrame:
-        """A polars data frame, without a copy of the columns.
+        """Read all rows as a polars data frame, without copying columns.
 
         Raises:
             OptionError: polars or pyarrow is not installed.
@@ -124,6 +137,24 @@ class Frame:
 
     def __repr__(self) -> str:
         return f"<Frame of {self.name}>"
+
+
+@contextmanager
+def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
+    """Raise for documents of another form, such as foreign JSON or MongoDB's dates."""
+    objects = [document for document in documents if isinstance(document, dict)]
+    try:
+        if objects and isinstance(objects[0].get("CreationDate"), dict):
+            raise TypeError
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        ids = [document["Id"] for document in objects if "Id" in document]
+        where = f"between question {ids[0]} and question {ids[-1]}, " if ids else ""
+        raise OutputError(
+            f"{source.path}: {where}a document has no Id, or a value of another type than in "
+            f"documents of so2docs; frames and `where` need JSON lines with Id, and not those of "
+            f"{flag('format', 'mongodb')}"
+        ) from error
 
 
 def _require(package: str, name: str) -> None:
@@ -182,47 +213,65 @@ _ROWS: dict[str, Callable[[list[Row]], Iterator[Row]]] = {
 
 
 class Framed:
-    """Documents that can be had as frames."""
+    """Base class of sources of documents, with a frame for each kind of rows.
+
+    Attributes:
+        path: Path of the output or the dump, for messages.
+    """
+
+    path: str
+
+    if not TYPE_CHECKING:  # Otherwise type checkers would accept any attribute.
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise for an unknown attribute; explain tables without a frame, such as `votes`."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in _WITHOUT_FRAME:
+                text += (
+                    f"; if the {name} are nested, documents have them as {_WITHOUT_FRAME[name]}, "
+                    "and so2docs.tables writes the whole table"
+                )
+            raise AttributeError(text)
 
     def _document_batches(self) -> Iterator[list[Row]]:
-        """All documents, some at a time, as dictionaries of their own."""
+        """Iterate over batches of documents, each a new dictionary."""
         raise NotImplementedError
 
     @property
     def questions(self) -> Frame:
-        """The questions, without what is nested in them."""
-        return Frame("questions", self._document_batches)
+        """The questions, without nested rows."""
+        return Frame("questions", self)
 
     @property
     def answers(self) -> Frame:
         """The answers; `ParentId` is the question."""
-        return Frame("answers", self._document_batches)
+        return Frame("answers", self)
 
     @property
     def comments(self) -> Frame:
-        """The comments, where they are nested; `PostId` is the question or answer."""
-        return Frame("comments", self._document_batches)
+        """The comments, if nested; `PostId` is the question or answer."""
+        return Frame("comments", self)
 
     @property
     def links(self) -> Frame:
-        """The links, where they are nested."""
-        return Frame("links", self._document_batches)
+        """The links, if nested."""
+        return Frame("links", self)
 
     @property
     def tags(self) -> Frame:
         """A row for each tag of each question."""
-        return Frame("tags", self._document_batches)
+        return Frame("tags", self)
 
 
 def in_batches(documents: Iterable[Any]) -> Iterator[list[Row]]:
-    """Documents that come one by one, some at a time."""
+    """Group single documents into batches."""
     rest = iter(documents)
     while batch := list(islice(rest, _BATCH)):
         yield batch
 
 
 class Selection(Framed):
-    """A selection of documents, filtered while they are read; made by `where` of a collection."""
+    """A selection of documents, filtered while reading; the result of `Collection.where`."""
 
     def __init__(
         self,
@@ -232,7 +281,7 @@ class Selection(Framed):
         tags: str | Iterable[str],
         all_tags: bool,
     ) -> None:
-        self._source = source
+        self._source, self.path = source, source.path
         self._since = point_in_time("since", since) or ""
         self._until = point_in_time("until", until) or ""
         if self._since and self._until and self._since >= self._until:
@@ -246,11 +295,13 @@ class Selection(Framed):
 
     def _document_batches(self) -> Iterator[list[Row]]:
         for batch in self._source._document_batches():
-            if questions := [question for question in batch if self._holds(question)]:
+            with _expect_documents(self, batch):
+                questions = [question for question in batch if self._holds(question)]
+            if questions:
                 yield questions
 
     def _holds(self, question: Mapping[str, Any]) -> bool:
-        """Whether a question is in the selection; those without a date pass no limit."""
+        """Whether a question is in the selection. Limits exclude questions without a date."""
         date = question.get("CreationDate") or ""
         if date < self._since or (self._until and not "" < date < self._until):
             return False

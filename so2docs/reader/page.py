@@ -1,121 +1,61 @@
-"""A question and its answers as text for people."""
+"""Format a question and its answers as text to read."""
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator
 from textwrap import fill
 from typing import Any
 
 from click import style
-from lxml import etree
 
 from so2docs.escape import for_terminal
-from so2docs.parse.bodies import parse_body, plain_text
+from so2docs.parse.bodies import converter
 
-# The HTML of a post as plain text for a terminal.
-
-_BLOCKS = {"p", "div", "blockquote", "pre", "hr", "br", "details", "summary"}
-_BLOCKS |= {"ul", "ol", "li", "dl", "dt", "dd", "table", "tr"}
-_BLOCKS |= {"html", "head", "body", "h1", "h2", "h3", "h4", "h5", "h6"}
 _NARROWEST = 20
-_SPACE = re.compile(r"\s+")
+_START = re.compile(r"([> ]*)((?:[-*+]|\d+[.)])? *)")
+_FENCE = re.compile(r"[> ]*(?:(?:[-*+]|\d+[.)]) +)?(`{3,})")
 
 
 def as_text(body: str, width: int = 80) -> str:
-    """Render the body of a post.
+    """Convert the body of a post to Markdown.
 
     Args:
-        body: HTML, as Stack Exchange stores it.
-        width: Columns to wrap paragraphs at; code is not wrapped.
-
-    Returns:
-        Paragraphs separated by empty lines, code indented by four spaces, list items marked,
-        quotations behind `> `, links followed by their address.
+        body: HTML of the body.
+        width: Maximum columns of paragraphs; code and tables are not wrapped.
     """
-    if not body.strip():
-        return ""
-    root = parse_body(for_terminal(body))
-    try:
-        text = "\n\n".join(_blocks(root, width))
-    except RecursionError:  # Tags nested hundreds deep.
-        text = plain_text(root)
-    return for_terminal(text)
+    to_markdown = converter("markdown")
+    assert to_markdown is not None
+    lines, fence = [], ""
+    for line in for_terminal(to_markdown(body)).splitlines():
+        mark = _FENCE.match(line)
+        if fence:
+            fence = "" if line.endswith(fence) else fence
+        elif mark:
+            fence = mark[1]
+        elif len(line) > width and "|" not in line and (start := _START.match(line)):
+            lines.append(_wrap(line, width, start[1] + " " * len(start[2])))
+            continue
+        lines.append(line)
+    return "\n".join(lines)
 
 
-def _blocks(element: etree._Element, width: int) -> Iterator[str]:
-    """The paragraphs of an element, in order."""
-    inline = [element.text or ""]
-    for child in element:
-        if child.tag in _BLOCKS:
-            yield from _wrapped(inline, width)
-            yield from _block(child, width)
-            inline = []
-        else:
-            inline.append(_inline(child))
-        inline.append(child.tail or "")
-    yield from _wrapped(inline, width)
-
-
-def _block(element: etree._Element, width: int) -> Iterator[str]:
-    tag = element.tag
-    if tag == "pre":
-        code = "".join(element.itertext()).strip("\n").expandtabs(4)
-        yield textwrap.indent(code, "    ", lambda line: True)
-    elif tag in ("ul", "ol"):
-        yield "\n".join(_items(element, width))
-    elif tag == "blockquote":
-        yield textwrap.indent("\n\n".join(_blocks(element, width - 2)), "> ", lambda line: True)
-    elif tag == "hr":
-        yield "-" * min(width, 20)
-    elif tag == "tr":
-        yield " | ".join(_SPACE.sub(" ", _inline(cell)).strip() for cell in element)
-    elif tag == "table":
-        yield "\n".join(row for part in element.iter("tr") for row in _block(part, width))
-    else:
-        yield from _blocks(element, width)
-
-
-def _items(element: etree._Element, width: int) -> Iterator[str]:
-    items = element.findall("li")
-    for number, item in enumerate(items, 1):
-        mark = f"{number}. " if element.tag == "ol" else "- "
-        text = "\n".join(_blocks(item, width - len(mark)))
-        yield mark + textwrap.indent(text, " " * len(mark)).lstrip(" ")
-
-
-def _inline(element: etree._Element) -> str:
-    """The text of an element within a paragraph."""
-    if not isinstance(element.tag, str):
-        return ""
-    if element.tag == "img":
-        return f"[image: {element.get('alt') or element.get('src') or ''}]"
-    inside = (element.text or "") + "".join(
-        _inline(child) + (child.tail or "") for child in element
+def _wrap(line: str, width: int, indent: str) -> str:
+    return fill(
+        line,
+        max(width, _NARROWEST),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    if element.tag == "code":
-        return f"`{inside}`"
-    address = element.get("href")
-    if element.tag == "a" and address and address.strip() != inside.strip():
-        return f"{inside} [{address}]"
-    return inside
-
-
-def _wrapped(inline: list[str], width: int) -> Iterator[str]:
-    text = _SPACE.sub(" ", "".join(inline)).strip()
-    if text:
-        yield textwrap.fill(
-            text, max(width, _NARROWEST), break_long_words=False, break_on_hyphens=False
-        )
 
 
 def as_page(question: dict[str, Any], width: int = 80) -> str:
-    """A document as text, with terminal styles, which `click.echo` drops where none are wanted.
+    """Format a document as text with terminal styles, which `click.echo` strips if unwanted.
 
     Args:
-        question: A document.
-        width: Columns to wrap at.
+        question: The document.
+        width: Maximum columns of a line.
     """
     return "\n".join(_lines(question, min(width, 100)))
 
@@ -160,7 +100,7 @@ def _rows(post: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _author(post: dict[str, Any], user: str, name: str, number: str) -> str:
-    """Who wrote it: the user that is nested, else the name or number in the row."""
+    """Name the author of a post: the nested user, else the name or number in the row."""
     nested = post.get(user)
     if isinstance(nested, dict) and "DisplayName" in nested:
         return _text(nested, "DisplayName")
@@ -168,7 +108,7 @@ def _author(post: dict[str, Any], user: str, name: str, number: str) -> str:
 
 
 def _facts(post: dict[str, Any], kind: str) -> str:
-    """One line about a post; what it lacks is left out."""
+    """Format the facts about a post as a line, without missing values."""
     facts = [f"{kind} {_text(post, 'Id')}"]
     if "Score" in post:
         facts.append(f"score {_text(post, 'Score')}")

@@ -1,6 +1,6 @@
-"""Reading documents back, one at a time, or by segment, where the index says where segments are.
+"""Read documents of an output, one at a time, or by segment with the index.
 
-A file is told by its first bytes: a dump, or an output, and one of which format.
+The first bytes of a file tell dumps from outputs, and determine the format of an output.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import orjson
 import zstandard
 from isal import igzip, isal_zlib
 
-from so2docs.dump.kinds import PARQUET, SQLITE
-from so2docs.dump.source import is_damage
+from so2docs.dump.kinds import PARQUET, SQLITE, detect_kind
+from so2docs.dump.source import check_source, is_damage
 from so2docs.dump.storage import FileIdentity, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression
-from so2docs.output.segments import Entry
+from so2docs.output.segments import Segment
+from so2docs.store.disk import read_at
 
 _HEAD_BYTES = 64 * 1024
-BLANK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"  # Also what a byte order mark is, and half of UTF-16.
+# Also matches a byte order mark, and every other byte of UTF-16.
+BLANK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 
 _OTHER_FORMATS = (
     (PARQUET, "Parquet", "DuckDB, pandas or pyarrow"),
@@ -33,14 +35,14 @@ _OTHER_FORMATS = (
     (b'{"BuildVersion"', "an import file of RavenDB", "RavenDB"),
     (b'{"index"', "bulk lines for Elasticsearch", "Elasticsearch or OpenSearch"),
 )
-"""First bytes of what is not read back, what it is, and what reads it."""
+"""Formats that so2docs does not read: first bytes, name, and programs that read them."""
 
 
 def read_start(path: str) -> bytes:
-    """The first bytes of a file, decompressed if it is gzip or zstd; none if it is damaged.
+    """Read the first bytes of a file, decompressed from gzip or zstd; empty if damaged.
 
     Raises:
-        OutputError: It cannot be read.
+        OutputError: The file cannot be read.
     """
     try:
         with open(path, "rb") as file:
@@ -63,11 +65,11 @@ def read_start(path: str) -> bytes:
 
 
 def is_output(path: str, start: bytes) -> bool:
-    """Whether a file is an output, of any format; other files are read as dumps.
+    """Whether a file is an output of any format; other files are read as dumps.
 
     Args:
-        path: Its name, which decides where the bytes do not tell: a damaged or an empty file.
-        start: Its first bytes, as `start_of` gives them.
+        path: Path of the file, which decides for a damaged or an empty file.
+        start: First bytes of the file, from `read_start`.
     """
     text = start.lstrip(BLANK)
     if text.startswith(b"{") or not_read_back(start) is not None:
@@ -76,12 +78,23 @@ def is_output(path: str, start: bytes) -> bool:
 
 
 def not_read_back(start: bytes) -> tuple[str, str] | None:
-    """Name the format and the reader of a file that so2docs writes but does not read; else None."""
+    """Name format and reader of a file that so2docs only writes; None for other files."""
     text = start.lstrip(BLANK)
     for magic, what, reader in _OTHER_FORMATS:
         if text.startswith(magic):
             return what, reader
     return None
+
+
+def describe_foreign(start: bytes) -> tuple[str, str] | None:
+    """Name the type of a file other than JSON lines, with advice; None for unknown types."""
+    if reading := not_read_back(start):
+        what, reader = reading
+        return what, f"read it with {reader}"
+    kind = detect_kind(start)
+    if kind is None and not start.lstrip(BLANK).startswith(b"<"):
+        return None
+    return "XML" if kind is None else kind.name, "give it to so2docs convert first"
 
 
 if TYPE_CHECKING:
@@ -95,7 +108,7 @@ _END = b"\0the end\0"
 _END_FRAME = zstandard.compress(_END)
 
 MOST_LINE_BYTES = 256 * 1024 * 1024
-"""A longer line is no document that can be read back; bounds what a bomb takes of memory."""
+"""Maximum bytes of a line, which bounds the memory for a decompression bomb."""
 
 
 @overload
@@ -106,22 +119,24 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
     """Read the documents of an output (or of any JSON lines), streamed.
 
     Args:
-        path: A file name, or an open binary file, which is left open. Compressed by gzip or
-            zstd or not.
-        kind: What type checkers take the lines for, such as `dict` for the records of a recipe; a
-            `Question` if None. Nothing is checked at run time.
+        path: Name of a file, or an open binary file, which is left open. The file may be
+            compressed by gzip or zstd.
+        kind: Type of a line for type checkers, such as `dict` for the records of a recipe; a
+            `Question` if None. It is not checked at run time.
 
     Returns:
-        An iterator: one question a time, its answers under `Answers`.
+        An iterator over questions, each with its answers under `Answers`.
 
     Raises:
-        OutputError: There is no such file; or, when its turn comes, it is damaged, or a line is not
+        OutputError: The file is missing. While iterating: the file is damaged, or a line is not
             JSON.
+        OptionError: The path is a text file object, or neither a path nor a file object.
     """
+    check_source(path, "the output")
     if isinstance(path, str | os.PathLike):
         name = os.fspath(path)
         try:
-            os.stat(path)  # Opened only to be read, once: it may be a pipe.
+            os.stat(path)  # The file is opened once, for reading, because it may be a pipe.
         except OSError as error:
             raise unreadable_output(name, error) from error
     else:
@@ -130,18 +145,18 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
 
 
 def parse_document(line: bytes, name: str, number: int) -> Any:
-    """The document in a line of a file, which has this number.
+    """Parse the document in a line of a file; `number` is the number of the line.
 
     Raises:
-        OutputError: It is not JSON.
+        OutputError: The line is not JSON.
     """
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        if number == 1 and (reading := not_read_back(line)):
-            what, reader = reading
+        if number == 1 and (foreign := describe_foreign(line)):
+            what, advice = foreign
             raise OutputError(
-                f"{name}: is {what}, and only JSON lines are read; read it with {reader}"
+                f"{name}: is {what}, and only JSON lines are read; {advice}"
             ) from None
         raise OutputError(
             f"{name}: line {number:,} is not JSON ({error}); convert the dump again"
@@ -149,7 +164,7 @@ def parse_document(line: bytes, name: str, number: int) -> Any:
 
 
 def read_lines(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
-    """The lines of an output, as `read` reads them, each with its end."""
+    """Read the lines of an output, with their line feeds."""
     if not isinstance(path, str | os.PathLike):
         yield from _lines(path, getattr(path, "name", "the file"))
         return
@@ -163,7 +178,7 @@ def read_lines(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
-    if isinstance(file, BufferedReader):  # A pipe, perhaps.
+    if isinstance(file, BufferedReader):  # It may be a pipe.
         start = file.peek(_START_BYTES)
     else:
         start = file.read(_START_BYTES)
@@ -193,7 +208,7 @@ def _blocks(file: Any) -> Iterator[bytes]:
 
 
 def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines with their ends; `EOFError` where one is longer than any document."""
+    """Join blocks into lines with line feeds; `EOFError` for a line longer than any document."""
     buffer = bytearray()
     for block in blocks:
         end = block.find(b"\n") + 1
@@ -210,7 +225,7 @@ def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _Ended:
-    """A file with a frame of zstd after its end, which shows that the one before is complete."""
+    """A file with an extra zstd frame at its end, to detect an incomplete last frame."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -241,7 +256,7 @@ _NOT_TO_BE_READ = (OSError, MemoryError)
 
 
 def replaced_error(path: str) -> OutputError:
-    """The error for an output that is another since it was opened."""
+    """Make the error for an output that was replaced after opening."""
     return OutputError(f"{path}: was replaced while being read; run again to read the new file")
 
 
@@ -252,11 +267,11 @@ class SegmentReader:
         """Open an output.
 
         Args:
-            path: Its name.
-            identity: That of the file that is expected there; any if None.
+            path: Path of the output.
+            identity: Identity of the expected file; any file if None.
 
         Raises:
-            OutputError: It cannot be read, or is another file.
+            OutputError: The output cannot be read, or is another file.
         """
         self.path = path
         try:
@@ -271,7 +286,7 @@ class SegmentReader:
         self._lock = threading.Lock()
 
     def is_replaced(self) -> bool:
-        """Whether the file under this name is another by now."""
+        """Whether the path now names another file."""
         try:
             return identify(self.path) != self.identity
         except OSError:
@@ -281,22 +296,22 @@ class SegmentReader:
         """Close the file."""
         self.file.close()
 
-    def read(self, entry: Entry) -> bytes:
-        """The documents of a segment, as lines.
+    def read(self, segment: Segment) -> bytes:
+        """Read the documents of a segment, as lines.
 
         Raises:
-            OutputError: The bytes are not those that were written.
+            OutputError: The segment is damaged.
         """
         try:
-            data = self._decompress(self.read_stored(entry), entry.raw_size)
+            data = self._decompress(self.read_stored(segment), segment.raw_size)
         except Exception as error:
             if not (is_damage(error) or isinstance(error, _NOT_TO_BE_READ)):
                 raise
-            data = b""  # What is damaged, or an index that says what cannot be.
-        if len(data) != entry.raw_size or isal_zlib.crc32(data) != entry.crc:
+            data = b""  # The segment is damaged, or the index has impossible values.
+        if len(data) != segment.raw_size or isal_zlib.crc32(data) != segment.crc:
             raise OutputError(
-                f"{self.path}: the documents from question {entry.first_id} on, at byte "
-                f"{entry.offset:,}, are damaged; convert the dump again"
+                f"{self.path}: the documents from question {segment.first_id} on, at byte "
+                f"{segment.offset:,}, are damaged; convert the dump again"
             )
         return data
 
@@ -309,30 +324,30 @@ class SegmentReader:
             raise zstandard.ZstdError("more than the index says")
         return zstandard.ZstdDecompressor().decompress(data, raw_size)
 
-    def read_stored(self, entry: Entry) -> bytes:
-        """The bytes of a segment as they are in the file."""
+    def read_stored(self, segment: Segment) -> bytes:
+        """Read the bytes of a segment, still compressed."""
         if hasattr(os, "pread"):
-            return os.pread(self.file.fileno(), entry.size, entry.offset)
-        with self._lock:  # Windows
-            self.file.seek(entry.offset)
-            return self.file.read(entry.size)
+            return read_at(self.file.fileno(), segment.size, segment.offset)
+        with self._lock:  # Windows has no `pread`.
+            self.file.seek(segment.offset)
+            return self.file.read(segment.size)
 
 
 def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
-    """The line of a question among those of a segment, and its document."""
+    """Find the line and the document of a question among the lines of a segment."""
     key = b'"Id":%d' % question_id
     at = lines.find(key)
     while at >= 0:
         start = lines.rfind(b"\n", 0, at) + 1
         end = lines.find(b"\n", at)
         end = end if end >= 0 else len(lines)
-        # Not the start of a longer number, nor the id of an answer.
+        # Exclude longer numbers and the ids of answers.
         if lines[at + len(key) : at + len(key) + 1] in (b",", b"}"):
             document = orjson.loads(lines[start:end])
             if document["Id"] == question_id:
                 return lines[start:end], document
         at = lines.find(key, at + 1)
-    # Not there, or written by another program, with white space.
+    # Missing, or written with white space by another program.
     for line in lines.splitlines():
         document = orjson.loads(line)
         if document["Id"] == question_id:

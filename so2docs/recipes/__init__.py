@@ -1,1 +1,1 @@
-"""Recipes: from a document to the records of a data set. Pure functions."""
+"""Recipes convert a document to the records of a data set. Pure functions."""

@@ -1,19 +1,27 @@
-"""Recipes for training on answers: `qa`, `messages`, `pairs`, `preferences`.
+"""Recipes for training on answers: `qa`, `messages`, `pairs`, `triplets`, `kto`, `preferences`.
 
-`qa` has TRL's prompt-completion form (https://huggingface.co/docs/trl/dataset_formats), standard: a
-record for each answer, the best first; on request only the accepted one, or only the best.
-`messages` is the same in TRL's conversational form, which chat templates take: a message of the
-user, who asks, and one of the assistant, after one of the system if there is to be one.
+`qa` has TRL's standard prompt-completion form (https://huggingface.co/docs/trl/dataset_formats): a
+record for each answer, the best first; on request only the accepted answer, or only the best. TRL
+joins prompt and completion unchanged, so the prompt ends in a line `Answer:`.
+`messages` has the same content in TRL's conversational form for chat templates: a system message if
+requested, a message of the user with the question, and one of the assistant with the answer.
 
-`pairs` has TRL's preference form, standard, with an explicit prompt; on request conversational,
-with messages in place of texts. Better and worse is by the score of `preferences`; a question gives
-at most ten pairs, as in lvwerra/stack-exchange-paired on the Hugging Face hub. Which ten is drawn
-with the question's id as the seed, so that every run draws the same.
+`pairs` has TRL's standard preference form, with an explicit prompt. On request it is
+conversational, with messages in place of texts, or has an implicit prompt, with which both sides
+start. The score of `preferences` decides which answer is better. A question gives at most ten
+pairs, as in lvwerra/stack-exchange-paired on the Hugging Face hub. These are drawn with the
+question's id as the seed, so that every run draws the same pairs.
+
+`triplets` are the same pairs in the form of sentence-transformers, with the columns in its order:
+`anchor`, `positive`, `negative`
+(https://sbert.net/docs/sentence_transformer/dataset_overview.html).
+`kto` has TRL's unpaired preference form: `label` is true if the score of `preferences` is above 0.
+Answers with a score of 0 are left out.
 
 `preferences` has the form of HuggingFaceH4/stack-exchange-preferences on the Hugging Face hub, as
-its card describes it and its script `make_stack_exchange.py` makes it: questions with two answers
-or more and two scores or more, bodies as HTML; whoever has no user id is user -1, which every dump
-calls "Community", and whoever is not in Users.xml "(user-not-found)".
+described in its card and made by its script `make_stack_exchange.py`: questions with two answers or
+more and two scores or more, bodies as HTML. Authors without a user id are user -1, called
+"Community" in every dump; authors missing from Users.xml are "(user-not-found)".
 """
 
 from __future__ import annotations
@@ -27,47 +35,40 @@ from typing import Any
 
 from so2docs.recipes import posts
 from so2docs.recipes.posts import is_accepted, preference_score, prompt, score, site_url, text
-from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, array, record
+from so2docs.recipes.recipe import (
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    Document,
+    Recipe,
+    Record,
+    Schema,
+    array,
+    record,
+)
+
+SEPARATOR = "\n\nAnswer:\n\n"
+"""Separator of question and answer: TRL joins prompt and completion unchanged."""
 
 
-def qa(question: Document, *, best: bool = False, accepted: bool = False) -> Iterator[Record]:
-    """A record for each answer, by votes.
+def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
+    """Make a record for each answer, by votes.
 
     Args:
         question: The document.
-        best: Only of the answer with the highest score; of several, of the accepted or first one.
-        accepted: Only of the accepted answer, if it is there.
+        accepted: Use only the accepted answer, if present.
     """
-    answers = posts.rank(question)
-    if best and answers:
-        answers = [max(answers, key=score)]
-    metadata = {"qid": question["Id"], **posts.metadata(question)}
-    metadata["created"] = question.get("CreationDate", "")
-    for answer in answers:
-        if accepted and not is_accepted(answer, question):
-            continue
-        yield {
-            "prompt": prompt(question),
-            "completion": text(answer),
-            "metadata": {
-                **metadata,
-                "answer_id": answer["Id"],
-                "answer_url": answer["Url"],
-                "answer_score": score(answer),
-                "accepted": is_accepted(answer, question),
-            },
-        }
+    asked, metadata = prompt(question) + SEPARATOR, posts.metadata(question)
+    for answer in posts.rank(question):
+        if is_accepted(answer, question) or not accepted:
+            yield {
+                "prompt": asked,
+                "completion": text(answer),
+                "metadata": {**metadata, "answer": posts.side(answer, question)},
+            }
 
 
-_QA_METADATA = record(
-    qid=INTEGER,
-    **posts.METADATA,
-    created=TEXT,
-    answer_id=INTEGER,
-    answer_url=TEXT,
-    answer_score=INTEGER,
-    accepted=BOOLEAN,
-)
+_QA_METADATA = record(**posts.METADATA, answer=record(**posts.SIDE))
 QA = Recipe(
     "qa",
     qa,
@@ -76,6 +77,7 @@ QA = Recipe(
     fields=posts.FIELDS,
     body="markdown",
     attributed=True,
+    without_banner=True,
     settings=("best", "accepted"),
 )
 
@@ -83,17 +85,18 @@ QA = Recipe(
 def messages(
     question: Document, *, system: str | None = None, accepted: bool = False
 ) -> Iterator[Record]:
-    """A conversation for each answer, by votes.
+    """Make a conversation for each answer, by votes.
 
     Args:
         question: The document.
-        system: Message of the system, before each conversation.
-        accepted: Only of the accepted answer, if it is there.
+        system: System message at the start of each conversation.
+        accepted: Use only the accepted answer, if present.
     """
     first = [] if system is None else [_message("system", system)]
+    first.append(_message("user", prompt(question)))
     for pair in qa(question, accepted=accepted):
-        sides = [_message("user", pair["prompt"]), _message("assistant", pair["completion"])]
-        yield {"messages": first + sides, "metadata": pair["metadata"]}
+        sides = [*first, _message("assistant", pair["completion"])]
+        yield {"messages": sides, "metadata": pair["metadata"]}
 
 
 def _message(role: str, content: str) -> dict[str, str]:
@@ -106,52 +109,71 @@ MESSAGES = replace(
     name="messages",
     function=messages,
     schema=record(messages=_MESSAGES, metadata=_QA_METADATA),
-    settings=("system", "accepted"),
+    settings=("system", "best", "accepted"),
 )
 
 MOST_PAIRS = 10
 
 
 def pairs(question: Document) -> Iterator[Record]:
-    """Up to ten records of a question, the better answers first."""
+    """Make up to ten records of a question, the better answers first."""
+    for asked, chosen, rejected, others in _pairs(question):
+        yield {"prompt": asked + SEPARATOR, "chosen": chosen, "rejected": rejected, **others}
+
+
+def pairs_without_prompt(question: Document) -> Iterator[Record]:
+    """Make pairs with the question at the start of both sides."""
+    for asked, *sides, others in _pairs(question):
+        chosen, rejected = (asked + SEPARATOR + side for side in sides)
+        yield {"chosen": chosen, "rejected": rejected, **others}
+
+
+def conversational(question: Document) -> Iterator[Record]:
+    """Make pairs in the form of messages."""
+    for asked, *sides, others in _pairs(question):
+        chosen, rejected = ([_message("assistant", side)] for side in sides)
+        first = [_message("user", asked)]
+        yield {"prompt": first, "chosen": chosen, "rejected": rejected, **others}
+
+
+def conversational_without_prompt(question: Document) -> Iterator[Record]:
+    """Make pairs of whole conversations."""
+    for pair in conversational(question):
+        first = pair.pop("prompt")
+        yield {**pair, "chosen": first + pair["chosen"], "rejected": first + pair["rejected"]}
+
+
+def _pairs(question: Document) -> Iterator[tuple[str, str, str, Record]]:
+    """Yield question, better and worse answer of each pair, and the other members of its record."""
     answers = posts.rank(question)
     scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
     answers.sort(key=lambda answer: -scores[answer["Id"]])
-    metadata = {"qid": question["Id"], **posts.metadata(question)}
+    asked, metadata = prompt(question), posts.metadata(question)
     for better, worse in draw_pairs([scores[answer["Id"]] for answer in answers], question["Id"]):
         chosen, rejected = answers[better], answers[worse]
-        yield {
-            "prompt": prompt(question),
-            "chosen": text(chosen),
-            "rejected": text(rejected),
+        others = {
             "score_chosen": scores[chosen["Id"]],
             "score_rejected": scores[rejected["Id"]],
             "metadata": {
                 **metadata,
-                "chosen": _side(chosen, question),
-                "rejected": _side(rejected, question),
+                "chosen": posts.side(chosen, question),
+                "rejected": posts.side(rejected, question),
             },
         }
-
-
-def conversational(question: Document) -> Iterator[Record]:
-    """Make preference pairs in the form of messages."""
-    for pair in pairs(question):
-        sides = {name: [_message("assistant", pair[name])] for name in ("chosen", "rejected")}
-        yield {**pair, "prompt": [_message("user", pair["prompt"])], **sides}
+        yield asked, text(chosen), text(rejected), others
 
 
 def draw_pairs(scores: list[int], seed: int) -> list[tuple[int, int]]:
-    """Places of the better and the worse answer of each pair, out of falling scores.
+    """Draw pairs from descending scores, each as the places of the better and the worse answer.
 
-    All pairs are numbered without being made: a question may have a million answers.
+    All pairs are numbered without being made, since a question may have a million answers.
     """
     rising = [-score for score in scores]
     worse_answers = [len(scores) - bisect_right(rising, score) for score in rising]
     ends = list(accumulate(worse_answers))
     total = ends[-1] if ends else 0
     numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
-    # Of this module, only what random() returns is the same in every version of Python.
+    # In module random, only the results of random() are the same in every version of Python.
     draw = random.Random(seed).random
     while len(numbers) < min(total, MOST_PAIRS):
         numbers.add(int(draw() * total))
@@ -162,40 +184,83 @@ def draw_pairs(scores: list[int], seed: int) -> list[tuple[int, int]]:
     return drawn
 
 
-def _side(answer: Document, question: Document) -> dict[str, Any]:
-    return {
-        "id": answer["Id"],
-        "url": answer["Url"],
-        "score": score(answer),
-        "accepted": is_accepted(answer, question),
-        "license": answer.get("ContentLicense", ""),
-        "created": answer.get("CreationDate", ""),
-    }
+def _pairs_schema(texts: Schema, *columns: str) -> Schema:
+    side = record(**posts.SIDE)
+    return record(
+        **dict.fromkeys((*columns, "chosen", "rejected"), texts),
+        score_chosen=INTEGER,
+        score_rejected=INTEGER,
+        metadata=record(**posts.METADATA, chosen=side, rejected=side),
+    )
 
 
-_SIDE = record(id=INTEGER, url=TEXT, score=INTEGER, accepted=BOOLEAN, license=TEXT, created=TEXT)
-_SCORES_AND_SOURCE = {
-    "score_chosen": INTEGER,
-    "score_rejected": INTEGER,
-    "metadata": record(qid=INTEGER, **posts.METADATA, chosen=_SIDE, rejected=_SIDE),
-}
-_TEXTS = ("prompt", "chosen", "rejected")
+_PAIRS = replace(QA, name="pairs", settings=("conversational", "implicit_prompt"))
 PAIRS = replace(
-    QA,
-    name="pairs",
+    _PAIRS,
     function=pairs,
-    schema=record(**dict.fromkeys(_TEXTS, TEXT), **_SCORES_AND_SOURCE),
-    settings=("conversational",),
-)
-PAIRS = replace(
-    PAIRS,
+    schema=_pairs_schema(TEXT, "prompt"),
     variants={
         "conversational": replace(
-            PAIRS,
+            _PAIRS,
             function=conversational,
-            schema=record(**dict.fromkeys(_TEXTS, _MESSAGES), **_SCORES_AND_SOURCE),
-        )
+            schema=_pairs_schema(_MESSAGES, "prompt"),
+            variants={
+                "implicit_prompt": replace(
+                    _PAIRS,
+                    function=conversational_without_prompt,
+                    schema=_pairs_schema(_MESSAGES),
+                )
+            },
+        ),
+        "implicit_prompt": replace(
+            _PAIRS, function=pairs_without_prompt, schema=_pairs_schema(TEXT)
+        ),
     },
+)
+
+
+def triplets(question: Document) -> Iterator[Record]:
+    """Make records of the pairs of a question as anchor, positive and negative."""
+    for asked, positive, negative, others in _pairs(question):
+        yield {"anchor": asked, "positive": positive, "negative": negative, **others}
+
+
+TRIPLETS = replace(
+    PAIRS,
+    name="triplets",
+    function=triplets,
+    schema=record(
+        anchor=TEXT,
+        positive=TEXT,
+        negative=TEXT,
+        score_chosen=INTEGER,
+        score_rejected=INTEGER,
+        metadata=PAIRS.schema["properties"]["metadata"] if PAIRS.schema else {},
+    ),
+    settings=(),
+    variants={},
+)
+
+
+def kto(question: Document) -> Iterator[Record]:
+    """Make a record for each answer with a positive or negative score, by votes."""
+    asked, metadata = prompt(question) + SEPARATOR, posts.metadata(question)
+    for answer in posts.rank(question):
+        if preferred := preference_score(answer, question):
+            yield {
+                "prompt": asked,
+                "completion": text(answer),
+                "label": preferred > 0,
+                "metadata": {**metadata, "answer": posts.side(answer, question)},
+            }
+
+
+KTO = replace(
+    QA,
+    name="kto",
+    function=kto,
+    schema=record(prompt=TEXT, completion=TEXT, label=BOOLEAN, metadata=_QA_METADATA),
+    settings=("best",),
 )
 
 _NOBODY = -1
@@ -203,7 +268,7 @@ _NAME_OF_NOBODY, _NOT_FOUND = "Community", "(user-not-found)"
 
 
 def preferences(question: Document) -> Iterator[Record]:
-    """One record of a question, if its answers differ in score."""
+    """Make one record of a question, if the scores of its answers differ."""
     answers = question["Answers"]
     if len({score(answer) for answer in answers}) < 2:
         return

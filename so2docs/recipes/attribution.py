@@ -1,4 +1,4 @@
-"""Where a document is from, under which licence, and by whom: what CC BY-SA asks to be told.
+"""The origin, licence and authors of a document, as CC BY-SA requires.
 
 Stack Exchange asks for a link to the question, the names of the authors, and links to their
 profiles (https://stackoverflow.com/help/licensing).
@@ -17,10 +17,10 @@ from so2docs.schema import CONTENT, HISTORY_TYPES
 Row = dict[str, Any]
 
 FIELDS = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
-"""Attributes of a post without which that cannot be told."""
+"""Attributes of a post that are needed for the attribution."""
 
 KEYS = frozenset({"Url", "Licenses", "Authors"})
-"""What is added to a post."""
+"""Attributes added to posts or documents."""
 
 AUTHORS: Schema = array(
     {
@@ -32,28 +32,28 @@ AUTHORS: Schema = array(
 
 
 _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
-"""Events with a text of the post, whose authors are to be credited."""
+"""Names of events with a text of the post, whose authors must be credited."""
 
 
 def user_url(base: str, user_id: int) -> str:
-    """The profile of a user of the site with this address."""
+    """The address of a user's profile on the site with this base address."""
     return f"{base}/users/{user_id}"
 
 
 def attribute(question: Row, host: str) -> Row:
-    """Say of a document where it is from, under which licences, and by whom.
+    """Add the origin, the licences and the authors to a document.
 
-    Where the history is nested, the authors of each revision and its licence are among them.
+    With a nested history, these include the authors and the licence of each revision.
 
-    Adds `Url` to the question, its answers and the users in it, `ContentLicense` where the dump has
-    none, and `Licenses` and `Authors` to the question.
+    This adds `Url` to the question, its answers and their users, `ContentLicense` to posts without
+    one, and `Licenses` and `Authors` to the question.
 
     Args:
-        question: The document; it is changed.
+        question: The document, which is changed.
         host: Host name of the site.
 
     Raises:
-        RecipeError: A post of the dump has an attribute of such a name.
+        RecipeError: A post of the dump already has an attribute of that name.
     """
     answers = question.pop("Answers", None)
     posts = [question, *(answers or ())]
@@ -77,7 +77,7 @@ def attribute(question: Row, host: str) -> Row:
 
 
 def _check_names(posts: list[Row]) -> None:
-    """No published dump has such attributes; one that has shall not lose them without a word."""
+    """Reject dumps with attributes of these names, which no published dump has."""
     for post in posts:
         for name in KEYS.intersection(post):
             raise RecipeError(
@@ -102,7 +102,7 @@ def _comments(post: Row) -> list[Row]:
 
 
 def _revisions(post: Row) -> list[Row]:
-    """The revisions of a post with their authors, if its history is nested."""
+    """The revisions of a post with their authors, if the history is nested."""
     return [
         entry
         for entry in _rows(post, "History")
@@ -127,10 +127,12 @@ def _link(user: Any, host: str) -> None:
 
 
 def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
-    """The name that a post or comment is shown under, and the profile, as far as they are known.
+    """Yield the displayed name and the profile of the author of a post or comment, as far as known.
+
+    For a suggested edit, the proposer is the author.
 
     Args:
-        part: The post or comment.
+        part: The post, the comment or the revision.
         base: The address of the site.
     """
     user = part.get("Owner", part.get("User"))
@@ -139,8 +141,19 @@ def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
     if isinstance(user, dict):
         name = user.get("DisplayName", name)
         user_id = user.get("Id", user_id)
+    if "SuggestedEditApplied" in part.get("Events", ()):
+        proposer = part.get("ProposedBy")
+        if user_id not in (None, proposer):  # Name of another account, such as the site's.
+            name = None
+        user_id = proposer
     if user_id is not None:
-        # A user without a name is shown as this.
+        # The site shows users without a name in this form.
         yield name or f"user{user_id}", user_url(base, user_id)
     elif name:
         yield name, None
+
+
+def writers(post: Row, base: str) -> dict[tuple[str, str | None], None]:
+    """The authors of a post and of its nested revisions, as given by `credit`."""
+    parts = (post, *_revisions(post))
+    return {author: None for part in parts for author in credit(part, base)}

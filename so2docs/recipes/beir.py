@@ -1,13 +1,17 @@
-"""`beir`: a retrieval set, made of questions that were closed as duplicates of others.
+"""`beir`: a retrieval set, made from questions that were closed as duplicates of others.
 
-The folder that BEIR's `GenericDataLoader` and MTEB load (https://github.com/beir-cellar/beir, wiki
-"Load your custom dataset"): `corpus.jsonl` with `_id`, `title` and `text`, `queries.jsonl` with
-`_id` and `text`, and `qrels/test.tsv` with a header. Every question is in the corpus; queries are
-the titles of questions with a duplicate link, relevant is what they link to and the corpus has.
-BEIR leaves a query's own question out of what it finds (`ignore_identical_ids`).
+The output is the folder that BEIR's `GenericDataLoader` and MTEB load
+(https://github.com/beir-cellar/beir, wiki "Load your custom dataset"): `corpus.jsonl` with `_id`,
+`title` and `text`, `queries.jsonl` with `_id` and `text`, and `qrels/test.tsv` with a header. MTEB
+loads data sets of Hugging Face with the configurations `corpus`, `queries` and `default` (the
+judgements), see `RetrievalDatasetLoader` in https://github.com/embeddings-benchmark/mteb. For MTEB,
+the judgements are also in `qrels/test.jsonl`, and `README.md` names the configurations. The corpus
+contains every question. The queries are the titles of questions with a duplicate link; the linked
+questions in the corpus are relevant. BEIR removes the query's own question from the results
+(`ignore_identical_ids`).
 
-With accepted answers as what is relevant, the corpus is the answers of all questions, and queries
-are the titles of questions whose accepted answer is in it.
+With accepted answers as the relevant documents, the corpus contains the answers of all questions,
+and the queries are the titles of questions with their accepted answer in the corpus.
 """
 
 from __future__ import annotations
@@ -17,7 +21,37 @@ from collections.abc import Iterator
 from so2docs.recipes import posts
 from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, record
 
-CORPUS, QUERIES, QRELS = FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
+CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
+QRELS_AS_JSON, README = "qrels/test.jsonl", "README.md"
+FILES = (CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README)
+
+README_TEXT = """\
+---
+# Written by so2docs --recipe beir.
+configs:
+- config_name: default
+  default: true
+  data_files:
+  - split: test
+    path: qrels/test.jsonl
+- config_name: corpus
+  data_files:
+  - split: corpus
+    path: corpus.jsonl
+- config_name: queries
+  data_files:
+  - split: queries
+    path: queries.jsonl
+task_categories:
+- text-retrieval
+---
+# A retrieval set
+
+Made of a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which loads
+the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
+
+The content is by the users of the site, under CC BY-SA: 2.5, 3.0 or 4.0, by its date.
+"""
 DUPLICATE = 3
 """`LinkTypeId` of a duplicate: table LinkTypes of the Stack Exchange Data Explorer."""
 
@@ -31,7 +65,7 @@ SCHEMA = {
 
 
 def beir(question: Document) -> Iterator[Record]:
-    """A question as an entry of the corpus, and as a query if it links to a duplicate."""
+    """Make an entry of the corpus from a question, and a query if it links to a duplicate."""
     question_id, title = str(question["Id"]), question.get("Title", "")
     yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
     links = question.get("Links", ())
@@ -40,7 +74,7 @@ def beir(question: Document) -> Iterator[Record]:
 
 
 def accepted(question: Document) -> Iterator[Record]:
-    """The answers as entries of the corpus, and the question as a query for the accepted one."""
+    """Make entries of the corpus from the answers, and a query for the accepted answer."""
     for answer in question["Answers"]:
         yield {CORPUS: {"_id": str(answer["Id"]), "title": "", "text": posts.text(answer)}}
     answer_ids = [a["Id"] for a in question["Answers"] if posts.is_accepted(a, question)]
@@ -62,6 +96,7 @@ BEIR = Recipe(
     tables=("links",),
     fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
     body="text",
+    without_banner=True,
     files=FILES,
     variants={
         "accepted": Recipe(

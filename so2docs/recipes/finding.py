@@ -1,4 +1,4 @@
-"""The recipe that was asked for: one that comes with the package, or one's own."""
+"""Find the requested recipe: a recipe of the package, or the user's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.recipes.answers import MESSAGES, PAIRS, PREFERENCES, QA
+from so2docs.recipes.answers import KTO, MESSAGES, PAIRS, PREFERENCES, QA, TRIPLETS
 from so2docs.recipes.beir import BEIR
 from so2docs.recipes.hub import HUB
 from so2docs.recipes.parts import BLOCKS, EDITS
@@ -22,32 +22,50 @@ from so2docs.registry import Registry
 
 
 def _check_entry_point(name: str, recipe: Any) -> Recipe:
-    if not isinstance(recipe, Recipe):
-        raise TypeError("it is not a so2docs.Recipe")
-    return replace(recipe, name=name)
+    if isinstance(recipe, Recipe):
+        return replace(recipe, name=name)
+    if not callable(recipe):
+        raise TypeError("it is neither a so2docs.Recipe nor a function")
+    return Recipe(name, recipe)
 
 
-_OWN = (PREFERENCES, PAIRS, QA, MESSAGES, THREAD, CHUNKS, BLOCKS, EDITS, HUB, BEIR)
+_OWN = (PREFERENCES, PAIRS, TRIPLETS, QA, KTO, MESSAGES, THREAD, CHUNKS, BLOCKS, EDITS, HUB, BEIR)
 RECIPES: Registry[Recipe] = Registry(
     "so2docs.recipes", {recipe.name: recipe for recipe in _OWN}, _check_entry_point
 )
-"""By name: those that come with the package, and those that others offer as entry points."""
+"""Recipes by name: those of this package, and those of other packages from entry points."""
+
+SUMMARIES = {
+    "preferences": "a question with its answers and how much they were liked",
+    "pairs": "two answers to a question, the better one first, to train preferences (DPO)",
+    "qa": "a question and an answer, as prompt and completion",
+    "messages": "a question and an answer, as a conversation (SFT)",
+    "thread": "a question with its answers as one text, for pre-training",
+    "chunks": "a passage of a question or an answer, for retrieval (RAG)",
+    "blocks": "a block of code, with its language and the text before it",
+    "triplets": "a question, a better and a worse answer, for embeddings",
+    "kto": "a question, an answer and whether it was liked",
+    "edits": "an edit of a title, a body or tags: before, after and why (needs the history)",
+    "hub": "a question with its answers and comments, for the Hugging Face Hub",
+    "beir": "an entry of the corpus, a query or a judgement of a benchmark for retrieval",
+}
+"""Summaries of recipes: one record in words."""
 
 ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks"}
-"""What people call that which a recipe is for."""
+"""Aliases: common names for the purpose of a recipe."""
 
 RecipeLike = str | Recipe | Callable[..., Any]
-"""A name, `package.module:name`, or what that names."""
+"""A name, `package.module:name`, or the recipe or function itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecipeChoice:
-    """Which recipe makes the records: by name, so that every worker finds it.
+    """A choice of a recipe by name, so that every worker can find it.
 
     Attributes:
-        spec: Name of a recipe, or `package.module:name` of one's own.
+        spec: Name of a recipe, or `package.module:name` of the user's own.
         accepted: Whether only accepted answers count.
-        settings: Names and values of the options for this recipe alone.
+        settings: Options for this recipe alone, by name.
     """
 
     spec: str
@@ -56,12 +74,12 @@ class RecipeChoice:
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe itself."""
+        """The chosen recipe."""
         return _variant(_load(self.spec), self)
 
     @property
     def fingerprint(self) -> str:
-        """The recipe's name, and for one's own what its module says: it may have been edited."""
+        """The recipe's name, for a user's own recipe with a hash of its module."""
         name = self.spec
         if self.recipe.needs_all_questions:
             name += ", accepted"
@@ -77,15 +95,15 @@ class RecipeChoice:
 def choose_recipe(
     recipe_like: RecipeLike, *, accepted: bool = False, **settings: Any
 ) -> RecipeChoice:
-    """The choice that options ask for.
+    """Make the choice from options.
 
     Args:
         recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
         accepted: Whether questions are kept only if they have an accepted answer.
-        settings: Options for certain recipes; one that is None or False is not given.
+        settings: Options for certain recipes; None and False mean absent.
 
     Raises:
-        OptionError: There is no such recipe, workers cannot import it, or an option is not for it.
+        OptionError: The recipe is unknown, workers cannot import it, or an option is not for it.
     """
     if isinstance(recipe_like, str):
         recipe_like = ALIASES.get(recipe_like, recipe_like)
@@ -106,14 +124,14 @@ def choose_recipe(
 
 
 def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) -> None:
-    """Refuse options that are for another recipe.
+    """Reject options for another recipe.
 
     Args:
-        settings: Options for certain recipes, those that are given.
-        recipe: The recipe, if there is one.
+        settings: The given options for certain recipes.
+        recipe: The recipe, if any.
 
     Raises:
-        OptionError: One is for another recipe.
+        OptionError: An option is for another recipe.
     """
     for name, value in settings.items():
         if recipe is None or name not in recipe.settings:
@@ -123,9 +141,10 @@ def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) ->
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     settings = dict(choice.settings) | ({"accepted": True} if choice.accepted else {})
-    for name, variant in recipe.variants.items():
-        if settings.pop(name, False):
-            recipe = variant
+    while name := next((name for name in recipe.variants if settings.get(name)), None):
+        del settings[name]
+        recipe = recipe.variants[name]
+    recipe = replace(recipe, best_only=settings.pop("best", False))
     settings = {name: value for name, value in settings.items() if name in recipe.settings}
     return replace(recipe, function=partial(recipe.function, **settings)) if settings else recipe
 

@@ -1,9 +1,9 @@
 """`hub`: a question with its answers and comments, in the form of a data set on the hub.
 
-The columns of HuggingFaceTB/stackexchange_2025_md on the Hugging Face hub, as the front matter of
-its card lists them: attributes under the dump's names and in alphabetical order, answers with
-`IsAccepted`, comments in the posts, ids as integers. Tags are one text, as in the dumps since 2024
-(`|tag|other|`). Like there, each site is a folder and a configuration of its own.
+The columns are those of HuggingFaceTB/stackexchange_2025_md on the Hugging Face hub, as listed in
+the front matter of its card: attributes under the dump's names and in alphabetical order, answers
+with `IsAccepted`, comments in the posts, ids as integers. Tags are one text, as in the dumps since
+2024 (`|tag|other|`). As in this data set, each site is a separate folder and configuration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Rec
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES, TYPES
 
 ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")
-"""What no row lacks that may have it."""
+"""Columns that are never null."""
 
 
 def _columns(names: Iterable[str], **more: Schema) -> Schema:
@@ -35,7 +35,7 @@ SCHEMA = _columns(QUESTION_ATTRIBUTES, Answers=array(_ANSWER), Comments=array(_C
 
 
 def hub(question: Document) -> Iterator[Record]:
-    """One record of a question."""
+    """Make one record of a question."""
     for answer in question["Answers"]:
         answer["IsAccepted"] = posts.is_accepted(answer, question)
     if "Tags" in question:
@@ -44,7 +44,7 @@ def hub(question: Document) -> Iterator[Record]:
 
 
 def _row(record: dict[str, Any], columns: Schema) -> dict[str, Any]:
-    """Select the attributes that have a column and fit its type."""
+    """Select the attributes with a column of a matching type."""
     row: dict[str, Any] = {}
     for name, kind in columns["properties"].items():
         if kind["type"] == "array":
@@ -64,4 +64,5 @@ HUB = Recipe(
     fields=("Id", "PostTypeId", "AcceptedAnswerId", "Answers.Id", "Answers.PostTypeId"),
     body="markdown",
     is_by_site=True,
+    settings=("best",),
 )

@@ -1,11 +1,11 @@
 """Recipes for parts of posts: `blocks` and `edits`.
 
-`blocks` are code blocks, each with its language, the text before it and the post it is from. A code
-block is a `<pre>` of a body. Its language is what the site highlights it as, where the author said
-so: `class="lang-py"`.
+`blocks` are code blocks, each with its language, the preceding text and the origin of its post. A
+code block is a `<pre>` of a body. Its language is chosen as for the site's highlighting: by a class
+such as `lang-py`, or by the tags of the question.
 
-`edits` are edits of a body, a title or tags: before, after, why, by whom, under which licence.
-Texts are those of the history: Markdown as it was typed.
+`edits` are edits of a body, a title or tags: text before and after, reason, author and licence.
+Texts come from the history: Markdown as typed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from so2docs.escape import strip_tags
 from so2docs.recipes import posts
+from so2docs.recipes.languages import language_of_tags, name_language
 from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, record
 
 _PRE = re.compile(r"<pre\b([^<>]*)>(.*?)(?:</pre>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -28,29 +29,33 @@ _BLOCK = re.compile(
 
 
 def blocks(question: Document) -> Iterator[Record]:
-    """A record for each code block of the question, and then of its answers by votes."""
+    """Make a record for each code block of the question, and then of its answers by votes."""
     for post in (question, *posts.rank(question)):
         body = posts.text(post)
         if "<pre" not in body.lower():
             continue
+        by_tags = language_of_tags(question.get("Tags", ()))
         metadata = {
             **posts.post_metadata(question, post),
             "score": posts.score(post),
             "accepted": posts.is_accepted(post, question),
             **posts.origin(question, post),
         }
-        for number, (before, language, code) in enumerate(_code_blocks(body)):
+        for number, (before, said, code) in enumerate(_code_blocks(body)):
+            language = by_tags if said is None else name_language(said)
+            language_from = "author" if said is not None else "tags" if by_tags else ""
             yield {
-                "id": f"{post['Id']}-{number}",
+                "id": posts.record_id(question, post["Id"], number),
                 "text_before": before,
                 "language": language,
+                "language_from": language_from,
                 "code": code,
                 "metadata": metadata,
             }
 
 
-def _code_blocks(body: str) -> Iterator[tuple[str, str, str]]:
-    """The text before each code block, its language, and the code."""
+def _code_blocks(body: str) -> Iterator[tuple[str, str | None, str]]:
+    """Yield the text before each code block, the language if known, and the code."""
     end = 0
     for block in _PRE.finditer(body):
         before, end = body[end : block.start()], block.end()
@@ -60,12 +65,12 @@ def _code_blocks(body: str) -> Iterator[tuple[str, str, str]]:
         code = strip_tags(_LINE_BREAK.sub("\n", inside))
         code = code.replace("\r\n", "\n").removeprefix("\n").removesuffix("\n")
         if code.strip():
-            name = language[1] if language else ""
+            name = language[1] if language else None
             yield _last_text(before), "" if name == "none" else name, code
 
 
 def _last_text(html: str) -> str:
-    """The last paragraph, heading or list item that has text."""
+    """The last paragraph, heading or list item with text."""
     for part in reversed(_BLOCK.split(html)):
         text = strip_tags(_LINE_BREAK.sub(" ", part))
         if words := text.split():
@@ -80,6 +85,7 @@ BLOCKS = Recipe(
         id=TEXT,
         text_before=TEXT,
         language=TEXT,
+        language_from=TEXT,
         code=TEXT,
         metadata=record(**posts.POST, score=INTEGER, accepted=BOOLEAN, **posts.ORIGIN),
     ),
@@ -87,6 +93,7 @@ BLOCKS = Recipe(
     fields=(*posts.FIELDS, "CreationDate"),
     attributed=True,
     reads_html=True,
+    settings=("best",),
 )
 
 _EDITABLE = ("Title", "Body", "Tags")
@@ -94,7 +101,7 @@ _VERBS = ("Edit", "Rollback")
 
 
 def edits(question: Document) -> Iterator[Record]:
-    """A record for each text that an edit or a rollback changed, by time; answers come last."""
+    """Make a record for each text changed by an edit or a rollback, by time; answers come last."""
     for post in (question, *question.get("Answers", ())):
         current: dict[str, str] = {}
         for entry in post["History"]:
@@ -109,7 +116,7 @@ def edits(question: Document) -> Iterator[Record]:
                 ]
                 if events and before is not None and before != after:
                     yield {
-                        "id": f"{entry['Id']}-{field.lower()}",
+                        "id": posts.record_id(question, entry["Id"], field.lower()),
                         "field": field.lower(),
                         "before": before,
                         "after": after,

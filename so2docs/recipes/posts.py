@@ -1,4 +1,4 @@
-"""What recipes ask about a post that comes with attribution."""
+"""Functions for recipes about posts with an attribution."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ from collections.abc import Iterable
 from typing import Any
 
 from so2docs.domain import rank_by_votes
-from so2docs.recipes.attribution import credit
-from so2docs.recipes.recipe import INTEGER, TEXT, Schema, array, record
+from so2docs.recipes.attribution import writers
+from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Schema, array, record
 
 Post = dict[str, Any]
 
 AUTHORS: Schema = array({**record(name=TEXT, url=TEXT), "required": ["name"]})
 
-METADATA: dict[str, Schema] = {
+ORIGIN: dict[str, Schema] = {"license": TEXT, "authors": AUTHORS, "created": TEXT}
+"""Licence, authors and date of one post, or of one revision of a post."""
+
+SOURCE: dict[str, Schema] = {"url": TEXT, "site": TEXT, "tags": array(TEXT), "score": INTEGER}
+"""Address of a question or an answer, tags of its question, and its score."""
+
+METADATA: dict[str, Schema] = {"qid": INTEGER, **SOURCE, **ORIGIN}
+"""Metadata of a question."""
+
+SIDE: dict[str, Schema] = {
+    "id": INTEGER,
     "url": TEXT,
-    "site": TEXT,
-    "tags": array(TEXT),
     "score": INTEGER,
-    "licenses": array(TEXT),
-    "authors": AUTHORS,
+    "accepted": BOOLEAN,
+    **ORIGIN,
 }
-"""What `metadata` says of a question."""
+"""Metadata of an answer."""
 
 POST: dict[str, Schema] = {
     "qid": INTEGER,
@@ -32,10 +40,7 @@ POST: dict[str, Schema] = {
     "title": TEXT,
     "tags": array(TEXT),
 }
-"""What `metadata` says of the post that a part is from."""
-
-ORIGIN: dict[str, Schema] = {"license": TEXT, "authors": AUTHORS, "created": TEXT}
-"""What `metadata` says of a post or a revision by itself."""
+"""Metadata of the post that a part is from."""
 
 FIELDS = (
     "Id",
@@ -48,11 +53,11 @@ FIELDS = (
     "Answers.Body",
     "Answers.Score",
 )
-"""What most recipes read."""
+"""The fields that most recipes read."""
 
 
 def score(post: Post) -> int:
-    """Votes for a post less those against it; 0 where it has none."""
+    """Votes for a post minus votes against it; 0 without votes."""
     value = post.get("Score", 0)
     return value if isinstance(value, int) else 0
 
@@ -63,17 +68,17 @@ def text(post: Post) -> str:
 
 
 def prompt(question: Post) -> str:
-    """A question as what is asked: title and body."""
+    """The title and body of a question."""
     return "\n\n".join(part for part in (question.get("Title"), text(question)) if part)
 
 
 def is_accepted(answer: Post, question: Post) -> bool:
-    """Whether who asked has accepted it."""
+    """Whether the asker has accepted the answer."""
     return bool(answer["Id"] == question.get("AcceptedAnswerId"))
 
 
 def rank(question: Post) -> list[Post]:
-    """The answers: the accepted one first, then by falling score, then by id."""
+    """The answers: the accepted answer first, then by descending score, then by id."""
     return sorted(
         question.get("Answers", ()),
         key=lambda answer: (
@@ -83,12 +88,18 @@ def rank(question: Post) -> list[Post]:
     )
 
 
-def preference_score(answer: Post, question: Post) -> int:
-    """How much an answer was liked, on a scale for preference models.
+def keep_best(question: Post) -> None:
+    """Keep only the answer with the highest score; among several, the accepted or the first one."""
+    if answers := rank(question):
+        question["Answers"] = [max(answers, key=score)]
 
-    The logarithm to base 2 of one more than the score, rounded, and one more if it was accepted; -1
-    for a negative score: Askell and others, A General Language Assistant as a Laboratory for
-    Alignment (https://arxiv.org/abs/2112.00861), section 4.1.
+
+def preference_score(answer: Post, question: Post) -> int:
+    """Score of an answer, on a scale for preference models.
+
+    The score is the base-2 logarithm of the answer's votes plus one, rounded, and one more if the
+    answer was accepted; -1 for negative votes: Askell and others, A General Language Assistant as a
+    Laboratory for Alignment (https://arxiv.org/abs/2112.00861), section 4.1.
     """
     votes = score(answer)
     if votes < 0:
@@ -97,7 +108,7 @@ def preference_score(answer: Post, question: Post) -> int:
 
 
 def site_url(question: Post) -> str:
-    """The address of the site, of a question's address."""
+    """The address of the site, taken from the address of a question."""
     return str(question["Url"]).rpartition("/questions/")[0]
 
 
@@ -106,22 +117,43 @@ def site(question: Post) -> str:
     return site_url(question).rpartition("/")[2]
 
 
-def metadata(question: Post) -> dict[str, Any]:
-    """Source, tags, licences and authors of a question."""
+def record_id(question: Post, *parts: object) -> str:
+    """An id that is unique across sites."""
+    return "-".join(map(str, (site(question), *parts)))
+
+
+def source(question: Post, post: Post) -> dict[str, Any]:
+    """`SOURCE` of a question or one of its answers."""
     return {
-        "url": question["Url"],
+        "url": post["Url"],
         "site": site(question),
         "tags": question.get("Tags", []),
-        "score": score(question),
-        "licenses": question["Licenses"],
-        "authors": name_authors(
-            (author["DisplayName"], author.get("Url")) for author in question["Authors"]
-        ),
+        "score": score(post),
+    }
+
+
+def metadata(question: Post) -> dict[str, Any]:
+    """`METADATA` of a question."""
+    return {
+        "qid": question["Id"],
+        **source(question, question),
+        **origin(question, question),
+    }
+
+
+def side(answer: Post, question: Post) -> dict[str, Any]:
+    """`SIDE` of an answer."""
+    return {
+        "id": answer["Id"],
+        "url": answer["Url"],
+        "score": score(answer),
+        "accepted": is_accepted(answer, question),
+        **origin(question, answer),
     }
 
 
 def post_metadata(question: Post, post: Post) -> dict[str, Any]:
-    """What `POST` names, of a question or one of its answers."""
+    """`POST` of a question or one of its answers."""
     return {
         "qid": question["Id"],
         "post_id": post["Id"],
@@ -133,14 +165,14 @@ def post_metadata(question: Post, post: Post) -> dict[str, Any]:
 
 
 def origin(question: Post, source: Post) -> dict[str, Any]:
-    """What `ORIGIN` names, of a post or a revision of one."""
+    """`ORIGIN` of a post, with the authors of its nested revisions, or of a revision."""
     return {
         "license": source.get("ContentLicense", ""),
-        "authors": name_authors(credit(source, site_url(question))),
+        "authors": name_authors(writers(source, site_url(question))),
         "created": source.get("CreationDate", ""),
     }
 
 
 def name_authors(authors: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
-    """Names and profiles as records have them."""
+    """Convert names and profiles to the form of records."""
     return [{"name": name} | ({"url": url} if url else {}) for name, url in authors]

@@ -1,6 +1,6 @@
-"""A recipe is a function from a document to records, and what has to be known of it.
+"""A recipe: a function from a document to records, with its properties.
 
-A record is described in JSON Schema (https://json-schema.org/draft/2020-12/schema).
+Records are described in JSON Schema (https://json-schema.org/draft/2020-12/schema).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ BOOLEAN: Schema = {"type": "boolean"}
 
 
 def array(items: Schema) -> Schema:
-    """Any number of values."""
+    """The schema of a list of values."""
     return {"type": "array", "items": items}
 
 
 def record(**properties: Schema) -> Schema:
-    """An object that has just these members."""
+    """The schema of an object with exactly these members."""
     return {
         "type": "object",
         "properties": properties,
@@ -42,23 +42,29 @@ class Recipe:
     """A function from a document to records.
 
     Attributes:
-        name: What users ask for.
-        function: Takes a document, as a dictionary that it may change, and returns its records, in
-            order; for the same document always the same. A record has JSON types.
-        schema: JSON Schema (2020-12) of a record; None if it is not known, which Parquet needs.
-        tables: Tables that it cannot do without.
-        optional_tables: Tables that it uses where they are next to the posts.
-        fields: Fields of a document that it reads, such as `Title` or `Answers.Body`.
-        body: Form of the bodies where the user asks for none.
-        attributed: Whether documents need to say where they are from: see `attribution`.
-        files: Names of the files that its records go to, where there are several: each record is
-            `{file: record}`.
-        needs_all_questions: Whether `accepted` chooses among its records only, and leaves no
-            question out.
-        reads_html: Whether it reads the HTML of the bodies, which no other form of them replaces.
-        settings: Names of the options that its function takes as keywords.
-        variants: The recipes that take its place where these options are given, by their names.
-        check: Refuses values of these by `OptionError`, before anything is converted.
+        name: Name for users.
+        function: Function from a document, a dictionary that it may change, to its records, in
+            order; always the same for the same document. Records have JSON types.
+        schema: JSON Schema (2020-12) of a record; None if unknown. Parquet needs it.
+        tables: Required tables.
+        optional_tables: Tables that are used if they are next to the posts.
+        fields: Fields of a document that the recipe reads, such as `Title` or `Answers.Body`.
+        body: Default form of the bodies.
+        attributed: Whether documents need an attribution: see `attribution`.
+        files: Names of the files for the records, if there are several; each record is `{file:
+            record}`.
+        needs_all_questions: Whether `accepted` only selects among the records, and does not leave
+            out questions.
+        reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.
+        settings: Names of the options passed to the function as keywords.
+        variants: Replacement recipes by the name of an option; used if the option is given.
+            Variants may have variants, too.
+        without_banner: Whether to remove the note of a possible duplicate, which old dumps have at
+            the start of questions.
+        lower_headings: Number of levels to lower headings in bodies, below those of the recipe.
+        best_only: Whether documents keep only the answer with the highest score.
+        check: Function that rejects values of these options with `OptionError`, before the
+            conversion.
         is_by_site: Whether a record is a question, with its id as `Id`, and, in a folder of several
             outputs, each site is a folder with a file `train`.
     """
@@ -76,5 +82,52 @@ class Recipe:
     reads_html: bool = False
     settings: tuple[str, ...] = ()
     variants: Mapping[str, Recipe] = field(default_factory=dict)
+    without_banner: bool = False
+    lower_headings: int = 0
+    best_only: bool = False
     check: Callable[..., None] | None = None
     is_by_site: bool = False
+
+
+_PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": (list, tuple),
+    "object": Mapping,
+    "null": type(None),
+}
+
+
+def find_mismatch(value: Any, schema: JsonSchema, path: str = "") -> str:
+    """Describe how a value first differs from a schema of types, properties and items, if so.
+
+    Other keywords of JSON Schema are not checked.
+    """
+    where = f"field {path}" if path else "the record"
+    names = schema.get("type", ())
+    names = [names] if isinstance(names, str) else names
+    if names and not any(_is_of(value, name) for name in names):
+        return f"{where} is {type(value).__name__}; its schema says {' or '.join(names)}"
+    if isinstance(value, Mapping):
+        properties = schema.get("properties", {})
+        for name in schema.get("required", ()):
+            if name not in value:
+                return f"{where} has no {name}, which its schema requires"
+        for name, part in value.items():
+            if name not in properties and schema.get("additionalProperties") is False:
+                return f"{where} has {name}, which its schema does not"
+            inner = f"{path}.{name}" if path else name
+            if mismatch := find_mismatch(part, properties.get(name, {}), inner):
+                return mismatch
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            if mismatch := find_mismatch(part, schema.get("items", {}), f"{path}[{number}]"):
+                return mismatch
+    return ""
+
+
+def _is_of(value: Any, name: str) -> bool:
+    is_boolean = isinstance(value, bool)
+    return isinstance(value, _PYTHON_TYPES[name]) and is_boolean == (name == "boolean")

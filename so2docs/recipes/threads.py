@@ -1,14 +1,15 @@
 """Recipes for whole threads as text: `thread`, and `chunks`, or `rag`.
 
-`thread` is a question with all of its answers as one text, for pre-training. The names of Dolma's
-document format (https://github.com/allenai/dolma, docs/data-format.md), which datatrove's readers
-take unchanged (`text`, `id`, `metadata`; the rest joins the metadata). Markdown: the title, the
-question, and the answers by votes.
+`thread` is a question with all of its answers as one text, for pre-training, and with comments if
+they are nested. Headings inside posts are two levels lower than on the site. The names follow
+Dolma's document format (https://github.com/allenai/dolma, docs/data-format.md), which datatrove's
+readers accept unchanged (`text`, `id`, `metadata`; other names join the metadata). The text is
+Markdown: the title, the question, and the answers by votes.
 
-`chunks` are passages of a thread for retrieval, each short enough for a model: the Markdown of
-`thread`, cut by semantic-text-splitter (https://github.com/benbrandt/text-splitter): at headings,
-then blocks, paragraphs, sentences and words, at the highest level where a passage fits, so that a
-code block is cut only if it is longer than a passage.
+`chunks` are passages of posts for retrieval, each short enough for a model, cut by
+semantic-text-splitter (https://github.com/benbrandt/text-splitter): at headings, then blocks,
+paragraphs, sentences and words, at the highest level where a passage fits, so that a code block is
+cut only if it is longer than a passage. Each passage comes from one post.
 """
 
 from __future__ import annotations
@@ -17,47 +18,60 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-from so2docs.errors import OptionError, flag
 from so2docs.recipes import posts
-from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, record
-
-CHARACTERS, TOKENS = 2000, 512
-"""The longest passage where none is asked for."""
+from so2docs.recipes.passages import Splitter
+from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, array, record
 
 
 def thread_text(question: Document) -> str:
     """A question with its answers as Markdown."""
     title = question.get("Title")
     parts = [f"# {title}"] if title else []
-    parts.append(posts.text(question))
+    parts += [posts.text(question), *_comments(question)]
     for answer in posts.rank(question):
         is_accepted = posts.is_accepted(answer, question)
         parts += ["## Accepted answer" if is_accepted else "## Answer", posts.text(answer)]
+        parts += _comments(answer)
     return "\n\n".join(part for part in parts if part)
 
 
+def _comments(post: Document) -> list[str]:
+    """The comments of a post as a list, if they are nested."""
+    texts = [" ".join(comment.get("Text", "").split()) for comment in post.get("Comments", ())]
+    return ["### Comments", "\n".join(f"- {text}" for text in texts)] if texts else []
+
+
 def thread(question: Document) -> Iterator[Record]:
-    """One record of a question."""
+    """Make one record of a question."""
+    authors = ((author["DisplayName"], author.get("Url")) for author in question["Authors"])
     yield {
-        "id": str(question["Id"]),
+        "id": posts.record_id(question, question["Id"]),
         "text": thread_text(question),
         "source": posts.site(question),
         "created": question.get("CreationDate", ""),
-        "metadata": posts.metadata(question),
+        "metadata": {
+            "qid": question["Id"],
+            **posts.source(question, question),
+            "licenses": question["Licenses"],
+            "authors": posts.name_authors(authors),
+        },
     }
 
 
+_METADATA = record(qid=INTEGER, **posts.SOURCE, licenses=array(TEXT), authors=posts.AUTHORS)
 THREAD = Recipe(
     "thread",
     thread,
-    record(id=TEXT, text=TEXT, source=TEXT, created=TEXT, metadata=record(**posts.METADATA)),
+    record(id=TEXT, text=TEXT, source=TEXT, created=TEXT, metadata=_METADATA),
     optional_tables=("users",),
     fields=(*posts.FIELDS, "CreationDate"),
     body="markdown",
     attributed=True,
+    without_banner=True,
+    lower_headings=2,
+    settings=("best",),
 )
 
 
@@ -68,80 +82,68 @@ def chunks(
     overlap: int | None = None,
     tokenizer: str | None = None,
 ) -> Iterator[Record]:
-    """The passages of a question with its answers, in order.
+    """Make records of the passages of a question, then of its answers by votes.
 
     Args:
         question: The document.
-        max_length: Most characters of a passage, or tokens where there is a tokenizer.
-        overlap: Most of these that a passage repeats of the one before.
+        max_length: Maximum length of a passage in characters, or in tokens with a tokenizer.
+        overlap: Maximum overlap with the previous passage, in the same unit.
         tokenizer: A `tokenizer.json` of Hugging Face, or the name of a model of OpenAI.
     """
-    metadata = posts.metadata(question)
-    splitter = make_splitter(max_length, overlap, tokenizer)
-    for number, (start, text) in enumerate(splitter.chunk_indices(thread_text(question))):
-        yield {
-            "id": f"{question['Id']}-{number}",
-            "qid": question["Id"],
-            "start": start,
-            "title": question.get("Title", ""),
-            "text": text,
-            **metadata,
-        }
+    splitter = Splitter(max_length, overlap, tokenizer)
+    title = question.get("Title", "")
+    for post in (question, *posts.rank(question)):
+        is_answer = post is not question
+        parts = [f"# {title}"] if title and not is_answer else []
+        text = "\n\n".join(part for part in (*parts, posts.text(post)) if part)
+        metadata = {**posts.source(question, post), **posts.origin(question, post)}
+        for number, (start, passage) in enumerate(splitter.cut(text)):
+            yield {
+                "id": posts.record_id(question, post["Id"], number),
+                "qid": question["Id"],
+                **({"answer_id": post["Id"]} if is_answer else {}),
+                "start": start,
+                "title": title,
+                "text": passage,
+                "accepted": posts.is_accepted(post, question),
+                **metadata,
+            }
+
+
+def check_splitter(
+    max_length: int | None = None,
+    overlap: int | None = None,
+    tokenizer: str | None = None,
+    **others: Any,
+) -> None:
+    """Reject options that `Splitter` does not support."""
+    Splitter(max_length, overlap, tokenizer)
 
 
 def identify_tokenizer(name: str | None) -> str | None:
-    """The name of a tokenizer, with the hash of its file if it has one."""
+    """The name of a tokenizer, with the hash of its file if it is a file."""
     if name is None or not os.path.isfile(name):
         return name
     with open(name, "rb") as file:
         return f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
 
 
-@cache
-def make_splitter(
-    max_length: int | None = None, overlap: int | None = None, tokenizer: str | None = None
-) -> Any:
-    """Make what cuts threads into passages.
-
-    Raises:
-        OptionError: The library is missing, there is no such tokenizer, or the overlap is as long
-            as a passage.
-    """
-    try:
-        from semantic_text_splitter import MarkdownSplitter
-    except ImportError:
-        raise OptionError(
-            f"{flag('recipe', 'chunks')} needs semantic-text-splitter: "
-            "pip install semantic-text-splitter"
-        ) from None
-    most = max_length or (CHARACTERS if tokenizer is None else TOKENS)
-    if (overlap or 0) >= most:
-        raise OptionError(
-            f"{flag('overlap', overlap)} must be less than the length of a passage, {most:,}"
-        )
-    if tokenizer is None:
-        return MarkdownSplitter(most, overlap=overlap or 0)
-    is_file = os.sep in tokenizer or tokenizer.endswith(".json")
-    make = (
-        MarkdownSplitter.from_huggingface_tokenizer_file
-        if is_file
-        else MarkdownSplitter.from_tiktoken_model
-    )
-    try:
-        return make(tokenizer, most, overlap or 0)
-    except Exception as error:  # The library raises no other.
-        raise OptionError(
-            f"{flag('tokenizer')} is {tokenizer!r}, which cannot be read: {error}; give a "
-            "tokenizer.json of Hugging Face, or the name of a model of OpenAI such as gpt-4o"
-        ) from error
-
-
+_CHUNK = record(
+    id=TEXT,
+    qid=INTEGER,
+    answer_id=INTEGER,
+    start=INTEGER,
+    title=TEXT,
+    text=TEXT,
+    accepted=BOOLEAN,
+    **posts.SOURCE,
+    **posts.ORIGIN,
+)
 CHUNKS = replace(
     THREAD,
     name="chunks",
     function=chunks,
-    schema=record(id=TEXT, qid=INTEGER, start=INTEGER, title=TEXT, text=TEXT, **posts.METADATA),
-    fields=posts.FIELDS,
-    settings=("max_length", "overlap", "tokenizer"),
-    check=make_splitter,
+    schema={**_CHUNK, "required": [name for name in _CHUNK["required"] if name != "answer_id"]},
+    settings=("max_length", "overlap", "tokenizer", "best"),
+    check=check_splitter,
 )

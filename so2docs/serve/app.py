@@ -1,4 +1,4 @@
-"""The server: outputs and databases -> addresses, with headers that let nothing else in."""
+"""The server: serves outputs and databases under addresses, with strict security headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import re
 import socket
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +32,21 @@ from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, So2docsError, flag
 from so2docs.escape import for_terminal
 from so2docs.options.choices import DATABASE_ENDINGS
+from so2docs.options.keywords import NestName
 from so2docs.output.paths import OutputPaths
+from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import log
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.serve.pages import AllSites, Pages, wants_json
 from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import Store
 from so2docs.sqlite.about import read_about
-from so2docs.sqlite.build import to_sqlite
+from so2docs.sqlite.build import find_database
 from so2docs.sqlite.sources import open_source
 
 _TAKEN = {"static", "search", "search.json", "index.json"}
 _GRACE_SECONDS = 1
-"""For requests under way when the server is told to end; then they are stopped."""
+"""Seconds that pending requests get when the server is told to stop."""
 _STATIC = Path(__file__).parent / "static"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; "
@@ -67,14 +68,15 @@ def open_sites(
 ) -> Guard:
     """The application for some outputs and databases.
 
-    A database of an output is made next to it, once. Of a folder, what cannot be served is logged.
+    The database of an output is made next to it, once. Files of a folder that cannot be served are
+    logged.
 
     Args:
         paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
         progress: Show progress bars meanwhile.
-        site: Address of the site, where the names do not tell.
-        local: Answer only where this machine is asked under its own name.
-        formulas: Whether posts hold formulas in TeX; by the site, or its posts, if None.
+        site: Address of the site, if the file names do not say it.
+        local: Reject requests whose `Host` is not this machine.
+        formulas: Whether posts have formulas in TeX; decided by the site or its posts if None.
 
     Raises:
         So2docsError: One cannot be read, or its database cannot be made.
@@ -101,7 +103,7 @@ def open_sites(
 
 
 def _inside(folder: str) -> list[str]:
-    """The outputs in a folder, and the databases of others.
+    """The outputs in a folder, and its databases of other outputs.
 
     Raises:
         OutputNotFoundError: The folder has no database.
@@ -124,7 +126,7 @@ def _inside(folder: str) -> list[str]:
 
 
 def _find_database(path: str, *, progress: bool, site: str | None) -> str:
-    """The database of an output: itself, the one next to it, or a new one."""
+    """The database of a path: the path itself, the database next to it, or a new one."""
     is_folder = os.path.isdir(path)
     if not is_folder:
         try:
@@ -133,39 +135,39 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
                     return path
         except OSError as error:
             raise unreadable_output(path, error) from error
-    source = open_source(path)
-    database = str(Path(os.path.dirname(path) or ".", f"{source.stem}.db"))
-    exists = os.path.exists(database)
-    if exists:
-        try:
-            sources = read_about(database).sources
-        except OutputError as error:
-            raise OutputError(
-                f"{error}; that name is needed for the database of the output: move the file away"
-            ) from None
-        if source.identity() in sources:
-            return database
-        log.info(f"{database}: was made from an earlier version of {path}; making it again")
-    else:
-        log.info(f"{path}: making a database of it, once: {database}")
     # Of a site's archive or folder, every table.
-    nest = ("all",) if is_folder or path.endswith(".7z") else ()
-    to_sqlite(path, database, site=site, force=exists, progress=progress, nest=nest)
+    nest: tuple[NestName, ...] = ("all",) if is_folder or path.endswith(".7z") else ()
+    name = f"{open_source(path).stem}.db"
+    database = os.path.join(os.path.dirname(path) or ".", name)
+    product = find_database(path, database, site=site, progress=progress, nest=nest)
+    state, reason = product.compare()
+    if state in (UP_TO_DATE, "other options"):
+        return database
+    if state == "unknown":
+        raise OutputError(
+            f"{database}: exists{reason}; that name is needed for the database of the output: "
+            "move the file away"
+        )
+    if state == "missing":
+        log.info(f"{path}: making a database of it, once: {database}")
+    else:
+        log.info(f"{database}: was made from an earlier version of {path}; making it again")
+    product.build(force=False, update=True)
     return database
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket to serve from.
+    """Open the socket of the server.
 
     Args:
-        host: An address; of this machine alone, unless somebody asked for another.
+        host: An address; the default is reached from this machine alone.
         port: The port; 0 for any that is free.
 
     Raises:
-        So2docsError: It cannot be had.
+        So2docsError: The address cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Of no named protocol, asyncio would leave Nagle's algorithm on: 40 ms more for every page.
+    # Without a named protocol, asyncio leaves Nagle's algorithm on: 40 ms more for every page.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -189,7 +191,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_own_name(host: str) -> bool:
-    """Whether the `Host` of a request is this machine's name for itself, with a port or without.
+    """Whether the `Host` of a request is a local name or address of this machine.
 
     Args:
         host: Such as `localhost:8765`, `127.0.0.1`, `[::1]:8765`.
@@ -199,7 +201,7 @@ def is_own_name(host: str) -> bool:
 
 
 def make_server(app: Guard) -> uvicorn.Server:
-    """A server of the application; what goes wrong in a request is told by the application."""
+    """Make a server of the application, which reports the errors of requests itself."""
     config = uvicorn.Config(
         app,
         log_level="critical",
@@ -211,18 +213,17 @@ def make_server(app: Guard) -> uvicorn.Server:
 
 
 class Guard:
-    """Stands before the application: its headers are in every answer, whatever happens behind it.
+    """Middleware that adds the security headers to every answer.
 
-    No page may load anything but from here, and if `local`, only this machine is answered where it
-    is asked under its own name: no page of another site can read this one through a name that leads
-    here.
+    Pages may load nothing from elsewhere. With `local`, requests must name this machine as their
+    `Host`: this prevents DNS rebinding.
     """
 
     def __init__(self, app: Starlette, *, local: bool) -> None:
         self.app, self.local = app, local
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
-        """As ASGI wants it."""
+        """Handle a request, as an ASGI application."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -256,7 +257,7 @@ class Guard:
         try:
             await self.app(scope, receive, send_with_headers)
         except asyncio.CancelledError:
-            # The server ends, and somebody was still waiting.
+            # The server stops while a request is pending.
             await refuse(503, "The server ends.")
         except Exception as error:
             _LOG.error("%s: %s: %s", for_terminal(scope["path"]), type(error).__name__, error)
@@ -267,8 +268,8 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
     """The application.
 
     Args:
-        stores: The sites, by the first part of their paths. One site alone has none.
-        local: Answer only where this machine is asked under its own name.
+        stores: The sites by the first part of their paths; a single site has an empty one.
+        local: Reject requests whose `Host` is not this machine.
     """
     environment = _environment()
     renderings = Renderings()
@@ -301,7 +302,7 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
             return Response(content, status, headers, media_type="application/json")
         values = {"title": text, "status": status, "site": None, "base": "", "q": ""}
         pages = sites.get("/" + request.url.path.split("/")[1] if several else "")
-        # The page of a database that is broken has no navigation to go on with.
+        # With a broken database, the page has no navigation.
         if pages is not None and is_http:
             with contextlib.suppress(So2docsError, sqlite3.Error):
                 values = pages.common(request) | {"title": text, "status": status}
@@ -319,7 +320,7 @@ def _environment() -> Environment:
         loader=PackageLoader("so2docs.serve"),
         autoescape=True,
         undefined=StrictUndefined,
-        # No text changes the direction of the text after it.
+        # Isolate texts, so none changes the direction of the text after it.
         finalize=lambda value: for_terminal(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -327,8 +328,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": lambda value: f"{value:,}" if isinstance(value, int) else str(value),
         "day": lambda value: str(value or "")[:10],
-        "day_of_file": lambda ns: datetime.fromtimestamp(ns / 1e9, UTC).date().isoformat(),
-        # A host name may be broken after its dots, and nowhere else.
+        # Break host names only after their dots.
         "breakable": lambda name: Markup(".<wbr>").join(name.split(".")),
     }
     return environment

@@ -1,11 +1,11 @@
-"""Bodies, comments and titles -> HTML that is safe to show, or that marks what changed. Pure.
+"""Bodies, comments and titles -> safe HTML, or HTML with marked changes. Pure.
 
-Bodies are sanitized by nh3; links lead to the posts that are here, code is highlighted, formulas
-become MathML. Every pattern takes time in proportion to the text, whatever it is.
+nh3 sanitizes bodies; links to posts in the database become local, code is highlighted, formulas
+become MathML. Every pattern takes linear time for any text.
 
-Of two versions, lines are compared first, then the words of lines that changed. A comparison takes
-at most as many steps as there are pairs of equal items, times the length of the shorter side. Where
-that is too much, all of one side is shown as removed and all of the other as added.
+Two versions are compared by lines first, then by the words of changed lines. A comparison takes at
+most as many steps as pairs of equal items, times the length of the shorter side. If that is too
+many, one side is shown as removed and the other as added.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ from urllib.parse import SplitResult, urlsplit
 import nh3
 from markupsafe import Markup, escape
 
+from so2docs.counts import plural
+from so2docs.domain import host_names
 from so2docs.escape import remove_bidi_controls, unescape
-from so2docs.serve.formulas import mathml, pieces
+from so2docs.formulas import pieces
+from so2docs.serve.mathml import mathml
 from so2docs.sqlite.rows import is_html
 
 _MOST_STEPS = 5_000_000
-"""Of a comparison of lines, and of all comparisons of words in a text: 0.15 s each at worst."""
+"""Steps of the comparison of lines, and of all comparisons of words in a text: 0.15 s at worst."""
 _CONTEXT = 2
-"""Unchanged lines that are shown before and after a change."""
+"""Unchanged lines shown before and after a change."""
 _MOST_SHOWN = 20_000
-"""Characters of a change that are shown, and of each line around it a hundredth of that."""
+"""Characters shown of a change; of each line around it, a hundredth of that."""
 _LEAST_ALIKE = 0.3
-"""Share of the words that two versions of some lines have in common, to be shown as one text."""
+"""Minimum share of common words for two versions of a line to be shown as one text."""
 _WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-"""A word or sign with the white space after it: pieces of white space would be too many equals."""
+"""A word or sign with the white space after it: separate white space gives too many equal items."""
 
 Change = tuple[int, int, int, int]
 """Start and end in the old sequence, and in the new one."""
@@ -56,7 +59,7 @@ class _Steps:
         self.left = _MOST_STEPS
 
     def take(self, old: Sequence[str], new: Sequence[str]) -> bool:
-        """Whether these may be compared."""
+        """Take the steps of a comparison from the budget; False if too few are left."""
         counts = Counter(new)
         pairs = sum(counts[item] * count for item, count in Counter(old).items())
         steps = (pairs + len(old)) * min(len(old), len(new))
@@ -83,7 +86,7 @@ def _changes(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[Chan
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many items are equal at the start."""
+    """Count equal items at the start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
@@ -96,7 +99,7 @@ def _shown(before: list[str], after: list[str], changes: list[Change]) -> Iterat
         yield from (_line(line) for line in before[start:i])
         if remaining <= 0:
             rest = len(changes) - number
-            yield f'<div class="gap">{rest:,} more change{"s" * (rest > 1)}</div>'
+            yield f'<div class="gap">{plural(rest, "more change")}</div>'
             return
         removed, added = "\n".join(before[i:j]), "\n".join(after[k:m])
         marked = _words(removed, added, steps, remaining)
@@ -158,6 +161,7 @@ _TAGS = {
 # fmt: on
 _ATTRIBUTES = {
     "a": {"href", "title"},
+    "blockquote": {"class"},
     "img": {"src", "alt", "title"},
     "pre": {"class"},
     "code": {"class"},
@@ -167,11 +171,11 @@ _ATTRIBUTES = {
 }
 _MOST_CODE = 20_000
 _MOST_DEPTH = 200
-"""Elements inside each other, beyond which a body is shown as its source: a parser of HTML takes
-time by the square of the depth."""
+"""Greatest depth of elements; a deeper body is shown as its source, since HTML parsers take
+quadratic time in the depth."""
 _VOID = {"area", "br", "col", "hr", "img", "input", "wbr"}
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
-# Of what nh3 writes: `<`, `>` in text and `"` in attributes are escaped.
+# Matches output of nh3, where `<` and `>` in text and `"` in attributes are escaped.
 _TOKEN = re.compile(r'<(?P<end>/?)(?P<name>[a-z][a-z0-9]*+)(?P<rest>(?:[^<>"]|"[^"]*+")*+)>')
 _CODE = re.compile(r'<pre(?: class="([^"]*)")?><code(?: class="([^"]*)")?>([^<]*+)</code></pre>')
 _ATTRIBUTE = re.compile(r'\b(src|alt)="([^"]*)"')
@@ -207,14 +211,14 @@ _AFTER_ADDRESS = ".,;:!?)*_"
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    r"""Makes the HTML of one page.
+    r"""Renders the texts of one page as HTML.
 
     Attributes:
-        host: The site's address, which links without one are meant for; None if nobody knows it.
-        base: What the paths of the reader start with.
-        questions: The question of each post that is here, of those that texts link to.
-        images: Whether images are loaded, from wherever they are.
-        tags: Of the question: a guess at the language of its code.
+        host: The site's address, for links without a host; None if unknown.
+        base: Prefix of the paths of the reader.
+        questions: Question ids by post id, for the linked posts in the database.
+        images: Whether images are loaded from their addresses.
+        tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
     """
 
@@ -226,7 +230,7 @@ class Renderer:
     sign: str = ""
 
     def render(self, kind: Kind, text: str) -> str:
-        """A text of some kind as HTML; for a diff, two texts with U+0000 between them."""
+        """Render a text as HTML; a diff is two texts with U+0000 between them."""
         text = remove_bidi_controls(text)
         if kind == "body":
             return self._body(text)
@@ -240,7 +244,7 @@ class Renderer:
         return str(Markup('<div class="plain">{}</div>').format(text.replace("\0", "\n\n")))
 
     def _body(self, body: str) -> str:
-        """A body; one that is no HTML as text with its line breaks."""
+        """Render a body; plain text keeps its line breaks."""
         if not body:
             return ""
         if not is_html(body):
@@ -259,8 +263,9 @@ class Renderer:
         return "".join(self._parts(remove_bidi_controls(safe)))
 
     def _parts(self, safe: str) -> Iterator[str]:
-        """The parts of a sanitized body, as they are shown."""
+        """Render the parts of a sanitized body."""
         run: list[str] = []  # Text up to the next tag that ends a formula.
+        spoilers: list[bool] = []  # For each open quotation, whether it is a spoiler.
         at = literal = 0
         while match := _TOKEN.search(safe, at):
             run.append(safe[at : match.start()])
@@ -277,12 +282,15 @@ class Renderer:
                 continue
             if name in _LITERAL:
                 literal += -1 if match["end"] else 1
+            if name == "blockquote":
+                yield _quotation(spoilers, match)
+                continue
             yield self._tag(match)
         run.append(safe[at:])
         yield from self._run(run, is_literal=literal > 0)
 
     def _run(self, run: list[str], *, is_literal: bool) -> Iterator[str]:
-        """Text without tags but line breaks, which are U+0000 here."""
+        """Render text whose only tags are line breaks, given as U+0000."""
         text = "".join(run)
         if is_literal or not self.sign or not ("$" in text or "\\" in text):
             yield text.replace("\0", "<br>")
@@ -319,7 +327,7 @@ class Renderer:
         return self._image(match[0]) if name == "img" else match[0]
 
     def _comment(self, text: str) -> Iterator[str]:
-        """A comment, which is text with a little Markdown."""
+        """Render a comment, which is text with some Markdown."""
         hidden = _WITHOUT_FORMULAS.sub(lambda m: "\0" * len(m[0]), text) if self.sign else None
         return self._with_formulas(text, lambda part: "".join(self._markdown(part)), hidden)
 
@@ -344,6 +352,8 @@ class Renderer:
         yield _escape(text[at:])
 
     def _attribute(self, tag: str, name: str, value: str) -> str | None:
+        if name == "class" and tag == "blockquote":
+            return "spoiler" if "spoiler" in value.split() else None
         if name == "class":
             language = _LANGUAGE.search(value)
             return f"lang-{language[1]}" if language else None
@@ -354,7 +364,7 @@ class Renderer:
         return value
 
     def address(self, value: str) -> str | None:
-        """An absolute address, or one in the reader; None for what leads nowhere."""
+        """Convert an address to an absolute or local one; None if it is invalid."""
         value = value.strip()
         if value.lower().startswith("mailto:"):
             return value
@@ -371,8 +381,8 @@ class Renderer:
         return self._local(parts) or value
 
     def _local(self, parts: SplitResult) -> str | None:
-        """The place of an address in the reader, if it leads to a post that is here."""
-        if self.host is None or (parts.hostname or "").removeprefix("www.") not in _host_names(
+        """The local address of a post in the database; None for other addresses."""
+        if self.host is None or (parts.hostname or "").removeprefix("www.") not in host_names(
             self.host
         ):
             return None
@@ -405,16 +415,19 @@ class Renderer:
         return f'<pre tabindex="0"><code>{match[3] if html is None else html}</code></pre>'
 
 
+def _quotation(spoilers: list[bool], match: re.Match[str]) -> str:
+    """The start or the end of a quotation; spoilers are folded."""
+    if match["end"]:
+        return "</blockquote></details>" if spoilers.pop() else "</blockquote>"
+    spoilers.append("spoiler" in match["rest"])
+    start = '<details class="spoiler"><summary>Spoiler</summary>' if spoilers[-1] else ""
+    return f"{start}<blockquote>"
+
+
 def linked_ids(texts: Iterable[str]) -> set[int]:
-    """Ids of posts that addresses in some texts may lead to."""
+    """Ids of posts in the addresses of some texts."""
     numbers = (number for text in texts for match in _MENTIONED.findall(text) for number in match)
     return {int(number) for number in numbers if number}
-
-
-def _host_names(host: str) -> set[str]:
-    """The addresses that a site has had: meta sites had their names the other way round."""
-    old = re.fullmatch(r"(.+)\.meta\.stackexchange\.com", host)
-    return {host, f"meta.{old[1]}.stackexchange.com"} if old else {host}
 
 
 def _highlight(code: str, names: tuple[str, ...]) -> str | None:
@@ -429,7 +442,7 @@ def _highlight(code: str, names: tuple[str, ...]) -> str | None:
 
 @cache
 def _lexer(name: str) -> Any:
-    """The lexer of a language, by the name that tags and classes have for it."""
+    """The lexer of a language, by its name in tags and classes."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
@@ -443,7 +456,7 @@ def _lexer(name: str) -> Any:
 
 
 def _is_deep(body: str) -> bool:
-    """Whether more elements are inside each other, or never closed, than posts have."""
+    """Whether elements are nested too deep."""
     depth = 0
     for is_end, name in _TAG.findall(body):
         if name.lower() not in _VOID:
@@ -454,12 +467,12 @@ def _is_deep(body: str) -> bool:
 
 
 def mark_words(text: str) -> str:
-    """Text with the words that were found, between U+0002 and U+0003, marked."""
+    """Escape a text, and mark the words between U+0002 and U+0003."""
     return _MARK.sub(lambda m: _MARKS[m[0]], _escape(text))
 
 
 def remove_marks(text: str) -> str:
-    """Text without the marks of words that were found."""
+    """Remove U+0002 and U+0003."""
     return _MARK.sub("", text)
 
 

@@ -1,4 +1,4 @@
-"""The pages of a site, or of several: a request -> what to show -> HTML, or the same as JSON."""
+"""Pages of one site or of several: a request -> values -> HTML or JSON."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from starlette.routing import Route
 
 from so2docs.domain import licenses
 from so2docs.escape import remove_bidi_controls
+from so2docs.formulas import without_cut_formula
 from so2docs.serve import thread
 from so2docs.serve.bodies import Renderer, linked_ids, mark_words, remove_marks
-from so2docs.serve.formulas import without_cut_formula
 from so2docs.serve.query import Query, parse
 from so2docs.serve.rendering import Renderings, Text
 from so2docs.serve.store import (
@@ -78,7 +78,9 @@ _LINKED = {
 }
 """How a question is linked: by whether one is a duplicate, and whether the link leads here."""
 _MADE = ("title", "excerpt", "snippet", "tags", "base")
-"""What rows have for templates alone."""
+"""Keys of rows that only templates use."""
+_SITE_SORTS = {"votes": "score", "activity": "active", "creation": "newest"}
+"""Orders by the names that the sites have for them."""
 _NOT_INCLUDED = {
     "Comments": "comments",
     "Links": "links between questions",
@@ -87,7 +89,7 @@ _NOT_INCLUDED = {
     "Answers": "answers",
     "History": "reasons of closing and revisions",
 }
-"""What a page says is missing where documents do not hold these."""
+"""Names of parts on the page `about`, which lists those that no document has."""
 
 Values = dict[str, Any]
 
@@ -130,11 +132,11 @@ class Pages:
         """Make the pages.
 
         Args:
-            store: Of the site.
-            base: What the paths of this site start with.
-            environment: Of the templates.
-            renderings: What makes HTML of texts.
-            several: Whether there are other sites, too.
+            store: The database of the site.
+            base: Prefix of the paths of this site.
+            environment: The environment of the templates.
+            renderings: The renderer of texts.
+            several: Whether the server has other sites.
         """
         self.store, self.base, self.several = store, base, several
         self._environment = environment
@@ -146,13 +148,19 @@ class Pages:
             "/": self.front,
             "/index.json": self.front,
             "/questions{end:json}": self.questions,
-            "/questions/tagged/{tag}": self.questions,
+            "/questions/tagged/{tag}": self.tagged,
+            "/unanswered": self.unanswered,
             "/questions/{id:post}{end:json}": self.question,
             "/questions/{id:post}/{title}": self.question,
+            "/questions/{question:post}/{title}/{id:post}": self.post,
             "/q/{id:post}": self.post,
+            "/q/{id:post}/{user:user}": self.post,
             "/a/{id:post}": self.post,
+            "/a/{id:post}/{user:user}": self.post,
+            "/posts/{id:post}": self.post,
             "/posts/{id:post}/revisions{end:json}": self.revisions,
             "/tags{end:json}": self.tags,
+            "/tags/{tag}/info": self.tagged,
             "/users{end:json}": self.users,
             "/users/{id:user}{end:json}": self.user,
             "/users/{id:user}/{name}": self.user,
@@ -177,12 +185,12 @@ class Pages:
         """A page of a list.
 
         Args:
-            request: For it.
-            name: What the list is of.
-            results: What is on the page.
-            query: What the addresses of other pages ask for.
-            values: What the template shows besides.
-            path: Of the list; `/{name}` if empty.
+            request: The request.
+            name: Name of the list and of its template.
+            results: The rows of the page.
+            query: Parameters that the links to other pages keep.
+            values: Other values for the template.
+            path: Path of the list; `/{name}` if empty.
         """
         given = {key: value or None for key, value in query.items()}
         links = _page_links(f"{self.base}{path or f'/{name}'}", given, results)
@@ -204,7 +212,7 @@ class Pages:
         }
 
     def with_titles(self, rows: Iterable[Values]) -> list[Values]:
-        """Rows with their titles and excerpts as HTML, and their tags as a list."""
+        """Convert titles and excerpts of rows to HTML, and tags to a list."""
         sign = self.store.sign
         texts_by_row = []
         for row in rows:
@@ -223,7 +231,7 @@ class Pages:
         ]
 
     def _titles(self, texts: Iterable[str]) -> dict[str, Markup]:
-        """Titles as HTML, in which marked words are marked."""
+        """Convert titles to HTML, with the marks of search results."""
         sign = self.store.sign
         titles = {text: Markup(mark_words(remove_bidi_controls(text))) for text in texts}
         formulas: list[Text] = [
@@ -233,7 +241,7 @@ class Pages:
         return titles | {text: title for (_, text), title in rendered.items()}
 
     def _render(self, renderer: Renderer, texts: Iterable[Text]) -> dict[Text, Markup]:
-        """The HTML of texts, by the texts."""
+        """Render texts; returns their HTML by text."""
         some = list(dict.fromkeys(texts))
         return dict(zip(some, self._renderings.render(renderer, some), strict=True))
 
@@ -256,7 +264,7 @@ class Pages:
         """A list of questions."""
         tag = request.path_params.get("tag") or request.query_params.get("tag") or None
         tag = None if tag is None else self.store.tag_name(tag)
-        sort = _choice(request, "sort", SORTS)
+        sort = _choice(request, "sort", SORTS, _SITE_SORTS)
         unanswered = _is_set(request, "unanswered")
         results = self.store.questions(
             sort=sort, tag=tag, unanswered=unanswered, page=page_number(request)
@@ -271,6 +279,18 @@ class Pages:
         }
         query = {"tag": tag, "sort": sort, "unanswered": "1" if unanswered else None}
         return self._list(request, "questions", results, query, values)
+
+    def tagged(self, request: Request) -> Response:
+        """Questions of a tag, or of several: `a+b` has both, `a+or+b` at least one."""
+        names = request.path_params["tag"].replace("+", " ").split()
+        if len(names) < 2 or self.store.tag(request.path_params["tag"]):
+            return self.questions(request)
+        query = " ".join(name if name == "or" else f"[{name}]" for name in names)
+        return RedirectResponse(_address(f"{self.base}/search", {"q": query}), 302)
+
+    def unanswered(self, request: Request) -> Response:
+        """Lead to the questions without an answer."""
+        return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
 
     def _described(self, tag: str | None) -> Values:
         """The description of a tag, as HTML that is safe to show."""
@@ -302,7 +322,7 @@ class Pages:
         return self._list(request, "users", results, query, values)
 
     def user(self, request: Request) -> Response:
-        """A user: who it is, and their best or latest questions and answers."""
+        """A user with their best or latest questions and answers."""
         user_id = request.path_params["id"]
         user = self.store.user(user_id)
         if user is None:
@@ -330,13 +350,15 @@ class Pages:
         data = {
             "site": site.title,
             "host": site.host,
-            "sources": [source for source in about.sources if source.get("name")],
+            "sources": [
+                {"name": file.name, "bytes": file.bytes} for file in about.record.input if file.name
+            ],
             "overview": site.overview,
             "rows": about.rows,
-            "missing": [name for path, name in _NOT_INCLUDED.items() if path not in site.shape],
-            "search": about.search,
-            "stemming": about.stemming,
-            "so2docs": about.version,
+            "missing": [name for path, name in _NOT_INCLUDED.items() if path not in site.parts],
+            "search": about.record.options["search"],
+            "stemming": about.record.options["stemming"],
+            "so2docs": about.record.version,
         }
         values = {"title": "About", "licenses": licenses(), **data, "site": site}
         return self._answer(request, "about.html", values, data)
@@ -346,7 +368,7 @@ class Pages:
         return self._answer(request, "search.html", *_search(request, self._found, self.base))
 
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        if query.match and self.store.about.search == "none":
+        if query.match and not self.store.about.has_search:
             raise HTTPException(
                 404, "This database has no full text; make it again with --search all or titles."
             )
@@ -403,19 +425,19 @@ class Pages:
         return thread.thread(document, self._render(renderer, texts), self.store.site.host)
 
     def _states(self, document: Values, post_ids: list[int], originals: list[Values]) -> Values:
-        """The states of posts that readers are told, and how long their histories are.
+        """The states of posts shown to readers, and the lengths of their histories.
 
         Args:
-            document: Of the question.
-            post_ids: The question, and the answers that are shown.
-            originals: Questions that links call the originals of this one.
+            document: The document of the question.
+            post_ids: Ids of the question and of the answers shown.
+            originals: Questions that this one duplicates, by its links.
         """
         events = self.store.events(post_ids)
         states_by_post = {post_id: thread.states(events.get(post_id, ())) for post_id in post_ids}
         of_question = states_by_post[post_ids[0]]
         closed = of_question.get("PostClosed", thread.closing(document))
         if closed is not None or originals:
-            # What links say may be newer than the closing, or all that is known.
+            # Links may be newer than the closing, or the only source.
             linked = (row["Id"] for row in originals)
             ids = dict.fromkeys([*thread.original_ids([closed or {}]), *linked])
             closed = {"Events": [], **(closed or {}), "OriginalQuestionIds": list(ids)}
@@ -433,7 +455,7 @@ class Pages:
         }
 
     def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> thread.Known:
-        """Look up what entries of the history refer to."""
+        """Look up users, titles and posts that entries of the history refer to."""
         titles = self.store.titles(thread.original_ids(entries))
         html_titles = self._titles(title for title in titles.values() if title)
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
@@ -449,7 +471,7 @@ class Pages:
         )
 
     def revisions(self, request: Request) -> Response:
-        """The history of a post: what was changed, by whom, and what became of it."""
+        """The history of a post: its revisions and other events."""
         post_id, question_id = self._find_post(request)
         if not self.store.has_history:
             raise HTTPException(
@@ -471,7 +493,7 @@ class Pages:
         return self._list(request, "revisions", results, {}, values, path=path)
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
-        """Questions that are linked with this one, by how."""
+        """Linked questions by the kind of link."""
         links: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
         for row in self._named(self.store.linked_questions(question_id)):
             links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
@@ -484,14 +506,17 @@ class Pages:
         return self._named([row for row in rows if row["Id"] not in linked][:_ON_QUESTION])
 
     def _named(self, rows: Sequence[Values]) -> list[Values]:
-        """Rows of questions with titles, also where the dump has none."""
+        """Add titles to rows of questions; a question without one gets a substitute."""
         return [
             {**row, "title": row["title"] or thread.question_title(row)}
             for row in self.with_titles(rows)
         ]
 
     def post(self, request: Request) -> Response:
-        """Lead to where a post is shown."""
+        """Lead to where a post is shown, or to the question of an answer that is not here."""
+        parameters = request.path_params
+        if "question" in parameters and self.store.find_question(parameters["id"]) is None:
+            parameters["id"] = parameters["question"]
         post_id, question_id = self._find_post(request)
         address = f"{self.base}/questions/{question_id}"
         if question_id != post_id:
@@ -500,7 +525,7 @@ class Pages:
         return RedirectResponse(address, 302)
 
     def _find_post(self, request: Request) -> tuple[int, int]:
-        """The id of the post that is asked for, and of its question."""
+        """Ids of the requested post and of its question."""
         post_id = request.path_params["id"]
         question_id = self.store.find_question(post_id)
         if question_id is None:
@@ -536,18 +561,18 @@ class AllSites:
         return self._answer(request, "search.html", values, data)
 
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        """A page of results: the first ones of each site, put together."""
+        """A page of results, merged from the first results of each site."""
         merged: list[tuple[Any, Pages, Hit]] = []
         count, is_cut = 0, False
         for pages in self._sites:
             store = pages.store
-            if query.match and store.about.search == "none":
+            if query.match and not store.about.has_search:
                 continue
             hits, is_part = store.hits(query, sort)
             count, is_cut = count + len(hits), is_cut or is_part
             first = hits[: PAGE * page]
-            # How well a post matches depends on how rare a word is on its site, so that the best
-            # of one site says little about those of another: they take turns.
+            # Ranks depend on how rare a word is on a site, so ranks of two sites do not compare:
+            # the sites take turns.
             keys: list[Any] = list(range(len(first)))
             if sort == "newest":
                 keys = store.dates(first)
@@ -568,13 +593,13 @@ def _search(
     base: str,
     most_pages: int = MOST_PAGES,
 ) -> tuple[Values, Values]:
-    """What a page of results shows, and the same for JSON.
+    """The values of a page of results, for the template and as JSON.
 
     Args:
-        request: For it.
-        find: Finds a page of posts, in an order, with titles for the template.
-        base: What the path starts with.
-        most_pages: Pages that can be asked for.
+        request: The request.
+        find: Returns a page of posts in an order, with titles for the template.
+        base: Prefix of the path.
+        most_pages: The last page that can be requested.
     """
     text = request.query_params.get("q", "").strip()[:500]
     sort = _choice(request, "sort", SEARCH_SORTS)
@@ -610,13 +635,13 @@ def _search(
 
 
 def _address(path: str, query: Values) -> str:
-    """An address that asks for what is in a query."""
+    """Append a query to a path."""
     values = {name: value for name, value in query.items() if value is not None}
     return f"{path}?{urlencode(values, quote_via=quote)}" if values else path
 
 
 def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_PAGES) -> Values:
-    """Addresses of the pages before and after, and how many there are if that is known."""
+    """Links to the previous and the next page, and the number of pages if it is known."""
 
     def address(number: int) -> str:
         return _address(path, query | {"page": number if number > 1 else None})
@@ -634,7 +659,7 @@ def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_
 def _answer(
     request: Request, environment: Environment, template: str, values: Values, data: Any
 ) -> Response:
-    """A page of a template, or JSON where that is asked for."""
+    """Render a template, or return JSON if the request wants it."""
     if wants_json(request):
         return Response(orjson.dumps(data), media_type="application/json")
     page = environment.get_template(template).render(values)
@@ -648,7 +673,7 @@ def wants_json(request: Request) -> bool:
 
 
 def page_number(request: Request) -> int:
-    """The page that is asked for; 1 if that is no number."""
+    """The requested page; 1 if it is not a number."""
     text = request.query_params.get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
     return min(max(number, 1), MOST_PAGES)
@@ -658,14 +683,26 @@ def _is_set(request: Request, name: str) -> bool:
     return request.query_params.get(name, "") not in ("", "0")
 
 
-def _choice(request: Request, name: str, choices: Sequence[str] | Mapping[str, Any]) -> str:
+def _choice(
+    request: Request,
+    name: str,
+    choices: Sequence[str] | Mapping[str, Any],
+    other_names: Mapping[str, str] | None = None,
+) -> str:
     """One of some choices; the first if none is asked for.
+
+    Args:
+        request: The request.
+        name: The parameter.
+        choices: Its values.
+        other_names: Values that mean one of these.
 
     Raises:
         HTTPException: Something else is asked for.
     """
     names = tuple(choices)
     chosen_name = request.query_params.get(name) or names[0]
+    chosen_name = (other_names or {}).get(chosen_name.lower(), chosen_name)
     if chosen_name not in names:
         raise HTTPException(
             400, f"There is no order {chosen_name!r}; choose of {', '.join(names)}."

@@ -1,36 +1,65 @@
-"""A search: what was typed -> words, filters in SQL, and marked words in the results. Pure.
+"""A search: typed text -> words and filters in SQL; marking words in results. Pure.
 
-All that filters ask of posts is in the indexes of questions and answers that start with their ids.
-SQLite's own `snippet` looks every result up in the full-text index again, which for frequent words
-takes longer than the search.
+Frequent filters need only the indexes of questions and answers, not their rows. SQLite's `snippet`
+looks each result up in the full-text index again, which takes longer than the search for frequent
+words.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-KINDS = ("question", "answer", "answered", "unanswered", "accepted")
+from so2docs.sqlite.accents import remove_accents
+
+KINDS = ("question", "answer", "answered", "unanswered", "accepted", "closed", "duplicate")
+MOST_WORDS = 32
+"""Words and phrases of a search: each is looked up in the index by itself."""
 
 _PART = re.compile(
     r"""
-    (?P<minus>-(?!-))?
-    (?: \[ \s* (?P<tag>[^\s\[\]]+) \s* \]
-      | (?P<name>score|answers|user|is|title) : (?P<value>"[^"]*"|\S+)
+    (?P<minus>-(?![->=]))?
+    (?: \[ \s* (?P<tag>[^\s\[\]]+) \s* \] (?P<or> \s+ or (?=\s*\[) )?
+      | (?P<name>score|answers|views|created|user|is|closed|duplicate|hasaccepted|isaccepted
+          |title|body|code) : (?P<value>"[^"]*"|\S+)
       | " (?P<phrase>[^"]*) "?
       | (?P<word>[^\s"\[\]]+ | [\[\]]) )
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.IGNORECASE,
 )
-_NUMBER = re.compile(r"-?\d{1,18}")
+_RANGE = re.compile(r"(-?\d{1,18})?(?:(\.\.)(-?\d{1,18})?)?")
+_DATES = re.compile(r"(\d{4}(?:-\d\d){0,2})?(?:(\.\.)(\d{4}(?:-\d\d){0,2})?)?")
 _LETTER = re.compile(r"\w")
 # Words of code: with signs that the full-text index does not know, as `c++`, `foo_bar`, `--force`,
 # `a.b()`, but not `don't`, `well-known`, `end.` or `(so`.
 _CODE = re.compile(r"\w[+#_$@\\/=<>&:()]|[+#_$@\\/=<>&:]\w|^(?:--?|\.)\w|\w\.\w")
+_OPERATOR = re.compile(
+    r"->|<-|=>|<=>?|>=|===?|!==?|&&|\|\||\+\+|--|::|:=|<<|>>|[-+*/%|&]=|\*\*|//|<>|\?[.?:]|\|>|=~"
+)
 _AROUND_WORDS = ".,;:!?'\""
+_SHORT_KINDS = {"q": "question", "a": "answer"}
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+_AFTER_DATES = "~"
+"""Sorts after any character in a date."""
+
+
+class Filter(NamedTuple):
+    """A condition on anything but words.
+
+    Attributes:
+        name: `is`, `score`, `answers`, `views`, `created` or `user`.
+        low: Least value; of `is` one of `KINDS` or `isaccepted`, of `user` an id or a name.
+        high: Greatest value of a range.
+        is_unwanted: Whether posts for which it holds are left out.
+    """
+
+    name: str
+    low: Any
+    high: Any = None
+    is_unwanted: bool = False
 
 
 @dataclass(slots=True)
@@ -38,27 +67,21 @@ class Query:
     """A search.
 
     Attributes:
-        match: For the full-text index; empty if no words were given.
-        tags: Tags that the question must have.
-        without_tags: Tags that it must not have.
-        kinds: Of `KINDS`; all must hold.
-        score: Least score of the post; None if any will do.
-        answers: Least number of answers of the question.
-        user: Id of the owner.
+        match: Query for the full-text index; empty without words.
+        tags: Groups of tags; the question must have a tag of each group.
+        without_tags: Tags that the question must not have.
+        conditions: Conditions on anything but words; all must hold.
         code: Words that posts must hold letter by letter, whatever their case.
         without_code: Such words that they must not hold.
         filters: Tags and conditions, as they were typed.
-        problems: Parts that were not understood, and are left out.
-        words: What is to be found, as it was typed.
+        problems: Messages about ignored parts.
+        words: Words to find, as they were typed.
     """
 
     match: str = ""
-    tags: list[str] = field(default_factory=list)
+    tags: list[tuple[str, ...]] = field(default_factory=list)
     without_tags: list[str] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
-    score: int | None = None
-    answers: int | None = None
-    user: int | None = None
+    conditions: list[Filter] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
     without_code: list[str] = field(default_factory=list)
     filters: list[str] = field(default_factory=list, compare=False)
@@ -68,147 +91,274 @@ class Query:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was asked for."""
-        terms = (self.match, self.tags, self.without_tags, self.kinds)
-        numbers = (self.score, self.answers, self.user)
-        return not any(terms) and all(number is None for number in numbers)
+        return not (self.match or self.tags or self.without_tags or self.conditions)
+
+    def kinds(self) -> set[str]:
+        """Kinds of posts that may match: `question`, `answer`, both or neither."""
+        kinds = {"question", "answer"}
+        for name, kind, _, is_unwanted in self.conditions:
+            if name == "is" and kind in ("question", "answer"):
+                kinds &= {"question", "answer"} - {kind} if is_unwanted else {kind}
+        return kinds
 
 
 def parse(text: str) -> Query:
-    """Understand a search: `[tag] score:5 is:answered "a phrase" word -word title:word`."""
+    """Understand a search: `[tag] score:5 -is:answered "a phrase" word -word title:word`."""
     query = Query()
     required: list[str] = []
     unwanted: list[str] = []
+    is_alternative = False
     for part in _PART.finditer(text.replace("\0", " ")):
         has_minus = part["minus"] is not None
+        name, value = (part["name"] or "").lower(), (part["value"] or "").strip('"')
         if part["tag"] is not None:
-            tags = query.without_tags if has_minus else query.tags
-            tags.append(part["tag"].lower())
-            query.filters.append(part[0])
-        elif part["name"] is not None:
-            required += _filter(query, part["name"], part["value"].strip('"'), part[0])
+            _add_tag(query, part, is_alternative=is_alternative)
+        elif name and name not in ("title", "body", "code"):
+            _add_filter(query, name, value, part[0], is_unwanted=has_minus)
         else:
-            words = part["phrase"] if part["phrase"] is not None else part["word"]
-            code = _code(words) if part["phrase"] is None else ""
+            words = part["word"] if part["word"] is not None else part["phrase"] or value
+            code = words.lower() if name == "code" else _code(words) if part["word"] else ""
             if code:
                 (query.without_code if has_minus else query.code).append(code)
             if not (code and has_minus):
-                (unwanted if has_minus else required).extend(_quote_phrase(words))
+                column = f"{name.title()} : " if name in ("title", "body") else ""
+                phrases = [column + phrase for phrase in _quote_phrase(words)]
+                (unwanted if has_minus else required).extend(phrases)
             query.words += [] if has_minus else [words]
+        is_alternative = part["or"] is not None and not has_minus
+    _set_match(query, _few(query, required), _few(query, unwanted))
+    return query
+
+
+def _set_match(query: Query, required: list[str], unwanted: list[str]) -> None:
+    """Write the query for the full-text index."""
     query.match = " AND ".join(required)
     if unwanted and required:
         query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
     elif unwanted or (query.without_code and not required):
-        query.without_code.clear()
         query.problems.append("words to leave out need others to find")
-    return query
+    if not required:
+        if query.code:
+            query.problems.append("signs need words to find them with")
+        query.code.clear()
+        query.without_code.clear()
 
 
-def _filter(query: Query, name: str, value: str, whole: str) -> list[str]:
-    """Note a filter; returns words for the index, where it is one over titles."""
-    if name == "title":
-        query.words.append(value)
-        return [f"Title : {words}" for words in _quote_phrase(value)]
-    if name == "is" and value in KINDS:
-        query.kinds.append(value)
-        query.filters.append(whole)
-    elif name != "is" and _NUMBER.fullmatch(value):
-        setattr(query, name, int(value))
-        query.filters.append(whole)
+def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None:
+    """Add a tag, to the one before it if there was an `or` between them."""
+    tag = part["tag"].lower()
+    if part["minus"] is not None:
+        query.without_tags.append(tag)
+    elif is_alternative:
+        query.tags[-1] = (*query.tags[-1], tag)
+        query.filters[-1] += f" {part[0]}"
+        return
     else:
-        query.problems.append(f"{whole} was not understood")
-    return []
+        query.tags.append((tag,))
+    query.filters.append(part[0])
+
+
+def _few(query: Query, phrases: list[str]) -> list[str]:
+    """Remove repeated phrases, and those after the limit."""
+    unique = list(dict.fromkeys(phrases))
+    if len(unique) > MOST_WORDS:
+        query.problems.append(f"only the first {MOST_WORDS} words were looked for")
+    return unique[:MOST_WORDS]
+
+
+def _add_filter(query: Query, name: str, value: str, typed: str, *, is_unwanted: bool) -> None:
+    """Add a condition, or say that it was not understood."""
+    condition: Filter | None = None
+    if name == "is":
+        kind = _SHORT_KINDS.get(value.lower(), value.lower())
+        condition = Filter(name, kind) if kind in KINDS else None
+    elif name == "user":
+        is_number = value.removeprefix("-").isdecimal() and len(value) < 19
+        condition = Filter(name, int(value) if is_number else value)
+    elif name == "created":
+        if (match := _DATES.fullmatch(value)) and value.strip("."):
+            low, dots, high = match.groups()
+            condition = Filter(name, low or "", f"{high or ('' if dots else low)}{_AFTER_DATES}")
+    elif name in ("closed", "duplicate", "hasaccepted", "isaccepted"):
+        kind = "accepted" if name == "hasaccepted" else name
+        if value.lower() in ("yes", "no", "1", "0"):
+            condition = Filter("is", kind)
+            is_unwanted ^= value.lower() in ("no", "0")
+    elif (match := _RANGE.fullmatch(value)) and value.strip("."):
+        low, dots, high = match.groups()
+        # As on the sites, `answers:0` is exactly none, and every other number is the least.
+        end = 0 if (name, value) == ("answers", "0") else _MOST
+        condition = Filter(
+            name, int(low) if low else _LEAST, int(high) if high else _MOST if dots else end
+        )
+    if condition is None:
+        query.problems.append(f"{typed} was not understood")
+        return
+    query.conditions.append(condition._replace(is_unwanted=is_unwanted))
+    query.filters.append(typed)
 
 
 def _code(word: str) -> str:
-    """A word of code, in lower case; empty if it is a word as any other."""
+    """A word of code in lower case; empty for an ordinary word."""
+    if _OPERATOR.fullmatch(word):
+        return word
     word = word.rstrip("*").rstrip(_AROUND_WORDS)
     return word.lower() if _CODE.search(word) else ""
 
 
 def _quote_phrase(words: str) -> list[str]:
-    """A phrase in the language of the index; none if there is no letter or digit in it."""
+    """Quote a phrase for the index; empty without a letter or digit."""
     if not _LETTER.search(words):
         return []
     end = " *" if words.endswith("*") and len(words) > 3 else ""
-    return ['"' + words.rstrip("*").replace('"', '""') + '"' + end]
+    phrase = words.rstrip("*").replace('"', '""')
+    # The index removes the accents of Latin letters itself.
+    phrases = [f'"{form}"{end}' for form in dict.fromkeys((phrase, remove_accents(phrase)))]
+    return phrases if len(phrases) == 1 else [f"({' OR '.join(phrases)})"]
 
 
 _OF_QUESTION = {
     "answered": "{p}.Answers > 0",
     "unanswered": "{p}.Answers = 0",
     "accepted": "{p}.AcceptedAnswerId IS NOT NULL",
+    "closed": "{p}.ClosedDate IS NOT NULL",
+    "duplicate": "EXISTS (SELECT 1 FROM links l WHERE l.PostId = {p}.Id "
+    "AND l.LinkType = 'duplicate')",
 }
-_NEVER = "0"
+_COLUMNS = {
+    "score": "{Score}",
+    "created": "{CreationDate}",
+    "answers": "{p}.Answers",
+    "views": "{p}.ViewCount",
+}
 
 
-@dataclass(frozen=True, slots=True)
+class _Columns(dict[str, str]):
+    """Names in the templates of conditions: `{p}`, the question, and columns of the post."""
+
+    def __init__(self, post: str, question: str) -> None:
+        super().__init__(p=question)
+        self._post = post
+
+    def __missing__(self, column: str) -> str:
+        return self._post.format(column)
+
+
+@dataclass(slots=True)
 class Conditions:
-    """The conditions of a query.
+    """The conditions of a query in SQL.
 
     Attributes:
-        of_post: What a question or an answer must be itself, in terms of `{score}` and `{owner}`.
-        of_question: What its question must be, in terms of `{p}`.
-        of_text: What the text `x` of a post must contain, letter by letter.
-        tag: A tag of the question, to select by first; may be empty.
-        values: Their values.
+        of_post: Conditions on a question or an answer, in terms of its columns: `{Score} > 3`.
+        of_question: Conditions on its question `{p}`.
+        of_text: Conditions on the text `x` of a post, letter by letter.
+        tag: A tag that all questions have, to select by first; may be empty.
+        has_owner: Whether posts are selected by the ids of their owners.
+        values: Values of the parameters.
     """
 
-    of_post: list[str]
-    of_question: list[str]
-    of_text: list[str]
-    tag: str
-    values: dict[str, Any]
+    of_post: list[str] = field(default_factory=list)
+    of_question: list[str] = field(default_factory=list)
+    of_text: list[str] = field(default_factory=list)
+    tag: str = ""
+    has_owner: bool = False
+    values: dict[str, Any] = field(default_factory=dict)
 
-    def on(self, score: str, owner: str, question: str) -> str:
-        """The conditions in SQL, where these are the columns of the post and its question."""
-        parts = ["1", *self.of_post, *self.of_question]
-        return " AND ".join(part.format(score=score, owner=owner, p=question) for part in parts)
+    def key(self, value: Any) -> str:
+        """Add a value; returns its parameter."""
+        name = f"v{len(self.values)}"
+        self.values[name] = value
+        return f":{name}"
+
+    def on(self, post: str, question: str) -> str:
+        """All conditions on posts and questions.
+
+        Args:
+            post: SQL of a column of the post, whose name replaces `{0}`.
+            question: Name of the table of its question.
+        """
+        columns = _Columns(post, question)
+        parts = ("1", *self.of_post, *self.of_question)
+        return " AND ".join(part.format_map(columns) for part in parts)
 
 
-def parse_conditions(query: Query) -> Conditions:
-    """The conditions of a query, apart from its words."""
-    of_post: list[str] = []
-    of_text: list[str] = []
-    of_question = [_OF_QUESTION[kind] for kind in query.kinds if kind in _OF_QUESTION]
-    values: dict[str, Any] = {}
-    for names, word in ((query.tags, ""), (query.without_tags, "NOT ")):
-        for name in names:
-            key = f"tag{len(values)}"
-            values[key] = name
-            of_question.append(
-                f"{word}EXISTS (SELECT 1 FROM question_tags t WHERE t.Tag = :{key} "
-                "AND t.QuestionId = {p}.Id)"
-            )
-    if query.score is not None:
-        values["score"] = query.score
-        of_post.append("{score} >= :score")
-    if query.user is not None:
-        values["user"] = query.user
-        of_post.append("{owner} = :user")
-    if query.answers is not None:
-        values["answers"] = query.answers
-        of_question.append("{p}.Answers >= :answers")
-    if {"question", "answer"} <= set(query.kinds):
-        of_post.append(_NEVER)
+def parse_conditions(query: Query, tables: Collection[str]) -> Conditions:
+    """The conditions of a query, apart from its words.
+
+    Args:
+        query: The query; parts that need a table that is missing are added to its problems.
+        tables: Tables of the database.
+    """
+    conditions = Conditions()
+    groups = [(tags, "") for tags in query.tags] + [((tag,), "NOT ") for tag in query.without_tags]
+    for tags, word in groups:
+        keys = ", ".join(map(conditions.key, tags))
+        conditions.of_question.append(
+            f"{word}EXISTS (SELECT 1 FROM question_tags t WHERE t.Tag IN ({keys}) "
+            "AND t.QuestionId = {p}.Id)"
+        )
+        if not word and len(tags) == 1:
+            conditions.tag = conditions.tag or tags[0]
+    for condition in query.conditions:
+        if condition.name == "user":
+            _add_owner(conditions, condition, tables)
+        elif condition.name == "is":
+            _add_kind(query, conditions, condition, tables)
+        else:
+            word = "NOT " * condition.is_unwanted
+            low, high = conditions.key(condition.low), conditions.key(condition.high)
+            is_of_post = condition.name in ("score", "created")
+            parts = conditions.of_post if is_of_post else conditions.of_question
+            column = _COLUMNS[condition.name]
+            parts.append(f"{word}{column} BETWEEN {low} AND {high}")
+    if not query.kinds():
+        conditions.of_question.append("0")
     for words, end in ((query.code, "> 0"), (query.without_code, "= 0")):
-        for word in words:
-            key = f"code{len(values)}"
-            values[key] = word
+        for text in words:
             texts = "coalesce(x.Title, '') || ' ' || coalesce(x.Tags, '') || ' ' || "
-            of_text.append(f"instr(lower({texts}coalesce(x.Body, '')), :{key}) {end}")
-    return Conditions(of_post, of_question, of_text, query.tags[0] if query.tags else "", values)
+            conditions.of_text.append(
+                f"instr(lower({texts}coalesce(x.Body, '')), {conditions.key(text)}) {end}"
+            )
+    return conditions
+
+
+def _add_owner(conditions: Conditions, condition: Filter, tables: Collection[str]) -> None:
+    """Add the owner of a post, by id or by name, whatever the case of its letters."""
+    key = conditions.key(condition.low)
+    if isinstance(condition.low, int):
+        sql = f"{{OwnerUserId}} = {key}"
+    elif "users" in tables:
+        names = f"DisplayName = {key} COLLATE NOCASE"
+        sql = f"{{OwnerUserId}} IN (SELECT Id FROM users WHERE {names})"
+    else:
+        sql = f"{{OwnerDisplayName}} = {key} COLLATE NOCASE"
+    conditions.has_owner |= "OwnerUserId" in sql and not condition.is_unwanted
+    conditions.of_post.append(f"NOT coalesce({sql}, 0)" if condition.is_unwanted else sql)
+
+
+def _add_kind(
+    query: Query, conditions: Conditions, condition: Filter, tables: Collection[str]
+) -> None:
+    """Add the kind of a post or the state of its question."""
+    word = "NOT " * condition.is_unwanted
+    if condition.low == "duplicate" and "links" not in tables:
+        query.problems.append("duplicates are not known here: the documents have no links")
+    elif condition.low == "isaccepted":
+        conditions.of_post.append(f"{word}coalesce({{Id}} = {{p}}.AcceptedAnswerId, 0)")
+    elif condition.low in _OF_QUESTION:
+        conditions.of_question.append(f"{word}({_OF_QUESTION[condition.low]})")
 
 
 START, END = "\x02", "\x03"
 
-# As the tokenizer unicode61 of FTS5 tells words apart.
+# The words of the FTS5 tokenizer unicode61.
 _WORD = re.compile(r"[^\W_]+")
 _WORDS = 36
 _ENDING = re.compile(r"(?:ing|ed|es|s|e|y|ies|ly|er|ation|ment)$")
 
 
 def fold(word: str) -> str:
-    """A word as the full-text index compares it: without case and accents."""
+    """Normalize a word as the full-text index does: without case and accents."""
     if word.isascii():
         return word.lower()
     parts = unicodedata.normalize("NFKD", word.casefold())
@@ -216,12 +366,12 @@ def fold(word: str) -> str:
 
 
 def split_terms(words: Sequence[str], *, stemming: bool = False) -> list[str]:
-    """The single words of what was asked for, `*` after those that others may start with.
+    """Split search words into terms; a term that ends in `*` is a prefix.
 
     Args:
-        words: What was asked for.
-        stemming: Whether other forms of an English word were found, too: with which the first
-            letters are the same, all but its ending.
+        words: The words of the query.
+        stemming: Whether the index stems English words; a term is then the word without its
+            ending.
     """
     terms = []
     for text in words:
@@ -243,7 +393,7 @@ def mark(text: str, terms: Sequence[str]) -> str:
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
-    """The part of a text with most of the words, marked; its start, if it has none."""
+    """The part of a text with most of the terms, marked; the start of a text without any."""
     is_found = _matcher(terms)
     places = [match.span() for match in _WORD.finditer(text)]
     words = ((number, fold(text[start:end])) for number, (start, end) in enumerate(places))

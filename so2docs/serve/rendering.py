@@ -1,8 +1,8 @@
 """Texts of a dump -> HTML, in processes of their own.
 
-What sanitizes, highlights and reads formulas is code of others on text of anybody, and holds the
-interpreter while it works. So it works elsewhere: a text that takes too long, or too much memory,
-ends its process and is shown as its source; the server answers meanwhile and ends when it is told.
+Libraries that sanitize, highlight and read formulas work on untrusted text and hold the interpreter
+lock, so they run in worker processes. A text that takes too long or too much memory ends its
+worker and is shown as its source. Meanwhile the server answers and can be stopped.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from so2docs.serve.bodies import Kind, Renderer
 
 _WORKERS = 2
 _CPU_SECONDS = 3
-"""For one text, after which its process is ended by the system."""
+"""CPU seconds for one text, after which the system ends the process."""
 _PAGE_SECONDS = 30
-"""For all texts of a page, after which its process is ended: where the system cannot do that."""
+"""Seconds for all texts of a page where the system has no limit of CPU time."""
 _MOST_FAILURES = 3
-"""Of the texts of a page; the rest is then shown as its source."""
+"""Seconds for the texts of a page; texts left over are shown as their source."""
 _MOST_MEMORY = 1 << 30
 _MOST_REMEMBERED = 1_000
 
@@ -41,9 +41,9 @@ class Renderings:
         """Make it.
 
         Args:
-            command: What starts a worker; this module's own if None.
+            command: The command of a worker; this module if None.
         """
-        # With the modules of this process, not of the current folder.
+        # Import the modules of this process, not those of the current folder.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import work; work()"
         self._command = list(command or (sys.executable, "-P", "-c", code))
         self._slots: queue.LifoQueue[subprocess.Popen[bytes] | None] = queue.LifoQueue()
@@ -55,7 +55,7 @@ class Renderings:
         self._harmful: dict[Text, None] = {}
 
     def render(self, renderer: Renderer, texts: Sequence[Text]) -> list[Markup]:
-        """The HTML of texts; the escaped source of those that cannot be made."""
+        """Render texts as HTML; a text that fails is returned as its escaped source."""
         to_render: list[Text] = [("plain", text) if (kind, text) in self._harmful else (kind, text)
                   for kind, text in texts]  # fmt: skip
         rendered: list[str] = []
@@ -81,7 +81,7 @@ class Renderings:
                 _end(self._running.pop())
 
     def _render(self, renderer: Renderer, texts: Sequence[Text]) -> list[str]:
-        """The HTML of the first texts, up to the one that a worker does not survive."""
+        """Render texts in order, up to the first one that ends its worker."""
         values = {item.name: getattr(renderer, item.name) for item in fields(renderer)}
         values["questions"] = list(renderer.questions.items())
         request = orjson.dumps([values, texts]) + b"\n"
@@ -107,7 +107,7 @@ class Renderings:
 
     @contextmanager
     def _worker(self) -> Iterator[subprocess.Popen[bytes]]:
-        """A worker that nobody else talks to meanwhile."""
+        """Borrow a worker; no other thread uses it meanwhile."""
         process = self._slots.get()
         is_whole = False
         try:
@@ -119,7 +119,7 @@ class Renderings:
             yield process
             is_whole = process.poll() is None
         finally:
-            # One that was ended is replaced when the next is needed.
+            # A worker that ended is replaced when one is needed.
             if process is not None and (self._is_closed or not is_whole):
                 self._forget(process)
                 process = None
@@ -163,7 +163,7 @@ def work() -> None:
         for kind, text in texts:
             _limit_time(_CPU_SECONDS)
             sys.stdout.buffer.write(orjson.dumps(_render(renderer, kind, text)) + b"\n")
-            # At once: who waits must know which text this process did not survive.
+            # Flush at once: the server must know which text ended this process.
             sys.stdout.buffer.flush()
         _limit_time(0)
 
@@ -178,7 +178,7 @@ def _render(renderer: Renderer, kind: Kind, text: str) -> str | None:
 
 
 def _limit_time(seconds: float) -> None:
-    """End this process when it has used so much of a processor; 0 lifts the limit."""
+    """Limit the CPU seconds of this process; 0 lifts the limit."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 

@@ -1,4 +1,4 @@
-"""What pages ask of a database: lists, tags, people, search, one document. From any thread.
+"""Queries of the pages: lists, tags, users, search, a document. Thread-safe.
 
 A database is opened for reading; one that is replaced meanwhile is opened again.
 """
@@ -20,8 +20,8 @@ import orjson
 from so2docs.domain import rank_by_votes
 from so2docs.dump.storage import FileIdentity, identify
 from so2docs.errors import OutputError
-from so2docs.schema import OTHER
-from so2docs.serve.formulas import formula_sign, looks_mathematical
+from so2docs.formulas import formula_sign, looks_mathematical
+from so2docs.schema import ANSWERS, OTHER
 from so2docs.serve.query import (
     Conditions,
     Query,
@@ -32,7 +32,7 @@ from so2docs.serve.query import (
 )
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
 from so2docs.sqlite.layout import LAYOUTS, NESTED, index_name, literal, quoted
-from so2docs.sqlite.rows import RebuiltDocuments, html_to_text
+from so2docs.sqlite.rows import StoredDocuments, html_to_text
 
 PAGE = 20
 TAGS_PAGE = 60
@@ -40,27 +40,27 @@ USERS_PAGE = 40
 ANSWERS_PAGE = 50
 REVISIONS_PAGE = 20
 _RANKED = 2_000
-"""Most posts that are ranked by how well they match: that takes some microseconds each, and to go
-through all posts that hold any of the words."""
+"""Most posts ranked by relevance: ranking takes microseconds a post, for all posts with any of the
+words."""
 _FILTERED = 5_000
 MOST_RESULTS = 10_000
 _FEW = 2_000
 _EXCERPT = 6_000
-"""Characters of a body that are looked through for the part to show."""
+"""Characters of a body searched for a snippet."""
 _LIST_EXCERPT = 700
 _SEARCHES = 16
-"""Searches whose results are kept for their other pages: a megabyte each at most."""
+"""Searches whose results are cached for their other pages: at most a megabyte each."""
 _SAMPLE = 300
-"""Posts that tell whether a site has formulas, where its address does not."""
+"""Posts examined for formulas if the site's address does not decide it."""
 _SECONDS = 10.0
-"""Of a processor that a question to the database may take."""
+"""CPU seconds that a query may take."""
 _STEPS = 50_000
-"""Of SQLite's machine between two looks at the clock."""
+"""Steps of SQLite's virtual machine between two looks at the clock."""
 _CACHE_KIB = 4 * 1024
 _RELATED_OF = 2_000
 _RELATED = 12
 _MOST_TAGS = 5
-"""Tags of a question that related ones are looked for by: no site allows more."""
+"""Tags of a question by which related questions are found: no site allows more."""
 _IS_OF_TAG = "t.Tag = :tag AND t.QuestionId = q.Id"
 
 SORTS = {
@@ -72,14 +72,14 @@ SORTS = {
     "active": ("q.LastActivityDate DESC, q.Id DESC", ("LastActivityDate", "Id", "Answers")),
     "oldest": ("q.Id", ("Id", "Score", "Answers", "AcceptedAnswerId", "OwnerUserId")),
 }
-"""Orders of lists, and the columns of the index that has all that they ask."""
+"""Orders of lists, each with the columns of its covering index."""
 ANSWER_SORTS = ("votes", "newest", "oldest")
 SEARCH_SORTS = ("relevance", "newest", "score")
 USER_SORTS = {"reputation": "Reputation DESC, Id", "name": "DisplayName, Id", "newest": "Id DESC"}
 
 Row = dict[str, Any]
 Hit = tuple[bool, int, float]
-"""A post that was found: whether it is an answer, its id, and its rank, or score by score."""
+"""A search result: whether it is an answer, its id, and its rank (or score, in that order)."""
 
 
 @dataclass(slots=True)
@@ -88,9 +88,9 @@ class ResultPage:
 
     Attributes:
         rows: The results.
-        count: How many there are; None if that was not counted.
+        count: Number of all results; None if they were not counted.
         has_more: Whether there is another page.
-        is_cut: Whether more posts match than were looked at.
+        is_cut: Whether more posts match than were examined.
         page: Its number.
         size: Results of a page.
     """
@@ -105,7 +105,7 @@ class ResultPage:
 
 @dataclass(slots=True)
 class _State:
-    """A database as it was when it was opened."""
+    """The state of a database when it was opened."""
 
     file: FileIdentity
     about: About
@@ -161,7 +161,7 @@ class Store:
         state = _State(_identify(about.path), about, site)
         with self._connection(state) as connection:
             if about.site_field is not None:
-                # The rows of a site follow each other, so that a search need not look at others.
+                # The rows of a site are consecutive, so a search can skip other sites.
                 bounds = connection.execute(
                     "SELECT min(Row), max(Row) FROM (SELECT Row FROM questions UNION ALL "
                     "SELECT Row FROM answers)"
@@ -178,7 +178,7 @@ class Store:
         return state
 
     def _current(self) -> _State:
-        """The database: opened again if it was replaced.
+        """Return the database, reopened if it was replaced.
 
         Raises:
             OutputError: It was replaced by something else, or is gone.
@@ -208,7 +208,7 @@ class Store:
         except queue.Empty:
             connection = connect_to_site(state.about, state.site)
             connection.row_factory = sqlite3.Row
-            # Not mapped into memory: a file that is cut while it is open would end the server.
+            # Not memory-mapped: truncating an open file would kill the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
         deadline = time.thread_time() + _SECONDS
         connection.set_progress_handler(
@@ -222,7 +222,7 @@ class Store:
                 _close_all(state.free)
 
     def close(self) -> None:
-        """Stop all questions to the database, and close it."""
+        """Interrupt all queries and close the database."""
         self._is_closed = True
         _close_all(self._state.free)
 
@@ -231,7 +231,7 @@ class Store:
             return [dict(row) for row in connection.execute(sql, values)]
 
     def _page(self, sql: str, page: int, size: int, **values: Any) -> ResultPage:
-        """A page of the rows of a statement, which is not counted."""
+        """A page of the rows of a statement, without counting them."""
         rows = self._rows(f"{sql} LIMIT {size + 1} OFFSET {size * (page - 1)}", **values)
         return ResultPage(rows[:size], has_more=len(rows) > size, page=page, size=size)
 
@@ -241,7 +241,7 @@ class Store:
         return None if row is None else row[0]
 
     def _narrow(self, table: str, alias: str, columns: tuple[str, ...] = ()) -> str:
-        """A table of the site, read from an index alone."""
+        """SQL for a table of the site that is read from an index alone."""
         index = index_name(table, columns or LAYOUTS[table].indexes[0])
         site_field = self.about.site_field
         if site_field is None:
@@ -254,9 +254,11 @@ class Store:
     def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
         """Read a question with its answers, or some of them; None if it does not exist."""
         with self._connection() as connection:
-            rebuilt = RebuiltDocuments(connection, self.about, self.site)
-            # Pages show the history by itself: with its texts it is several times the rest.
-            return rebuilt.get(question_id, answer_ids, () if answer_ids is None else ("History",))
+            document = StoredDocuments(connection).get(question_id)
+        if document is not None and answer_ids is not None:
+            by_id = {answer["Id"]: answer for answer in document.get(ANSWERS) or ()}
+            document[ANSWERS] = [by_id[key] for key in answer_ids if key in by_id]
+        return document
 
     def answer_ids(self, question_id: int, sort: str = "votes") -> list[int]:
         """Ids of the answers to a question, in an order of `ANSWER_SORTS`."""
@@ -274,7 +276,7 @@ class Store:
         return [answer_id for *_, answer_id in sorted(ranks)]
 
     def find_questions(self, post_ids: Iterable[int]) -> dict[int, int]:
-        """The questions of those posts that are here, by their ids."""
+        """Question ids by post id, for the posts in this database."""
         ids = _comma_separated(post_ids)
         rows = self._rows(
             f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
@@ -283,11 +285,11 @@ class Store:
         return {row["Id"]: row["ParentId"] for row in rows}
 
     def find_question(self, post_id: int) -> int | None:
-        """The question that a post belongs to; None if there is no such post."""
+        """The question of a post; None if the post does not exist."""
         return self.find_questions([post_id]).get(post_id)
 
     def linked_questions(self, question_id: int) -> list[Row]:
-        """Questions that a question links to, and (`is_from`) those that link to it."""
+        """Questions linked from a question, and (`is_from`) questions that link to it."""
         if "links" not in self.about.rows:
             return []
         return self._rows(
@@ -304,7 +306,7 @@ class Store:
         """The best of the latest questions that have the same tags, rare ones before frequent ones.
 
         Args:
-            question_id: The question that they are for, which is not among them.
+            question_id: The question, which is left out of the result.
             tags: Its tags.
         """
         if not tags:
@@ -340,7 +342,7 @@ class Store:
     def revisions(self, post_id: int, page: int) -> ResultPage:
         """A page of the history of a post, the latest first.
 
-        An entry with a text of the post also has the text that was there before, such as `OldBody`.
+        An entry with a text of the post also has the previous text, such as `OldBody`.
         """
         results = self._page(
             f"SELECT {_EVENT}, {', '.join(_TEXTS)} FROM history WHERE PostId = :id "
@@ -369,7 +371,7 @@ class Store:
         return results
 
     def revision_numbers(self, post_id: int) -> dict[str, int]:
-        """The numbers of the entries of the history of a post, by their GUIDs."""
+        """Number the history entries of a post, starting at 1, by GUID."""
         rows = self._rows(
             "SELECT RevisionGUID FROM history WHERE PostId = :id ORDER BY CreationDate, Id",
             id=post_id,
@@ -377,16 +379,16 @@ class Store:
         return {row["RevisionGUID"]: number for number, row in enumerate(rows, 1)}
 
     def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
-        """The names of those users that are here, by their ids."""
+        """Names of users by id, for the users in this database."""
         names = self._column("users", "DisplayName", user_ids) if self.has_users else {}
         return {user_id: name for user_id, name in names.items() if name is not None}
 
     def titles(self, question_ids: Iterable[int]) -> dict[int, str | None]:
-        """The titles of those questions that are here, by their ids."""
+        """Titles of questions by id, for the questions in this database."""
         return self._column("questions", "Title", question_ids)
 
     def _column(self, table: str, column: str, ids: Iterable[int]) -> dict[int, Any]:
-        """The values of a column by id, of those rows that are here."""
+        """Values of a column by id, for the rows in this database."""
         rows = self._rows(f"SELECT Id, {column} FROM {table} WHERE Id IN ({_comma_separated(ids)})")
         return {row["Id"]: row[column] for row in rows}
 
@@ -422,13 +424,13 @@ class Store:
         return results
 
     def _of_tag(self, count: int, source: str, order: str) -> tuple[str, str, str]:
-        """Source, order and condition of the questions of a tag that so many have.
+        """Source, order and condition in SQL for the questions of a tag.
 
-        By date they are in the order of the tag's own index. By score, of a frequent tag, go
-        through all questions in that order; of a rare one, sort its own.
+        By date, read the index of the tag. By score, read all questions in that order if the tag is
+        frequent, else sort its questions.
         """
         if order.startswith("q.Id"):
-            # CROSS JOIN is SQLite's way to say which table comes first.
+            # CROSS JOIN makes SQLite read the left table first.
             first = f"question_tags t CROSS JOIN {source}"
             return first, order.replace("q.Id", "t.QuestionId"), _IS_OF_TAG
         if count**2 < self.site.overview["questions"] * PAGE:
@@ -437,7 +439,7 @@ class Store:
         return source, order, f"EXISTS (SELECT 1 FROM question_tags t WHERE {_IS_OF_TAG})"
 
     def _summaries(self, question_ids: list[int]) -> list[Row]:
-        """Questions as lists show them, in the order of their ids."""
+        """Questions with the columns of lists, in the order of the given ids."""
         name, join = self._owner("q")
         rows = self._rows(
             "SELECT q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, "
@@ -463,16 +465,16 @@ class Store:
         return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
 
     def tag_texts(self, name: str) -> Row:
-        """What describes a tag: `Excerpt`, a text, and `Wiki`, HTML; None where there is none."""
+        """The description of a tag: `Excerpt` (text) and `Wiki` (HTML), None if missing."""
         rows = self._rows("SELECT Excerpt, Wiki FROM tags WHERE Name = :name", name=name)
         return rows[0] if rows else {"Excerpt": None, "Wiki": None}
 
     def tag_name(self, name: str) -> str:
-        """A tag as the database has it, whatever the case it was typed in."""
+        """Correct the case of a tag."""
         return name if self.tag(name) else name.lower()
 
     def tags(self, like: str, page: int) -> ResultPage:
-        """A page of the tags whose names hold some letters, the most frequent first."""
+        """A page of the tags whose names contain a string, the most frequent first."""
         where = "instr(lower(Name), lower(:like))"
         sql = f"SELECT Name, Questions FROM tags WHERE {where} ORDER BY Questions DESC, Name"
         results = self._page(sql, page, TAGS_PAGE, like=like)
@@ -493,7 +495,7 @@ class Store:
     # People.
 
     def users(self, like: str, sort: str, page: int) -> ResultPage:
-        """A page of the users whose names hold some letters."""
+        """A page of the users whose names contain a string."""
         where = "DisplayName IS NOT NULL" + " AND instr(lower(DisplayName), lower(:like))" * bool(
             like
         )
@@ -508,7 +510,7 @@ class Store:
         return results
 
     def user(self, user_id: int) -> Row | None:
-        """A user with the number of their posts; None if nothing here is theirs."""
+        """A user with the number of their posts; None without a user or a post."""
         names = ("DisplayName", "Reputation", "CreationDate", "Badges")
         sql = f"SELECT {', '.join(names)} FROM users WHERE Id = :id"
         rows = self._rows(sql, id=user_id) if self.has_users else []
@@ -529,15 +531,15 @@ class Store:
         return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
 
     def hits(self, query: Query, sort: str) -> tuple[list[Hit], bool]:
-        """All posts that a search finds, and whether more match; kept for their other pages."""
+        """All results of a search, cached for its other pages, and whether more posts match."""
         searches = self._current().searches
         key = f"{sort} {query!r}"
         with self._lock:
             if key in searches:
                 searches.move_to_end(key)
                 return searches[key]
-        conditions = parse_conditions(query)
-        if any(not self.tag(name) for name in query.tags):
+        conditions = parse_conditions(query, self.about.rows)
+        if any(not any(map(self.tag, names)) for names in query.tags):
             hits: tuple[list[Hit], bool] = ([], False)
         elif query.match:
             hits = self._match(query, conditions, sort)
@@ -560,13 +562,14 @@ class Store:
         rank, latest = "bm25(search, 10.0, 4.0, 1.0)", ""
         order = {"newest": "Id DESC", "score": "Score DESC, Id DESC"}.get(sort, "Rank, Id DESC")
         if is_cut:
-            # Of very many, the latest by their score.
+            # Of too many matches, rank the latest by score.
             rank, latest = "0.0", "ORDER BY rowid DESC"
             order = "Score DESC, Id DESC" if sort == "relevance" else order
         kinds = {"question": "q.Id IS NOT NULL", "answer": "a.Id IS NOT NULL"}
-        of_kind = [kinds[kind] for kind in query.kinds if kind in kinds]
+        of_kind = [sql for kind, sql in kinds.items() if kind in query.kinds()]
+        of_kind = of_kind if len(of_kind) == 1 else []
         post = "coalesce(q.{0}, a.{0})"
-        passes = conditions.on(post.format("Score"), post.format("OwnerUserId"), "p")
+        passes = conditions.on(post, "p")
         where = " AND ".join(["p.Id IS NOT NULL", *of_kind, passes, *conditions.of_text])
         texts = "JOIN texts x ON x.Row = s.Row" if conditions.of_text else ""
         rows = self._rows(
@@ -584,7 +587,7 @@ class Store:
         return [(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut
 
     def _matches(self, match: str, most: int) -> bool:
-        """Whether more posts match than this."""
+        """Whether more than `most` posts match."""
         low, high = self._current().rows
         count = self._value(
             "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
@@ -597,15 +600,17 @@ class Store:
         return bool(count > most)
 
     def _filter(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
-        """Posts by filters alone: questions, unless answers are asked for."""
-        kinds = ["questions"] if query.user is None else ["questions", "answers"]
-        kinds = ["answers"] if "answer" in query.kinds else kinds
-        kinds = ["questions"] if "question" in query.kinds else kinds
+        """Find posts by filters alone: questions, unless a filter asks for answers."""
+        of_query = query.kinds()
+        if len(of_query) == 1:
+            kinds = [f"{kind}s" for kind in of_query]
+        else:
+            kinds = ["questions", "answers"] if conditions.has_owner else ["questions"]
         by = "Score" if sort == "score" else "Id"
         matches = []
         for kind in kinds:
             rows = self._rows(
-                self._filter_sql(kind, conditions, by, has_user=query.user is not None),
+                self._filter_sql(kind, conditions, by),
                 tag=conditions.tag,
                 **conditions.values,
             )
@@ -614,17 +619,17 @@ class Store:
         hits = [(is_answer, post_id, score) for score, post_id, is_answer in matches[:MOST_RESULTS]]
         return hits, len(matches) > MOST_RESULTS
 
-    def _filter_sql(self, kind: str, conditions: Conditions, by: str, *, has_user: bool) -> str:
-        """Posts of a kind that pass, from what is in the indexes."""
+    def _filter_sql(self, kind: str, conditions: Conditions, by: str) -> str:
+        """SQL for the posts of a kind that pass the filters."""
         alias, where = kind[0], "1"
         order = f"{alias}.Id DESC" if by == "Id" else f"{alias}.Score DESC, {alias}.Id DESC"
         questions = self._narrow("questions", "q")
         own_answers = self._narrow("answers", "a", ("ParentId", "Score"))
-        if has_user:
+        if conditions.has_owner:
             source = self._narrow(kind, alias, ("OwnerUserId", "Score"))
         else:
             source = self._narrow(kind, alias, LAYOUTS[kind].indexes[0 if by == "Id" else 1])
-        if conditions.tag and not has_user:
+        if conditions.tag and not conditions.has_owner:
             source = f"question_tags t CROSS JOIN {questions}"
             where = _IS_OF_TAG
             if kind == "answers":
@@ -638,21 +643,21 @@ class Store:
             else:
                 source += f" CROSS JOIN {questions}"
             where = "q.Id = a.ParentId"
-        passes = conditions.on(f"{alias}.Score", f"{alias}.OwnerUserId", "q")
+        passes = conditions.on(f"{alias}.{{0}}", "q")
         return (
             f"SELECT {alias}.Id, {alias}.Score FROM {source} WHERE {where} AND {passes} "
             f"ORDER BY {order} LIMIT {MOST_RESULTS + 1}"
         )
 
     def _are_few(self, question: str, conditions: Conditions) -> bool:
-        """Whether so few questions pass that their answers are found sooner than all are tried."""
+        """Whether few questions pass, so that reading their answers beats testing all answers."""
         passes = " AND ".join(part.format(p="q") for part in conditions.of_question)
         sql = f"SELECT 1 FROM {question} WHERE {passes} LIMIT {_FEW}"
         count = self._value(f"SELECT count(*) FROM ({sql})", **conditions.values)
         return bool(count < _FEW)
 
     def dates(self, hits: list[Hit]) -> list[str]:
-        """When posts that were found were written."""
+        """Creation dates of search results."""
         questions, answers = (
             self._column(table, "CreationDate", [hit[1] for hit in hits if hit[0] == is_answer])
             for is_answer, table in ((False, "questions"), (True, "answers"))
@@ -660,8 +665,8 @@ class Store:
         return [(answers if hit[0] else questions).get(hit[1]) or "" for hit in hits]
 
     def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
-        """Search hits as they are shown, with the words that were found marked."""
-        terms = split_terms(query.words, stemming=self.about.stemming)
+        """Rows of search results, with the found words marked."""
+        terms = split_terms(query.words, stemming=self.about.record.options["stemming"])
         rows: dict[tuple[bool, int], Row] = {}
         for is_answer, table in ((False, "questions"), (True, "answers")):
             ids = [post_id for kind, post_id, _ in hits if kind == is_answer]

@@ -1,6 +1,6 @@
-"""Documents, and the history of their posts -> what templates show of them. Pure.
+"""Documents and the history of their posts -> values for templates. Pure.
 
-Documents may be of another make: what is not of its type is left out.
+Documents may come from another program: values of another type are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Values = dict[str, Any]
 
 
 def document_texts(document: Values) -> Iterator[Text]:
-    """The texts of a document that are to be rendered."""
+    """The texts of a document to render."""
     yield "title", question_title(document)
     for post in _posts(document):
         yield "body", _text(post, "Body")
@@ -28,7 +28,7 @@ def document_texts(document: Values) -> Iterator[Text]:
 
 
 def question_title(question: Values) -> str:
-    """The title of a question; its id where it has none."""
+    """The title of a question, or its id without a title."""
     return str(question.get("Title") or f"Question {question['Id']}")
 
 
@@ -36,7 +36,7 @@ def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) 
     """The values of the template.
 
     Args:
-        document: Of the question, its answers in the order in which they are shown.
+        document: The question with its answers in the order of the page.
         rendered: Its texts as HTML.
         host: The site's address.
     """
@@ -136,7 +136,7 @@ _STATES = {
     "PostMergeSource": "Merged into",
     "PostMergeDestination": "Merged with",
 }
-"""Events after which a post is in a state that readers are told, and what that is called."""
+"""Labels of the states that a page shows, by the event that starts them."""
 _OF_TEXT = re.compile(r"(Initial|Edit|Rollback)(Title|Body|Tags)")
 _VERBS = {"Initial": "written", "Edit": "edited", "Rollback": "rolled back"}
 _IN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -152,13 +152,17 @@ def user_ids(entries: Iterable[Values]) -> set[int]:
 
 
 def original_ids(entries: Iterable[Values]) -> list[int]:
-    """Ids of the questions that entries call the originals of duplicates."""
+    """Ids of the original questions in entries about duplicates."""
     numbers = [number for entry in entries for number in _list(entry, "OriginalQuestionIds")]
     return [number for number in dict.fromkeys(numbers) if type(number) is int]
 
 
 def states(entries: Iterable[Values]) -> dict[str, Values]:
-    """The entries that tell the state of a post now, by the event, of entries in time order."""
+    """The entries that determine the current state of a post, by event.
+
+    Args:
+        entries: Entries of the history in time order.
+    """
     current: dict[str, Values] = {}
     for entry in entries:
         for event in _list(entry, "Events"):
@@ -181,10 +185,10 @@ def closing(question: Values) -> Values | None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What entries of the history refer to, and what templates show of entries with it.
+    """The objects that entries of the history refer to; makes values of entries for templates.
 
     Attributes:
-        base: What the paths of the site start with.
+        base: Prefix of the paths of the site.
         host: The site's address; None if nobody knows it.
         names: Names of users by their ids.
         titles: Titles of questions by their ids.
@@ -245,7 +249,7 @@ class Known:
 
 
 def entry_texts(entry: Values) -> list[Text]:
-    """The texts of an entry of which the changes are to be rendered."""
+    """The texts of an entry whose changes are rendered."""
     return [text for name in _TEXTS if (text := _change(entry, name)) is not None]
 
 
@@ -264,7 +268,7 @@ def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
 
 
 def _change(entry: Values, name: str) -> Text | None:
-    """The text of an entry and the one before; None if there are not both."""
+    """The text of an entry and the previous one; None unless both exist."""
     new, old = entry.get(name), entry.get(f"Old{name}")
     return ("diff", f"{old}\0{new}") if isinstance(new, str) and isinstance(old, str) else None
 

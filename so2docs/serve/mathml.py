@@ -1,4 +1,4 @@
-"""Formulas in TeX -> MathML: where they are in a text, and what a browser shows of them. Pure.
+"""Formulas in TeX -> MathML, which a browser shows. Pure.
 
 The sites show formulas with MathJax. math-core makes MathML of them here, with every text in it
 escaped; what is missing in it (commands of plain TeX, mhchem) is rewritten before. A formula that
@@ -8,135 +8,13 @@ cannot be read is shown as it was typed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-MOST_CHARACTERS = 4_000
-"""Of a formula; longer ones, and those with more groups inside each other, stay source."""
+from so2docs.formulas import MOST_CHARACTERS
+
 _MOST_DEPTH = 200
-_MOST_UNCLOSED = 50
-"""Signs that open a formula and are never closed, before the rest of a text has no formulas: each
-costs a look at the next `MOST_CHARACTERS`."""
-
-_ENVIRONMENTS = (
-    "align|alignat|aligned|array|bmatrix|Bmatrix|CD|cases|eqnarray|equation|gather|gathered|matrix"
-    "|multline|pmatrix|smallmatrix|split|subarray|vmatrix|Vmatrix"
-)
-_SIGNS = {
-    "$": r"\$\$|\$",
-    r"\$": r"\$\$|\\\$",
-}
-_REST = rf"|\\\(|\\\[|\\begin\{{(?:{_ENVIRONMENTS})\*?\}}"
-_OPENING = {
-    # An escaped sign does not start a formula; after an escaped backslash it does.
-    "$": re.compile(r"(?P<escaped>\\\\|\\\$)|(?P<open>" + _SIGNS["$"] + _REST + ")"),
-    r"\$": re.compile(r"(?P<escaped>\\\\)|(?P<open>" + _SIGNS[r"\$"] + _REST + ")"),
-}
-_CLOSING = {"$": "$", "$$": "$$", r"\$": r"\$", r"\(": r"\)", r"\[": r"\]"}
-_INSIDE = re.compile(r"\\begin\{[^{}]{1,20}\}|\\end\{[^{}]{1,20}\}|\\.|\$\$?|[{}]", re.DOTALL)
-
-_HOSTS = {
-    "$": """ai astronomy aviation bioinformatics biology chemistry cogsci cs cseducators
-        cstheory datascience dsp earthscience economics engineering hsm
-        math matheducators mathematica materials mattermodeling meta.math mathoverflow or
-        philosophy physics poker proofassistants psychology puzzling quant quantumcomputing robotics
-        scicomp space sports stats worldbuilding crypto""",
-    r"\$": "codegolf codereview electronics gamedev ham computergraphics retrocomputing",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a text.
-
-    Attributes:
-        text: As it was typed, signs included.
-        tex: The formula; None for text between formulas.
-        is_block: Whether it is on a line of its own.
-    """
-
-    text: str
-    tex: str | None = None
-    is_block: bool = False
-
-
-def formula_sign(host: str) -> str | None:
-    r"""The sign around formulas on a site, `$` or `\$`; None where it is not known to have any."""
-    name = re.sub(r"\.(?:stackexchange\.com|net)$", "", host).removeprefix("meta.")
-    name = name.removesuffix(".meta")
-    return next((sign for sign, names in _HOSTS.items() if name in names.split()), None)
-
-
-def looks_mathematical(texts: Iterator[str]) -> bool:
-    """Whether posts of a site whose address nobody knows hold formulas: one in ten, with TeX."""
-    count = count_with_formula = 0
-    for text in texts:
-        count += 1
-        plain = re.sub(r"<code>[^<]*+</code>", "", text)
-        count_with_formula += any(
-            piece.tex is not None and re.search(r"\\[a-zA-Z]{2}|[_^]", piece.tex)
-            for piece in pieces(plain, "$")
-        )
-    return count_with_formula * 10 >= count > 0
-
-
-def pieces(text: str, sign: str) -> Iterator[Piece]:
-    r"""A text in parts: its formulas, and what is between them.
-
-    Args:
-        text: Without markup.
-        sign: What formulas in a line are put between, `$` or `\$`; `$$`, `\(`, `\[` and
-            environments are known in any case.
-    """
-    start = at = unclosed = 0
-    while unclosed < _MOST_UNCLOSED and (match := _OPENING[sign].search(text, at)):
-        at = match.end()
-        if match["escaped"]:
-            continue
-        opening = match["open"]
-        end = _end(text, at, opening)
-        if end is None:
-            unclosed += 1
-            continue
-        if match.start() > start:
-            yield Piece(text[start : match.start()])
-        is_environment = opening.startswith(r"\begin")
-        tex = text[match.start() : end] if is_environment else text[at : end - len(opening)]
-        is_block = is_environment or opening in ("$$", r"\[")
-        yield Piece(text[match.start() : end], tex, is_block)
-        start = at = end
-    if start < len(text):
-        yield Piece(text[start:])
-
-
-def without_cut_formula(text: str, sign: str) -> str:
-    """The start of a text without the formula that it was cut in, if it was."""
-    last = ""
-    for piece in pieces(text, sign):
-        last = piece.text if piece.tex is None else ""
-    opening = next((m for m in _OPENING[sign].finditer(last) if m["open"]), None)
-    if opening is None:
-        return text
-    return text[: len(text) - len(last) + opening.start()].rstrip() + " …"
-
-
-def _end(text: str, at: int, opening: str) -> int | None:
-    """Find the end of an open formula, after its closing sign; None if it is not closed."""
-    closing = _CLOSING.get(opening)
-    depth = environments = 0
-    for match in _INSIDE.finditer(text, at, at + MOST_CHARACTERS):
-        token = match[0]
-        if closing is None:
-            environments += token.startswith(r"\begin{") - token.startswith(r"\end{")
-            if environments < 0:
-                return match.end()
-        elif token == closing and depth <= 0:
-            return match.end() if match.start() > at else None
-        elif token in "{}":
-            depth += 1 if token == "{" else -1
-    return None
+"""Groups inside each other, beyond which a formula stays source."""
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,172 @@
+"""Formulas in TeX: recognize sites and texts with formulas, and find formulas in a text. Pure.
+
+The sites show formulas with MathJax, which finds them by the signs around them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+MOST_CHARACTERS = 4_000
+"""Length of the longest formula; longer ones are text."""
+_MOST_UNCLOSED = 50
+"""Limit of unclosed signs in a text; the text after them is not searched for formulas, since each
+sign costs a search of the next `MOST_CHARACTERS`."""
+
+_ENVIRONMENTS = (
+    "align|alignat|aligned|array|bmatrix|Bmatrix|CD|cases|eqnarray|equation|gather|gathered|matrix"
+    "|multline|pmatrix|smallmatrix|split|subarray|vmatrix|Vmatrix"
+)
+_SIGNS = {
+    "$": r"\$\$|\$",
+    r"\$": r"\$\$|\\\$",
+}
+_REST = rf"|\\\(|\\\[|\\begin\{{(?:{_ENVIRONMENTS})\*?\}}"
+_OPENING = {
+    # An escaped sign does not start a formula, but a sign after an escaped backslash does.
+    "$": re.compile(r"(?P<escaped>\\\\|\\\$)|(?P<open>" + _SIGNS["$"] + _REST + ")"),
+    r"\$": re.compile(r"(?P<escaped>\\\\)|(?P<open>" + _SIGNS[r"\$"] + _REST + ")"),
+}
+_CLOSING = {"$": "$", "$$": "$$", r"\$": r"\$", r"\(": r"\)", r"\[": r"\]"}
+_INSIDE = re.compile(r"\\begin\{[^{}]{1,20}\}|\\end\{[^{}]{1,20}\}|\\.|\$\$?|[{}]", re.DOTALL)
+
+_HOSTS = {
+    "$": """ai astronomy aviation bioinformatics biology chemistry cogsci cs cseducators
+        cstheory datascience dsp earthscience economics engineering hsm
+        math matheducators mathematica materials mattermodeling meta.math mathoverflow or
+        philosophy physics poker proofassistants psychology puzzling quant quantumcomputing robotics
+        scicomp space sports stats worldbuilding crypto""",
+    r"\$": "codegolf codereview electronics gamedev ham computergraphics retrocomputing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text.
+
+    Attributes:
+        text: Text as typed, including the signs.
+        tex: The formula; None for text between formulas.
+        is_block: Whether the formula is on a separate line.
+    """
+
+    text: str
+    tex: str | None = None
+    is_block: bool = False
+
+
+def formula_sign(host: str) -> str | None:
+    r"""The sign around formulas on a site, `$` or `\$`; None for sites without known formulas."""
+    name = re.sub(r"\.(?:stackexchange\.com|net)$", "", host).removeprefix("meta.")
+    name = name.removesuffix(".meta")
+    return next((sign for sign, names in _HOSTS.items() if name in names.split()), None)
+
+
+_CODE = re.compile(r"<code\b[^<>]*+>[^<]*+</code>")
+_TAG = re.compile(r"<(?!br\b)/?[a-zA-Z][^<>]*+>")
+_COMMAND = re.compile(r"\\[a-zA-Z]{2}")
+_TEX = re.compile(r"\\[a-zA-Z]{2}|[_^]")
+
+
+def has_formulas(body: str) -> bool:
+    r"""Whether a body from any site certainly contains a formula.
+
+    A formula between dollar signs has `_`, `^` or a command such as `\alpha`, no space just inside
+    the signs, and no letter or digit after the closing sign: `$HOME_DIR and $PATH` is not a
+    formula. A formula between other signs has a command.
+    """
+    if not _may_have_formulas(body):
+        return False
+    text = _CODE.sub("<code>", body)
+    return _may_have_formulas(text) and any(map(_has_formula, _TAG.split(text)))
+
+
+def _may_have_formulas(text: str) -> bool:
+    """Whether a body has two signs, or one sign that is rare in other texts."""
+    first = text.find("$")
+    if first >= 0 and text.find("$", first + 1) >= 0:
+        return True
+    return "\\" in text and ("\\(" in text or "\\[" in text or "\\begin{" in text)
+
+
+def _has_formula(text: str) -> bool:
+    if not _may_have_formulas(text):
+        return False
+    at = 0
+    for piece in pieces(text, "$"):
+        at += len(piece.text)
+        if piece.tex is None:
+            continue
+        if piece.text[0] == "\\":
+            is_formula = _COMMAND.search(piece.tex)
+        else:
+            is_apart = piece.tex.strip() == piece.tex and not text[at : at + 1].isalnum()
+            is_formula = _TEX.search(piece.tex) if is_apart else None
+        if is_formula:
+            return True
+    return False
+
+
+def looks_mathematical(bodies: Iterable[str]) -> bool:
+    """Whether the posts of an unknown site have formulas: at least one post in ten."""
+    counts = [has_formulas(body) for body in bodies]
+    return sum(counts) * 10 >= len(counts) > 0
+
+
+def pieces(text: str, sign: str) -> Iterator[Piece]:
+    r"""Split a text into formulas and the text between them.
+
+    Args:
+        text: Text without markup.
+        sign: Sign around formulas in a line, `$` or `\$`; `$$`, `\(`, `\[` and environments are
+            always recognized.
+    """
+    start = at = unclosed = 0
+    while unclosed < _MOST_UNCLOSED and (match := _OPENING[sign].search(text, at)):
+        at = match.end()
+        if match["escaped"]:
+            continue
+        opening = match["open"]
+        end = _end(text, at, opening)
+        if end is None:
+            unclosed += 1
+            continue
+        if match.start() > start:
+            yield Piece(text[start : match.start()])
+        is_environment = opening.startswith(r"\begin")
+        tex = text[match.start() : end] if is_environment else text[at : end - len(opening)]
+        is_block = is_environment or opening in ("$$", r"\[")
+        yield Piece(text[match.start() : end], tex, is_block)
+        start = at = end
+    if start < len(text):
+        yield Piece(text[start:])
+
+
+def without_cut_formula(text: str, sign: str) -> str:
+    """Remove a formula that was cut off at the end of a text."""
+    last = ""
+    for piece in pieces(text, sign):
+        last = piece.text if piece.tex is None else ""
+    opening = next((m for m in _OPENING[sign].finditer(last) if m["open"]), None)
+    if opening is None:
+        return text
+    return text[: len(text) - len(last) + opening.start()].rstrip() + " …"
+
+
+def _end(text: str, at: int, opening: str) -> int | None:
+    """Find the end of an open formula, after its closing sign; None if it is not closed."""
+    closing = _CLOSING.get(opening)
+    depth = environments = 0
+    for match in _INSIDE.finditer(text, at, at + MOST_CHARACTERS):
+        token = match[0]
+        if closing is None:
+            environments += token.startswith(r"\begin{") - token.startswith(r"\end{")
+            if environments < 0:
+                return match.end()
+        elif token == closing and depth <= 0:
+            return match.end() if match.start() > at else None
+        elif token in "{}":
+            depth += 1 if token == "{" else -1
+    return None

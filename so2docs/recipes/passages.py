@@ -1,0 +1,238 @@
+"""Cut Markdown into passages with semantic-text-splitter. Pure.
+
+The library cuts at headings, then blocks, paragraphs, sentences and words, at the highest level
+where a passage fits. Its time is quadratic for text without white space and with its own overlap,
+so this module passes long texts in windows, and adds the overlap itself. A passage that begins or
+ends inside a code block gets the missing fence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from so2docs.errors import OptionError, flag
+
+CHARACTERS, TOKENS = 2000, 512
+"""Default maximum length of a passage, in characters and in tokens."""
+_WINDOW = 1 << 14
+"""Characters passed to the library at a time; for long passages, the length of several passages."""
+_HEADINGS = re.compile(r"(?:#{1,6}(?: [^\n]*)?(?:\n\s*|\Z))+")
+_WORD = re.compile(r"(?<=\s)\S")
+_OPENING = re.compile(r"[ >]*(?:(?:[-+]|\d{1,9}[.)]) +[ >]*)*(`{3,})([^`]*)")
+
+
+class _Block(NamedTuple):
+    """A fenced code block: the fences and the ends of its parts, each after a line feed."""
+
+    fence: str
+    language: str
+    start: int
+    code: int
+    code_end: int
+    end: int
+
+
+class _Passage(NamedTuple):
+    """A range of a text, with the missing fences."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Splitter:
+    """Cut texts into passages.
+
+    Args:
+        max_length: Maximum length of a passage in characters, or in tokens with a tokenizer.
+        overlap: Maximum overlap with the previous passage, in the same unit.
+        tokenizer: A `tokenizer.json` of Hugging Face, or the name of a model of OpenAI.
+
+    Raises:
+        OptionError: The library is missing, the tokenizer is unknown, or the overlap is as long as
+            a passage.
+    """
+
+    def __init__(self, max_length: int | None, overlap: int | None, tokenizer: str | None) -> None:
+        self._tokenizer = tokenizer
+        self._most = max_length or (CHARACTERS if tokenizer is None else TOKENS)
+        self._overlap = overlap or 0
+        if self._overlap >= self._most:
+            raise OptionError(
+                f"{flag('overlap', overlap)} must be less than the length of a passage, "
+                f"{self._most:,}"
+            )
+        make_splitter(tokenizer, self._most)
+
+    def cut(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield the passages of a text, each with its position."""
+        blocks = list(_blocks(text)) if "```" in text else []
+        previous: _Passage | None = None
+        for start, end in self._joined(text, list(self._ranges(text, blocks)), blocks):
+            passage = _Passage(start, end, text[start:end])
+            first = start if previous is None else self._repeat(text, previous, start)
+            for at in dict.fromkeys((first, start)):
+                fenced = _with_fences(text, at, end, blocks)
+                is_next = previous is None or fenced.start > previous.start
+                if is_next and self._fits(fenced.text):
+                    passage = fenced
+                    break
+            yield passage.start, passage.text
+            previous = passage
+
+    def _ranges(self, text: str, blocks: list[_Block]) -> Iterator[tuple[int, int]]:
+        """Yield ranges of a text that leave room for the overlap."""
+        size = self._most - self._overlap
+        size = max(1, size - 2) if self._overlap else size
+        splitter = make_splitter(self._tokenizer, size)
+        for low, high in _windows(text, max(_WINDOW, 8 * self._most)):
+            for start, part in splitter.chunk_indices(text[low:high]):
+                yield from self._fitted(text, low + start, low + start + len(part), blocks, size)
+
+    def _fitted(
+        self, text: str, start: int, end: int, blocks: list[_Block], size: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield a range, or parts of it if it is too long with the missing fences."""
+        passage = _with_fences(text, start, end, blocks)
+        smaller = size * 3 // 4
+        is_short = len(passage.text) <= end - start or self._fits(passage.text, size)
+        if is_short or 4 * smaller < self._most:
+            if passage.text:
+                yield passage.start, passage.end
+            return
+        plain = make_splitter(self._tokenizer, smaller, is_plain=True)
+        for at, part in plain.chunk_indices(text[start:end]):
+            yield from self._fitted(text, start + at, start + at + len(part), blocks, smaller)
+
+    def _joined(
+        self, text: str, ranges: list[tuple[int, int]], blocks: list[_Block]
+    ) -> Iterator[tuple[int, int]]:
+        """Join ranges of only headings to the start of the next range."""
+        following = ranges[::-1]
+        while following:
+            start, end = following.pop()
+            if following and _HEADINGS.fullmatch(text, start, end):
+                after, last = following[-1]
+                for cut, rest in self._ends(text, after, last):
+                    passage = _with_fences(text, start, cut, blocks)
+                    if passage.end > end and self._fits(passage.text):
+                        following[-1:] = [(rest, last)] if rest < last else []
+                        following.append((start, cut))
+                        break
+                else:
+                    yield start, end
+            else:
+                yield start, end
+
+    def _ends(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield ways to cut a range, best first: after all of it, then between its first parts."""
+        yield end, end
+        half = make_splitter(self._tokenizer, max(1, self._most // 2), is_plain=True)
+        parts = [
+            (start + at, start + at + len(part)) for at, part in half.chunk_indices(text[start:end])
+        ]
+        yield from ((before[1], after[0]) for before, after in pairwise(parts[:4]))
+
+    def _repeat(self, text: str, previous: _Passage, start: int) -> int:
+        """Start of a passage that repeats the end of the previous one."""
+        low, high = previous.start, previous.end
+        if not self._overlap:
+            return start
+        if self._tokenizer is not None:
+            splitter = make_splitter(self._tokenizer, self._overlap, is_plain=True)
+            return low + int(splitter.chunk_indices(text[low:high])[-1][0])
+        low = max(low, high - self._overlap)
+        word = _WORD.search(text, low, high)
+        return start if word is None else word.start()
+
+    def _fits(self, text: str, most: int | None = None) -> bool:
+        most = most or self._most
+        if self._tokenizer is None:
+            return len(text) <= most
+        return len(make_splitter(self._tokenizer, most).chunks(text)) <= 1
+
+
+def _windows(text: str, size: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of a text, cut between paragraphs, lines or words if possible."""
+    start = 0
+    while len(text) - start > size:
+        end = start + size
+        cuts = (text.rfind(sign, start + size // 2, end) for sign in ("\n\n", "\n", " "))
+        end = next((cut for cut in cuts if cut > start), end)
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """Yield the fenced code blocks of a text written by `parse.markdown`."""
+    at, fence = 0, ""
+    language, start, code = "", 0, 0
+    for line in text.split("\n"):
+        end = min(at + len(line) + 1, len(text))
+        if not fence:
+            if opening := _OPENING.fullmatch(line):
+                fence, language, start, code = opening[1], opening[2], at, end
+        elif line.lstrip(" >") == fence:
+            yield _Block(fence, language, start, code, at, end)
+            fence = ""
+        at = end
+
+
+def _with_fences(text: str, start: int, end: int, blocks: list[_Block]) -> _Passage:
+    """Remove partial fences at the ends of a range; add whole fences if a code block is cut."""
+    opening = closing = ""
+    if (block := _block_at(blocks, start)) and block.start < start:
+        if block.code_end <= start:
+            start = block.end
+        else:
+            start = max(start, block.code)
+            opening = f"{block.fence}{block.language}\n"
+    if (block := _block_at(blocks, end - 1)) and text[end : block.end].strip():
+        if end <= block.code:
+            end = block.start
+        else:
+            end = min(end, block.code_end)
+            closing = f"\n{block.fence}"
+    part = text[start:end].rstrip()
+    is_empty = not part.strip(" >\n")
+    return _Passage(start, start + len(part), "" if is_empty else opening + part + closing)
+
+
+def _block_at(blocks: list[_Block], at: int) -> _Block | None:
+    number = bisect_right(blocks, at, key=lambda block: block.start) - 1
+    return blocks[number] if number >= 0 and at < blocks[number].end else None
+
+
+@cache
+def make_splitter(tokenizer: str | None, most: int, *, is_plain: bool = False) -> Any:
+    """Make a splitter of the library, for Markdown or for plain text.
+
+    Raises:
+        OptionError: The library is missing, or the tokenizer is unknown.
+    """
+    try:
+        import semantic_text_splitter as library
+    except ImportError:
+        raise OptionError(
+            f"{flag('recipe', 'chunks')} needs semantic-text-splitter: "
+            "pip install semantic-text-splitter"
+        ) from None
+    kind: Any = library.TextSplitter if is_plain else library.MarkdownSplitter
+    if tokenizer is None:
+        return kind(most)
+    is_file = os.sep in tokenizer or tokenizer.endswith(".json")
+    make = kind.from_huggingface_tokenizer_file if is_file else kind.from_tiktoken_model
+    try:
+        return make(tokenizer, most)
+    except Exception as error:  # The library raises no other exception.
+        raise OptionError(
+            f"{flag('tokenizer')} is {tokenizer!r}, which cannot be read: {error}; give a "
+            "tokenizer.json of Hugging Face, or the name of a model of OpenAI such as gpt-4o"
+        ) from error
