@@ -1,4 +1,4 @@
-"""The command line: the group of the commands, and exceptions -> exit codes."""
+"""The command line: the group of commands, and the exit codes of exceptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 import so2docs
 from so2docs.commands import EXAMPLES
-from so2docs.commands.options import DEBUG, examples
+from so2docs.commands.options import DEBUG, examples, spellings
 from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
 from so2docs.errors import OptionError, So2docsError, did_you_mean, naming_flags
@@ -29,6 +29,7 @@ COMMANDS = {
     "stats": "Count what is in an output.",
     "diff": "Write what changed between two outputs.",
     "patch": "Apply changes to an output.",
+    "recipes": "List the recipes for data sets, each with a record.",
     "schema": "Print the JSON Schema of the documents.",
     "verify": "Check an output against its manifest.",
     "card": "Write the card of an output, for Hugging Face and as Croissant.",
@@ -37,23 +38,24 @@ COMMANDS = {
     "tags": "Write the tags of a dump with their excerpts and wikis.",
     "serve": "Read an output or a database in the browser.",
     "spark": "Convert many dumps on Spark.",
+    "sample": "Write a small dump to try the other commands with.",
     "selftest": "Check this installation.",
     "completion": "Print the script for the completion of a shell.",
 }
-"""Each is a function of its name in the module of its name."""
+"""The commands with their help; each is a function in the module of the same name."""
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """A value that is not empty, as that of an unset variable is."""
+    """Reject an empty value, such as that of an unset variable."""
     if value == "" or (isinstance(value, tuple) and "" in value):
         raise click.BadParameter(
-            "it is empty, as an unset variable is; give a value", context, parameter
+            "it is empty, perhaps from an unset variable; give a value", context, parameter
         )
     return value
 
 
 class _Commands(click.Group):
-    """Imports a command when it is asked for: each needs its own part of the package."""
+    """Import each command on demand: each needs a different part of the package."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -118,28 +120,32 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
         raise click.UsageError("name a command; so2docs --help lists them", context)
 
 
-@naming_flags()
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        The exit code: 0 done, 1 failed, 2 wrong usage.
+        Exit code: 0 success, 1 failure, 2 wrong usage.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, with what to do next, if anything.
-        Terminated: SIGTERM; likewise.
+        KeyboardInterrupt: Ctrl-C; the message says what to do next, if anything.
+        Terminated: SIGTERM; the message is similar.
     """
+    with naming_flags(spellings(sys.argv[1:] if arguments is None else arguments)):
+        return _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         with listen(say):
             return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
     except click.exceptions.Abort as abort:
-        # Older versions of click hide what they caught.
+        # Older versions of click hide the caught exception.
         raise KeyboardInterrupt(str(abort.__cause__ or abort.__context__ or "")) from abort
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except BrokenPipeError:
-        # The reader has what it wanted. Nothing may be written to the pipe at exit.
+        # The reader has closed the pipe. Nothing may be written to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except So2docsError as error:
@@ -147,6 +153,6 @@ def run(arguments: list[str] | None = None) -> int:
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
     except OSError as error:
         name = error.filename or "standard output, or a temporary file"
-        advice = "free some room" if is_full(error) else "fix this"
+        advice = "free some space" if is_full(error) else "fix this"
         say(f"{name}: {error.strerror or error}; {advice}, then run the same command again")
         return EXIT_FAILED

@@ -1,4 +1,4 @@
-"""The commands: options on the command line -> one call of the library."""
+"""The commands: each turns its options into one call of the library."""
 
 EXAMPLES = """
 so2docs convert Posts.xml questions.jsonl.gz

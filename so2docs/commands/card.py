@@ -1,4 +1,4 @@
-"""`so2docs card`: the card of an output that is there."""
+"""`so2docs card`: describe an existing output."""
 
 from __future__ import annotations
 
@@ -34,15 +34,14 @@ def card(
 ) -> None:
     """Write README.md, croissant.json and a manifest next to OUTPUT, as convert --card does.
 
-    What they say is from the manifest next to OUTPUT, from the report, or from what OUTPUT itself
-    says of how it was made; then the SHA-256 of the dump is not known. All outputs in the folder
-    that have a manifest are in the card.
+    The facts come from the manifest next to OUTPUT, from the report, or from the record in OUTPUT,
+    which lacks the SHA-256 of the dump. The card describes all outputs in the folder with a
+    manifest.
 
-    With --inspect they also say what the dump is: form and compression, rows and dates of its
-    tables, the licence that it names, the release that it probably is, and counts in it that differ
-    from its rows.
+    --inspect adds facts about the dump: form and compression, rows and dates of its tables, its
+    licence, its probable release, and counts that differ from its rows.
 
-    Exit codes: 0 done, 1 OUTPUT does not say how it was made, or something cannot be written, 2
+    Exit codes: 0 done, 1 OUTPUT has no record of how it was made, or a file cannot be written, 2
     wrong usage.
     """
     from so2docs.metadata.card import describe_existing

@@ -20,7 +20,7 @@ from so2docs.commands.options import examples
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that lets SHELL complete the commands, options and values of so2docs."""
+    """Print a script for SHELL that completes commands, options and values of so2docs."""
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(context.find_root().command, {}, "so2docs", "_SO2DOCS_COMPLETE").source()

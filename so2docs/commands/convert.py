@@ -1,14 +1,15 @@
-"""`so2docs convert`: a dump, or several, into files."""
+"""`so2docs convert`: convert one or several dumps to files."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from typing import Any
 
 import click
 
-from so2docs.api.batch import Conversion, convert_all, summary
+from so2docs.api.batch import convert_all
 from so2docs.api.convert import convert as convert_one
 from so2docs.commands import EXAMPLES
 from so2docs.commands.options import (
@@ -18,9 +19,11 @@ from so2docs.commands.options import (
     quiet,
     table_options,
 )
-from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
 from so2docs.dump.kinds import PACKED
+from so2docs.options.choices import split_compression
 from so2docs.options.table import OF_CONVERT
+from so2docs.report import Report
 
 _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 
@@ -42,13 +45,6 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
     metavar="DIR",
     help="Convert several DUMPs, each into DIR/SITE.jsonl.gz.",
 )
-@click.option(
-    "--update",
-    cls=GroupedOption,
-    group="Output",
-    is_flag=True,
-    help="With --output-dir, convert again what was made from another dump or with other options.",
-)
 @table_options(*OF_CONVERT, leave_out=("progress",))
 @quiet
 def convert(
@@ -56,74 +52,62 @@ def convert(
     paths: tuple[str, ...],
     output: str | None,
     output_dir: str | None,
-    update: bool,
     quiet: bool,
     **options: Any,
 ) -> int:
     """Convert DUMP into OUTPUT: one question a line, with its answers inside.
 
     DUMP is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
-    or - for standard input. An archive is not unpacked first.
+    or - for standard input. Archives need no unpacking.
 
-    The name of OUTPUT says the format (.jsonl, .json, .parquet, .ravendbdump) and the compression
-    (.gz, .zst); - is standard output, uncompressed. The default is questions.jsonl.gz. A file gets
-    its name only when it is complete. Next to JSON lines goes a small .OUTPUT.index, which tells
-    `so2docs show` where each question is. Strays, rows that belong to no document, go to a side
-    file with the reason. Between its two passes the program keeps temporary files, the spill; after
-    an interruption, the same command resumes from them.
+    The name of OUTPUT sets the format (.jsonl, .json, .parquet, .ravendbdump) and the compression
+    (.gz, .zst); - is standard output, uncompressed. The default is questions.jsonl.gz. A file is
+    renamed to its final name when it is complete. JSON lines get a small .OUTPUT.index, which
+    `so2docs show` uses to find questions. Strays, rows that belong to no document, go to a side
+    file with the reason. Between its two passes the program keeps temporary files, the spill. After
+    an interruption, the same command resumes from the spill.
 
-    With --output-dir, an output that is up to date is left; one that was made from another dump or
-    with other options is an error, unless --update or --force converts it again.
+    An output that is up to date is left unchanged. An output made from another input or with other
+    options is an error, unless --update or --force converts it again.
 
     A question or answer stays if it passes all filters.
 
     Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
     terminated.
     """
-    keywords = {**given_keywords(options), "progress": shows_progress(quiet)}
+    keywords = given_keywords(options)
     if ":" in keywords.get("recipe", ""):
-        sys.path.insert(0, os.getcwd())  # As `python -m` does: a recipe of one's own is there.
+        sys.path.insert(0, os.getcwd())  # As `python -m` does, to find a user's recipes.
     if output_dir is not None:
         if output is not None:
             raise click.UsageError("--output and --output-dir contradict each other; give one")
-        conversions = _convert_all(paths, output_dir, quiet, {**keywords, "update": update})
-        return int(any(conversion.error is not None for conversion in conversions))
-    if update:
-        raise click.UsageError("--update is for --output-dir; --force overwrites one output")
-    makes_folder = keywords.get("recipe") == "beir"
-    given_paths = _dump_and_output(paths, output, makes_folder=makes_folder)
-    report = convert_one(*given_paths, **keywords)
+        code = show_sites(convert_all, paths, output_dir, quiet=quiet, **keywords)
+        if not quiet and code == 0:
+            suggest(f"so2docs stats {shlex.quote(output_dir)}")
+        return code
+    keywords["progress"] = shows_progress(quiet)
+    report = convert_one(*_dump_and_output(paths, output), **keywords)
     if not quiet:
         tell(report)
+        suggest(*_next_commands(report))
     return 0
 
 
-def _convert_all(
-    paths: tuple[str, ...], output_dir: str, quiet: bool, keywords: dict[str, Any]
-) -> list[Conversion]:
-    """Several dumps, with a line for each as it ends and a table at the end."""
-
-    def show(conversion: Conversion) -> None:
-        if conversion.error is not None or not quiet:
-            say(conversion)
-
-    conversions = convert_all(paths, output_dir, when_done=show, **keywords)
-    if not quiet:
-        tell(f"\n{summary(conversions)}")
-    return conversions
+def _next_commands(report: Report) -> list[str]:
+    """Suggest commands for an output; none if on standard output, split, or for other programs."""
+    output = shlex.quote(report.output)
+    if report.index_path is not None:
+        commands = (f"show {output} ID", f"serve {output}", f"stats {output}")
+        return [f"so2docs {command}" for command in commands]
+    is_lines = split_compression(report.output)[0].endswith(".jsonl") and report.files == 1
+    return [f"so2docs stats {output}"] if is_lines else []
 
 
-def _dump_and_output(
-    paths: tuple[str, ...], output: str | None, *, makes_folder: bool
-) -> tuple[str, str | None]:
-    """DUMP and OUTPUT; several dumps without a folder for their outputs are refused."""
+def _dump_and_output(paths: tuple[str, ...], output: str | None) -> tuple[str, str | None]:
+    """Return DUMP and OUTPUT; refuse several dumps without a folder for their outputs."""
     dump, *others = paths
     if output is not None:
         others.append(output)
-    is_dump = bool(others) and (
-        others[0].lower().endswith(_ENDS_OF_DUMPS)
-        or (os.path.isdir(others[0]) and not makes_folder)
-    )
-    if len(others) > 1 or is_dump:
+    if len(others) > 1 or (others and others[0].lower().endswith(_ENDS_OF_DUMPS)):
         raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")
     return dump, others[0] if others else None

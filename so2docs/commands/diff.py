@@ -7,10 +7,11 @@ from typing import Any, get_args
 
 import click
 
-from so2docs.commands.options import command, quiet, table_option, update
-from so2docs.commands.terminal import refuse_update, show_sites, shows_progress, tell
+from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.terminal import show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import ChangesFormat
+from so2docs.options.keywords import NestName
 
 
 @command(
@@ -60,7 +61,7 @@ from so2docs.options.choices import ChangesFormat
 @table_option("nest", "Nest these tables when converting dumps.")
 @table_option("jobs", "Worker processes, for dumps and for folders.")
 @table_option("work_dir", "Folder for the outputs that dumps are converted to.")
-@update
+@table_option("update")
 @table_option("force", "Overwrite existing files.")
 @quiet
 def diff(
@@ -70,7 +71,7 @@ def diff(
     *,
     summary: bool,
     as_json: bool,
-    nest: tuple[str, ...],
+    nest: tuple[NestName, ...],
     jobs: int | None,
     quiet: bool,
     only: str | None,
@@ -79,19 +80,19 @@ def diff(
     update: bool,
     **output_options: Any,
 ) -> int:
-    """Write what changed between the outputs OLD and NEW to CHANGES, in ascending question id.
+    """Write the changes between the outputs OLD and NEW to CHANGES, in ascending question id.
 
-    OLD and NEW are outputs of one site, of convert with the same options, or dumps, which are
-    converted first. The default of CHANGES is standard output; each line is one question that was
-    added, changed or deleted, with the new document. The first line says which outputs were
-    compared, the last one how many changes there are and their checksum: `so2docs patch` refuses
-    another OLD and damaged changes.
+    OLD and NEW are outputs of one site, converted with the same options, or dumps, which are
+    converted first. The default of CHANGES is standard output. Each line is a question that was
+    added, changed or deleted, with the new document. The first line identifies both outputs, and
+    the last line has the number of changes and a checksum, so `so2docs patch` can refuse another
+    OLD and damaged changes.
 
-    OLD, NEW and CHANGES may be folders, with an output for each site: then each site is compared.
-    Of a new site all questions are added; one that is gone is listed. Changes between the same
+    OLD, NEW and CHANGES may be folders with an output for each site: then each site is compared.
+    All questions of a new site are added, and a missing site is listed. Changes between the same
     outputs are not written again.
 
-    Exit codes: 0 done, 1 a file, or a site of a folder, failed, 2 wrong usage.
+    Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.
     """
     from so2docs.changes.diff import diff as compare
     from so2docs.reader.folder import is_folder_of_outputs
@@ -119,7 +120,6 @@ def diff(
             update=update,
             **output_options,
         )
-    refuse_update(update)
     changes_found = compare(
         old,
         new,
@@ -133,7 +133,7 @@ def diff(
     if counts_only:
         result = changes_found.count()
     else:
-        result = changes_found.write(changes or "-", **output_options)
+        result = changes_found.write(changes or "-", update=update, **output_options)
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2))
     elif summary or not quiet:

@@ -1,4 +1,4 @@
-"""`so2docs inspect`: what a dump is; what it needs is imported when it runs."""
+"""`so2docs inspect`: describe dumps. Modules are imported when the command runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from so2docs.escape import for_terminal
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an array, instead of text.")
 @click.option("--sha256", is_flag=True, help="Read the files once more, for their SHA-256.")
 @table_option("jobs", "Worker processes.")
-@table_option("work_dir", "Folder for temporary files, 110 bytes a post.")
+@table_option("work_dir", "Folder for temporary files, 9 bytes a post.")
 @quiet
 def inspect(
     *,
@@ -32,13 +32,13 @@ def inspect(
     work_dir: str | None,
     quiet: bool,
 ) -> int:
-    """Say what each DUMP is, without converting it.
+    """Describe each DUMP without converting it.
 
-    Form and compression, rows, dates and order of each table, the release that it probably is, rows
-    that the publisher made up, and where the counts in its rows differ from the rows that there
-    are.
+    The description has form and compression, rows, dates and order of each table, the probable
+    release, columns without values, rows made up by the publisher, and counts that differ from the
+    rows.
 
-    Exit codes: 0 every table can be read, 1 one cannot, or is not XML, 2 wrong usage.
+    Exit codes: 0 every table can be read, 1 a table cannot be read or is not XML, 2 wrong usage.
     """
     from so2docs.errors import DumpError
     from so2docs.inspection.inspect import Inspection

@@ -1,9 +1,9 @@
-"""Options of the command line, made from the table, and their help, grouped."""
+"""Make options of the command line from the table, and group them in the help."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from textwrap import dedent, indent
 from typing import Any
 
@@ -18,7 +18,7 @@ from so2docs.progress import log
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 DEBUG = "so2docs.debug"
-"""Where the context says that errors are shown with a traceback."""
+"""Key of the context's setting to show errors with a traceback."""
 
 
 class GroupedOption(click.Option):
@@ -30,7 +30,7 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has its options under headings."""
+    """A command with headings for groups of options in its help."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, group by group."""
@@ -48,11 +48,11 @@ class GroupedCommand(click.Command):
 def command(
     lines: str | None = None, **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function, with `--debug`, and examples at the end of its help.
+    """Make a command from a function, with `--debug`, and examples at the end of the help.
 
     Args:
-        lines: The examples, lines of a shell.
-        settings: Of `click.command`.
+        lines: Examples as lines of a shell.
+        settings: Settings of `click.command`.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
@@ -65,12 +65,12 @@ def command(
 
 
 def examples(lines: str) -> str:
-    """Lines of a shell, as the help of a command ends with them."""
+    """Format examples for the end of the help of a command."""
     return f"\b\nExample:\n{indent(dedent(lines).strip(), '  ')}\n"
 
 
 class _Value(click.ParamType):  # type: ignore[type-arg]
-    """A value as the table reads it; the library checks it."""
+    """A type for values read by the table of options; the library checks them."""
 
     def __init__(self, entry: Option) -> None:
         self.entry = entry
@@ -80,7 +80,7 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         return None if self.entry.choices is None else f"[{'|'.join(self.entry.choices())}]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if isinstance(value, str) and value:  # An empty one is refused with its own message.
+        if isinstance(value, str) and value:  # An empty value has its own message.
             value = self.entry.from_text(value)
             self.entry.read(value)
         return value
@@ -89,24 +89,29 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         if self.entry.choices is not None:
-            before, comma, last = incomplete.rpartition(",")
-            names = [name for name in self.entry.choices() if name.startswith(last)]
-            return [CompletionItem(f"{before}{comma}{name}") for name in names]
-        kinds = {"FILE": "file", "DIR": "dir"}
-        return [CompletionItem(incomplete, type=kinds.get(self.entry.metavar or "", "plain"))]
+            return complete_names(self.entry.choices(), incomplete)
+        kind = {"FILE": "file", "DIR": "dir"}.get(self.entry.metavar or "")
+        # Complete no empty item of another type: zsh would insert its description, `_`.
+        return [] if kind is None else [CompletionItem(incomplete, type=kind)]
+
+
+def complete_names(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Complete the last of several names separated by commas."""
+    before, comma, last = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(last)]
 
 
 def table_option(name: str, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
-    """The option of this name in the table.
+    """Make the option with this name in the table.
 
     Args:
-        name: Its name.
-        help: What it means for this command, if that is not what the table says.
-        settings: Of `click.option`, which override those of the table.
+        name: Name of the option.
+        help: Help for this command, if other than in the table.
+        settings: Settings of `click.option`, which override those of the table.
     """
     entry = OPTIONS[name]
     has_default = entry.default not in (None, False, ())
-    with naming_flags():
+    with naming_flags(spellings(())):
         text = spell_options(entry.help if help is None else help)
         if entry.usually and help is None:
             text = f"{text}  [default: {entry.usually}]"
@@ -120,12 +125,11 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
         **({"default": entry.default, "show_default": True} if has_default else {}),
         **settings,
     }
-    flags = [f"--{name.replace('_', '-')}", *entry.flags, name]
-    return click.option(*flags, **settings)
+    return click.option(*entry.spellings, name, **settings)
 
 
 def table_options(*where: Where, leave_out: tuple[str, ...] = ()) -> Decorator:
-    """All options that are taken in these places: see `Option.where`."""
+    """Make all options for these places: see `Option.where`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for name in reversed([name for name in taken_by(*where) if name not in leave_out]):
@@ -163,13 +167,34 @@ _DEBUG = GroupedOption(
 )
 
 
-update = click.option(
-    "--update",
-    is_flag=True,
-    help="Of folders, make again what is not up to date.",
+def spellings(arguments: Iterable[str]) -> dict[str, str]:
+    """Choose flags for errors about options with several: as typed, else as documented.
+
+    Args:
+        arguments: Arguments of the command line.
+
+    Returns:
+        Chosen flags, by the flags named like the keywords.
+    """
+    typed = {argument.partition("=")[0] for argument in arguments}
+    return {
+        flags[-1]: next((flag for flag in flags if flag in typed), flags[0])
+        for flags in (
+            [flag for flag in entry.spellings if flag.startswith("--")]
+            for entry in OPTIONS.values()
+        )
+    }
+
+
+output_dir = click.option(
+    "--output-dir",
+    cls=GroupedOption,
+    group="Output",
+    metavar="DIR",
+    help="Read several DUMPs, and write the files of each SITE into DIR.",
 )
 
 
 def given_keywords(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, as keywords."""
+    """Return the given options as keywords."""
     return {name: value for name, value in options.items() if value not in (None, ())}

@@ -6,8 +6,8 @@ import os
 
 import click
 
-from so2docs.commands.options import command, quiet, table_option, update
-from so2docs.commands.terminal import refuse_update, show_sites, shows_progress, tell
+from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.terminal import show_sites, shows_progress, tell
 
 
 @command(
@@ -20,7 +20,7 @@ from so2docs.commands.terminal import refuse_update, show_sites, shows_progress,
 @click.argument("old", type=click.Path())
 @click.argument("changes", type=click.Path())
 @click.argument("new", type=click.Path())
-@update
+@table_option("update")
 @table_option("jobs", "Worker processes, for folders.")
 @table_option("force", "Overwrite an existing NEW.")
 @quiet
@@ -34,16 +34,15 @@ def patch(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Apply CHANGES, as diff wrote them, to the output OLD, and write the output NEW.
+    """Apply CHANGES of diff to the output OLD, and write the output NEW.
 
-    CHANGES may be - for standard input. NEW is byte for byte the output that the changes were made
-    from. Changes that diff wrote with --only or --ignore are applied, too; NEW is then an output
-    that has these changes alone.
+    CHANGES may be - for standard input. NEW is byte for byte the newer output compared by diff.
+    With changes written by diff --only or --ignore, NEW has these changes alone.
 
     OLD, CHANGES and NEW may be folders: then the changes of each site are applied to its output. A
     site without changes is listed as gone.
 
-    Exit codes: 0 done, 1 a file, or a site of a folder, failed, 2 wrong usage.
+    Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.
     """
     if os.path.isdir(old) or os.path.isdir(changes):
         from so2docs.folders import patch_all
@@ -51,10 +50,9 @@ def patch(
         return show_sites(
             patch_all, old, changes, new, jobs=jobs, quiet=quiet, update=update, force=force
         )
-    refuse_update(update)
     from so2docs.changes.patch import patch as apply
 
-    result = apply(old, changes, new, force=force, progress=shows_progress(quiet))
+    result = apply(old, changes, new, update=update, force=force, progress=shows_progress(quiet))
     if not quiet:
         tell(result)
     return 0

@@ -1,4 +1,4 @@
-"""`so2docs schema`: what a conversion writes, as JSON Schema."""
+"""`so2docs schema`: print the JSON Schema of documents or records."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _CORE: Core = "python"
     help="Format of the output: for MongoDB, documents have an _id, and dates are objects.",
 )
 def schema(site_field: str | None, form: str, **options: Any) -> None:
-    """Print the JSON Schema (2020-12) of what convert writes with these options.
+    """Print the JSON Schema (2020-12) of documents or records converted with these options.
 
-    It describes each line of JSON lines, each member of a JSON array, and, of bulk lines for
-    Elasticsearch, each second line. Its $id ends in the version of the contract.
+    The schema describes each line of JSON lines, each member of a JSON array, and every second line
+    of bulk lines for Elasticsearch. Its $id ends in the version of the schema.
     """
     keywords = validate_keywords(given_keywords(options), "documents")
     site = None if site_field is None else (site_field, "")

@@ -1,4 +1,4 @@
-"""The command `selftest`, and what it tells of an installation, as `--version --verbose` does."""
+"""The command `selftest`, and the description of an installation for `--version --verbose`."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ def describe_installation() -> dict[str, str]:
     for requirement in _requirements():
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         with suppress(metadata.PackageNotFoundError):
-            versions.setdefault(name, metadata.version(name))  # Extras name so2docs, too.
+            versions.setdefault(name, metadata.version(name))  # Extras also require so2docs.
     return versions
 
 
 def _requirements() -> list[str]:
     try:
         return metadata.requires("so2docs") or []
-    except metadata.PackageNotFoundError:  # Found by PYTHONPATH, not installed.
+    except metadata.PackageNotFoundError:  # The package is on PYTHONPATH, but not installed.
         return []
 
 
 @command()
 def selftest() -> None:
-    """Check this installation: convert a built-in sample in every way, and compare.
+    """Check this installation: convert a built-in sample, and compare the result.
 
-    Tries both cores, one job and two, kill and resume, archives, and looking up. Takes seconds.
+    This tests both cores, worker processes, a 7z archive, and resuming after a kill. It takes
+    seconds.
     """
     from so2docs.selftest import selftest as run
 

@@ -19,7 +19,7 @@ _NEEDED = {
     "nh3": "nh3",
     "pygments": "pygments",
 }
-"""Modules, and the packages that have them."""
+"""Required modules, with the packages that contain them."""
 
 
 @command(
@@ -65,9 +65,10 @@ def serve(
 ) -> None:
     """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
 
-    Works offline: pages load nothing from elsewhere. DATABASE is what `so2docs sqlite` made; for
-    an OUTPUT, one is made next to it first. All outputs and databases of a folder are served; one
-    that cannot be is named. Only this machine is served, unless --host says otherwise.
+    It works offline: pages load nothing from the network. DATABASE was made by `so2docs sqlite`;
+    for an OUTPUT, a database is made next to it first. All outputs and databases of a folder are
+    served, except unusable ones, which are named. Only this machine has access, unless --host is
+    given.
     """
     missing = [package for name, package in _NEEDED.items() if find_spec(name) is None]
     if missing:

@@ -1,4 +1,4 @@
-"""`so2docs show`: questions out of an output; what it needs is imported when it runs."""
+"""`so2docs show`: show questions of an output. Modules are imported when the command runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from so2docs.commands.terminal import allow_any_encoding, say, show_text, shows_
 from so2docs.errors import DocumentNotFoundError, So2docsError
 
 
-# Without ignore_unknown_options a negative id would be taken for an option.
+# Without ignore_unknown_options, click parses a negative id as an option.
 @command(
     """
     so2docs show questions.jsonl.gz 1
@@ -30,11 +30,11 @@ from so2docs.errors import DocumentNotFoundError, So2docsError
     help="JSON lines, or text to read.  [default: text on a terminal, JSON for a pipe]",
 )
 def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
-    """Show the questions with these IDs, with their answers, out of OUTPUT.
+    """Show the questions with these IDs in OUTPUT, with their answers.
 
-    Takes milliseconds on a file of any size: .OUTPUT.index, which convert writes next to OUTPUT,
-    says where to look. A missing index is made first, in one pass. The ID of an answer shows its
-    question, which is searched for.
+    This takes milliseconds for files of any size, with the .OUTPUT.index written by convert. A
+    missing index is built first, in one pass. The ID of an answer shows its question, after a
+    search.
     """
     from so2docs.reader.collection import open as open_output
     from so2docs.reader.page import as_page

@@ -1,6 +1,6 @@
-"""What Ctrl-C and SIGTERM do to the command: while it imports, at its work, and when all is done.
+"""Handle Ctrl-C and SIGTERM: during imports, during the work, and at the end of the command.
 
-Imports only what every Python has imported already.
+This module imports only modules that Python itself imports at startup.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _ENDS = {
 
 
 class Terminated(BaseException):
-    """SIGTERM; no `except Exception` may catch it by mistake."""
+    """SIGTERM as an exception; not an `Exception`, so no handler catches it by mistake."""
 
 
 def end_at_once() -> None:
-    """Until `raise_in_command`, a signal ends the process: there is nothing to put in order.
+    """Let a signal end the process until `raise_in_command`: there is nothing to clean up.
 
-    An exception would not do. Compiled modules that are being imported turn it into another one,
-    or crash.
+    An exception would not work here. Compiled modules turn it into another exception during their
+    import, or crash.
     """
     for number in _ENDS:
-        # Ctrl-C is ignored in what a shell script starts in the background; so it stays.
+        # Background jobs of shell scripts ignore Ctrl-C; keep it ignored.
         if signal.getsignal(number) not in (signal.SIG_IGN, None):
             signal.signal(number, _end)
 
 
 def raise_in_command() -> None:
-    """From here on a signal is an exception: `KeyboardInterrupt` or `Terminated`."""
+    """Raise signals as exceptions from here on: `KeyboardInterrupt` or `Terminated`."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGTERM) is _end:
@@ -47,8 +47,7 @@ def raise_in_command() -> None:
 def ignore() -> None:
     """Ignore signals while the end of the command is reported.
 
-    Python gives its own handlers up before it exits; then a signal would take the place of the exit
-    code.
+    Python resets its handlers before it exits; after this, a signal would replace the exit code.
     """
     for number in _ENDS:
         signal.signal(number, signal.SIG_IGN)
@@ -73,7 +72,7 @@ def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _send_soon(number: signal.Signals) -> None:
-    time.sleep(0.001)  # Until the hook has returned.
+    time.sleep(0.001)  # Wait until the hook returns.
     signal.raise_signal(number)
 
 

@@ -1,4 +1,4 @@
-"""`so2docs spark`: a session and `convert`."""
+"""`so2docs spark`: start a session and convert."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _RESUMES = "the same command converts the sites whose folders have no _SUCCESS"
 
 _REMOTE = "sc://"
-"""How the address of a Spark Connect server starts."""
+"""Scheme of the address of a Spark Connect server."""
 
 
 @command(
@@ -60,6 +60,7 @@ _REMOTE = "sc://"
     help="Stop at a dump that cannot be converted, or skip it.",
 )
 @table_option("force", "Convert finished sites again.")
+@table_option("update", "Convert finished sites again if their dump or the options changed.")
 @table_options("documents", "files")
 @table_option("report")
 @quiet
@@ -73,15 +74,15 @@ def spark(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Convert DUMPS (paths, URLs or quoted patterns) on Spark, into one folder per site in OUTPUT.
+    """Convert DUMPS (paths, URLs or quoted patterns) on Spark to one folder per site in OUTPUT.
 
     Each is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
     one. Each site is one task, with as many processes as spark.task.cpus says.
 
-    The part files of a folder hold the lines that convert writes for that dump; in formats other
-    than JSON lines, each part file is complete in itself. Sites that are finished are left as they
-    are. Needs PySpark and Java 17 or later (pip install pyspark) or, for Spark Connect, its client
-    alone (pip install pyspark-client).
+    The part files of a folder hold the lines that convert writes for the dump; in formats other
+    than JSON lines, each part file is complete in itself. Finished sites are left unchanged if
+    they are up to date. This needs PySpark and Java 17 or later (pip install pyspark) or, for Spark
+    Connect, its client alone (pip install pyspark-client).
 
     A question or answer stays if it passes all filters. --limit applies to each dump, and --with
     reads the tables next to each.
@@ -110,12 +111,12 @@ def spark(
 def start_session(
     master: str | None = None, settings: tuple[str, ...] = (), *, quiet: bool = False
 ) -> SparkSession:
-    """A session; under `spark-submit`, the one that it set up.
+    """Start a session, or use the session of `spark-submit`.
 
     Args:
-        master: Where Spark runs; None: as Spark is set up.
+        master: Address of Spark; the configured one if None.
         settings: Settings of Spark, `NAME=VALUE`.
-        quiet: Without progress.
+        quiet: Hide the progress of Spark.
 
     Raises:
         ClusterError: PySpark or Java is missing, or Spark does not start.

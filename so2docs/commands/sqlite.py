@@ -1,17 +1,18 @@
-"""`so2docs sqlite`: an output, or a dump, as one SQLite database."""
+"""`so2docs sqlite`: convert an output or a dump to an SQLite database."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any, cast, get_args
+import shlex
+from typing import get_args
 
 import click
 
-from so2docs.commands.options import command, quiet, table_option, update
-from so2docs.commands.terminal import refuse_update, say, show_sites, shows_progress, tell
+from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import DATABASE_ENDINGS, Search, split_compression
+from so2docs.options.choices import DATABASE_ENDINGS, Search
+from so2docs.options.keywords import NestName
 
 
 @command(
@@ -51,7 +52,7 @@ from so2docs.options.choices import DATABASE_ENDINGS, Search, split_compression
     help="Include excerpts and wikis of tags: an output of so2docs tags, or the dump.",
 )
 @table_option("jobs", "Worker processes for reading a dump and making rows.")
-@update
+@table_option("update")
 @table_option("force", "Overwrite an existing database.")
 @quiet
 def sqlite(
@@ -61,7 +62,7 @@ def sqlite(
     stemming: bool,
     site_field: str | None,
     site: str | None,
-    nest: tuple[str, ...],
+    nest: tuple[NestName, ...],
     tags: str | None,
     jobs: int | None,
     update: bool,
@@ -70,16 +71,17 @@ def sqlite(
 ) -> int:
     """Make an SQLite database with full-text search from OUTPUT, or from a dump.
 
-    Tables: questions, answers, tags, question_tags and, if they are nested, comments, links, votes,
+    The tables are questions, answers, tags, question_tags and, if nested, comments, links, votes,
     history, users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT
-    with .db, in the current folder. It gets its name only when it is complete. Next to it goes
-    NAME.metadata.json for Datasette. `so2docs serve` shows it in a browser.
+    with .db, in the current folder. It is renamed to its final name when it is complete. Files
+    for Datasette are next to it: NAME.metadata.json and NAME.datasette.yaml. `so2docs serve` shows
+    it in a browser.
 
-    OUTPUT may be a folder of outputs. DATABASE is a folder, too, then, for a database of each site,
-    or one database for all of them, with --site-field. Databases in a folder that are up to date
-    are left unchanged.
+    OUTPUT may be a folder of outputs. Then DATABASE is a folder for a database of each site, or,
+    with --site-field, one database of all sites. Databases in a folder that are up to date are left
+    unchanged.
 
-    Exit codes: 0 done, 1 a file, or a site of a folder, failed, 2 wrong usage.
+    Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.
     """
     from so2docs.reader.folder import is_folder_of_outputs
     from so2docs.sqlite.build import to_sqlite
@@ -111,7 +113,6 @@ def sqlite(
             update=update,
             force=force,
         )
-    refuse_update(update)
     *sources, last = paths
     database: str | None = last
     if not sources or not last.endswith(DATABASE_ENDINGS):
@@ -129,23 +130,14 @@ def sqlite(
         site_field=site_field,
         site=site,
         nest=nest,
-        tags=() if tags is None else _read_tags(tags, jobs),
+        tags=() if tags is None else tags,
         jobs=jobs,
+        update=update,
         force=force,
         progress=shows_progress(quiet),
     )
-    if quiet:  # A loss is told all the same.
-        for line in result.lost:
-            say(line)
-    else:
+    if not quiet:
         tell(result)
+        name = shlex.quote(result.path)
+        suggest(f"so2docs serve {name}", f"datasette {name}")
     return 0
-
-
-def _read_tags(path: str, jobs: int | None) -> Iterable[dict[str, Any]]:
-    """Tags from an output of `so2docs tags`, or from a dump."""
-    from so2docs.flat.tags import tags
-    from so2docs.reader.reading import read
-
-    is_output = split_compression(path)[0].endswith(".jsonl")
-    return cast("Iterable[dict[str, Any]]", read(path)) if is_output else tags(path, jobs=jobs)

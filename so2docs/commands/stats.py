@@ -1,4 +1,4 @@
-"""`so2docs stats`: an output at a glance; what it needs is imported when it runs."""
+"""`so2docs stats`: statistics of an output. Modules are imported when the command runs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ from so2docs.errors import OptionError, flag
 @table_option("jobs", "Worker processes.")
 @quiet
 def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> int:
-    """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies.
+    """Print statistics of OUTPUT: questions by year, answers, scores, tags, longest bodies.
 
-    OUTPUT may be a folder of outputs: then a table of the sites is printed, or, with --json, all.
+    OUTPUT may be a folder of outputs: then a table of the sites is printed, or all statistics with
+    --json.
 
-    Exit codes: 0 done, 1 a file, or a site of a folder, failed, 2 wrong usage.
+    Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.
     """
     allow_any_encoding()
     if os.path.isdir(output):

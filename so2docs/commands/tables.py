@@ -1,7 +1,8 @@
-"""`so2docs tables`: the tables of a dump as flat typed files."""
+"""`so2docs tables`: write the tables of a dump as flat typed files."""
 
 from __future__ import annotations
 
+import os
 from typing import Any, get_args
 
 import click
@@ -9,11 +10,13 @@ import click
 from so2docs.commands.options import (
     GroupedOption,
     command,
+    complete_names,
     given_keywords,
+    output_dir,
     quiet,
     table_option,
 )
-from so2docs.commands.terminal import shows_progress, tell
+from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
 from so2docs.options.choices import TableFormat
 from so2docs.schema import DUMP
 
@@ -23,16 +26,18 @@ from so2docs.schema import DUMP
     so2docs tables beer.stackexchange.com.7z beer
     so2docs tables stackoverflow.com-Votes.7z votes --split-by month
     so2docs tables beer.stackexchange.com.7z beer --format duckdb
+    so2docs tables 2024-07/*.7z --output-dir tables
     """
 )
-@click.argument("dump", type=click.Path(), metavar="DUMP")
-@click.argument("folder", type=click.Path(), metavar="DIR")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [DIR]")
+@output_dir
 @click.option(
     "--only",
     cls=GroupedOption,
     group="Input",
     multiple=True,
     metavar="TABLES",
+    shell_complete=lambda context, parameter, incomplete: complete_names(DUMP, incomplete),
     help=f"Only these tables: {', '.join(DUMP)}.  [default: all that are there]",
 )
 @table_option("since", "Keep rows of this date (UTC) or later.")
@@ -50,34 +55,42 @@ from so2docs.schema import DUMP
 )
 @table_option("split_by", "Write a folder of files for each year or month of the rows.")
 @table_option("skip_malformed")
-@click.option(
-    "--update",
-    cls=GroupedOption,
-    group="Run",
-    is_flag=True,
-    help="Write again what was made from another dump or with other options.",
-)
+@table_option("update")
 @table_option("force", "Overwrite whatever is there.")
 @table_option("jobs")
 @table_option("core")
 @table_option("work_dir", "Folder for temporary files.  [default: DIR]")
 @quiet
-def tables(*, dump: str, folder: str, quiet: bool, **options: Any) -> None:
+def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **options: Any) -> int:
     """Write the tables of DUMP into DIR as flat typed files, a row for each row.
 
-    DUMP is the archive of a site, a folder with its tables, or the file of one table with those
-    next to it. An archive is decompressed once.
+    DUMP is the archive of a site, a folder with its tables, or the file of one table with the
+    others next to it. An archive is decompressed once.
 
     Each table becomes a file such as Posts.parquet, or a table of tables.db or tables.duckdb.
-    Columns are all attributes that were ever published, and Other: a JSON object with whatever has
-    no column, or is not of the type of its column. Integers have 64 bits, dates are timestamps in
-    UTC, tags are lists. Rows without an Id are strays, in a side file. A file gets its name only
-    when it is complete; a table that is up to date is not written again.
+    Columns are all attributes that were ever published, and Other: a JSON object of attributes
+    without a column, or with a value of another type. Integers have 64 bits, dates are timestamps
+    in UTC, tags are lists. Rows without an Id are strays, in a side file. A file is renamed to its
+    final name when it is complete. A table that is up to date is not written again.
 
-    With --split-by, rows are in DIR/Posts/year=2019/month=3/Posts.parquet, as Hive has it.
+    With --output-dir, all paths are dumps, and each site gets a folder in DIR.
+
+    With --split-by, files have paths as in Hive: DIR/Posts/year=2019/month=3/Posts.parquet.
     """
+    keywords = given_keywords(options)
+    if output_dir is not None:
+        from so2docs.folders import tables_all
+
+        return show_sites(tables_all, paths, output_dir, quiet=quiet, **keywords)
+    if len(paths) != 2:
+        raise click.UsageError("give DUMP and DIR; for several dumps, give --output-dir DIR")
     from so2docs.flat.tables import tables as write_tables
 
-    report = write_tables(dump, folder, **given_keywords(options), progress=shows_progress(quiet))
+    report = write_tables(*paths, **keywords, progress=shows_progress(quiet))
     if not quiet:
         tell(report)
+        if options["format"] == "parquet" and not options["split_by"]:
+            path = os.path.join(paths[1], DUMP[next(iter(report))].file)
+            query = f"SUMMARIZE FROM '{os.path.splitext(path)[0]}.parquet'"
+            suggest(f'duckdb -c "{query}"')
+    return 0

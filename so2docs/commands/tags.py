@@ -1,41 +1,62 @@
-"""`so2docs tags`: the tags of a dump with their descriptions."""
+"""`so2docs tags`: write the tags of a dump with their descriptions."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from so2docs.commands.options import command, quiet, table_option
-from so2docs.commands.terminal import shows_progress, tell
+from so2docs.commands.options import command, output_dir, quiet, table_option
+from so2docs.commands.terminal import show_sites, shows_progress, tell
 
 
 @command(
     """
     so2docs tags beer.stackexchange.com.7z beer-tags.jsonl
+    so2docs tags 2024-07/*.7z --output-dir tags
     so2docs tags beer.stackexchange.com.7z - | jq -r '.Name + ": " + .Excerpt'
     """
 )
-@click.argument("dump", type=click.Path(), metavar="DUMP")
-@click.argument("output", type=click.Path(), metavar="[OUTPUT]", default="tags.jsonl.gz")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [OUTPUT]")
+@output_dir
+@table_option("update")
 @table_option("force", "Overwrite OUTPUT.")
 @table_option("jobs")
 @table_option("work_dir", "Folder for temporary files.  [default: that of the system]")
 @quiet
 def tags(
-    *, dump: str, output: str, force: bool, jobs: int | None, work_dir: str | None, quiet: bool
-) -> None:
-    """Write the tags of DUMP with their excerpts and wikis into OUTPUT, a tag a line.
+    *,
+    paths: tuple[str, ...],
+    output_dir: str | None,
+    update: bool,
+    force: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Write the tags of DUMP with their excerpts and wikis to OUTPUT, one tag a line.
 
     DUMP is the archive of a site, or a folder with Posts.xml and Tags.xml. The name of OUTPUT ends
     in .jsonl, .jsonl.gz or .jsonl.zst; - is standard output. The default is tags.jsonl.gz.
 
-    A line has the attributes of Tags.xml; Excerpt, a text, and Wiki, HTML, where there are any; and
-    ExcerptPost and WikiPost, which say when and by whom these were written and edited. Lines are in
-    the order of the dump.
+    A line has the attributes of Tags.xml. Described tags also have Excerpt, a text, and Wiki, in
+    HTML, with their dates, authors and editors in ExcerptPost and WikiPost. Lines keep the order of
+    the dump.
+
+    With --output-dir, all paths are dumps, and DIR gets a file SITE.jsonl.gz for each dump.
     """
+    again = {"update": update, "force": force}
+    if output_dir is not None:
+        from so2docs.folders import tags_all
+
+        return show_sites(tags_all, paths, output_dir, quiet=quiet, **again, **options)
+    if len(paths) > 2:
+        raise click.UsageError("for several dumps, give a folder: --output-dir DIR")
     from so2docs.flat.tags import tags as read_tags
     from so2docs.flat.tags import write_tags
 
-    documents = read_tags(dump, jobs=jobs, work_dir=work_dir, progress=shows_progress(quiet))
-    report = write_tags(documents, output, force=force)
+    dump, output = (*paths, "tags.jsonl.gz")[:2]
+    documents = read_tags(dump, progress=shows_progress(quiet), **options)
+    report = write_tags(documents, output, **again)
     if not quiet:
         tell(report)
+    return 0

@@ -1,4 +1,4 @@
-"""How the commands speak: messages on stderr, also of sites that fail, and text on a terminal."""
+"""Output of the commands: messages on stderr, results of several sites, text on a terminal."""
 
 from __future__ import annotations
 
@@ -12,33 +12,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from so2docs.errors import OptionError, flag
 from so2docs.escape import for_terminal
 
 
 def say(message: object) -> None:
-    """A message to people, on stderr, as the program's own."""
+    """Print a message of the program on stderr."""
     tell(f"so2docs: {message}")
 
 
 def tell(text: object) -> None:
-    """Text to people, such as a summary, on stderr."""
+    """Print a text such as a summary on stderr."""
     click.echo(for_terminal(text), err=True)
 
 
+def suggest(*commands: str) -> None:
+    """Suggest commands for the written files, if on a terminal."""
+    if commands and sys.stderr.isatty():
+        tell(f"next: {' | '.join(commands)}")
+
+
 def shows_progress(quiet: bool = False) -> bool:
-    """Whether somebody sees a progress bar."""
+    """Whether a progress bar is visible."""
     return not quiet and sys.stderr.isatty()
 
 
 def allow_any_encoding() -> None:
-    """Let a terminal that lacks a character show a question mark in its place."""
+    """Print question marks for characters that the terminal lacks."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
 
 def draws_blocks() -> bool:
-    """Whether standard output has the characters that bars are drawn with."""
+    """Whether standard output supports the characters of bars."""
     try:
         "█▏".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -47,10 +52,10 @@ def draws_blocks() -> bool:
 
 
 def show_text(text: str) -> None:
-    """Text with styles on standard output, through a pager where the terminal is too short.
+    """Print a text with styles, through a pager if the terminal is too short.
 
-    Without colours where nobody sees them, or `NO_COLOR` (https://no-color.org) or a terminal that
-    is `dumb` ask for that.
+    Colours are stripped for `NO_COLOR` (https://no-color.org), `dumb` terminals, and output that is
+    not a terminal.
     """
     is_dumb = os.environ.get("TERM") == "dumb"
     if is_dumb or os.environ.get("NO_COLOR"):
@@ -63,40 +68,37 @@ def show_text(text: str) -> None:
 
 
 if TYPE_CHECKING:
-    from so2docs.folders import SiteResult
+    from so2docs.api.sites import SiteResult
 
 
 def show_sites(
     run: Callable[..., list[SiteResult]],
-    *paths: str | None,
-    jobs: int | None,
+    *paths: Any,
     quiet: bool,
     as_json: bool = False,
     is_asked: bool = False,
     **options: Any,
 ) -> int:
-    """Do the work on the sites of a folder, and tell what became of them.
+    """Do the work on several sites, and report the results.
 
     Args:
-        run: A function of `so2docs.folders`.
-        paths: The folders that it takes.
-        jobs: Worker processes.
-        quiet: Tell of failures only.
-        as_json: Print all as JSON.
-        is_asked: Whether the table is what the command was asked for: it goes to standard output.
-        options: What else the function takes.
+        run: Function that returns the result of each site.
+        paths: Dumps or folders for the function.
+        quiet: Report failures only.
+        as_json: Print all results as JSON.
+        is_asked: Whether the table is the purpose of the command, and goes to standard output.
+        options: Other arguments of the function.
 
     Returns:
         The exit code.
     """
-    from so2docs.folders import summary
+    from so2docs.api.sites import summary
 
     def show(result: SiteResult) -> None:
-        if result.error is not None:
+        if result.error is not None or (result.source and not quiet):
             say(result)
 
-    progress = shows_progress(quiet)
-    results = run(*paths, jobs=jobs, progress=progress, when_done=show, **options)
+    results = run(*paths, progress=shows_progress(quiet), when_done=show, **options)
     if as_json:
         values = [result.as_dict() for result in results]
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))
@@ -105,16 +107,3 @@ def show_sites(
     elif not quiet:
         tell(summary(results))
     return int(any(result.error is not None for result in results))
-
-
-def refuse_update(update: bool) -> None:
-    """Refuse `--update` where there is no folder.
-
-    Raises:
-        OptionError: It was given.
-    """
-    if update:
-        raise OptionError(
-            f"{flag('update', True)} is for folders of outputs; {flag('force', True)} overwrites "
-            "one output"
-        )

@@ -1,4 +1,4 @@
-"""`so2docs verify`: an output against its manifest."""
+"""`so2docs verify`: check an output against its manifest."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 @table_option("jobs", "Worker processes, for a folder.")
 @quiet
 def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) -> int:
-    """Check OUTPUT against the manifest that convert --card wrote next to it, or against a report.
+    """Check OUTPUT against its manifest, written by convert --card, or against a report.
 
-    Checks size and SHA-256 of each file, the number of documents and answers, and each document
-    against its JSON Schema, which needs jsonschema-rs (pip install jsonschema-rs); in formats
-    other than jsonl and json, only size and SHA-256. OUTPUT is the name that convert was given,
-    also if it was split, in any folder; what went to standard output may have any name. It may be
-    a folder of outputs: then each is checked, and one without a manifest fails.
+    The checks are size and SHA-256 of each file, the number of documents and answers, and each
+    document against its JSON Schema, which needs jsonschema-rs (pip install jsonschema-rs). Formats
+    other than jsonl and json are only checked for size and SHA-256. OUTPUT is the name passed to
+    convert, also if the output was split, in any folder. A file with the standard output of convert
+    may have any name. OUTPUT may be a folder of outputs: then each is checked, and an output
+    without a manifest fails.
 
-    Exit codes: 0 all is as the manifest says, 1 something is not, which the message names.
+    Exit codes: 0 the output matches, 1 it differs, as the message says.
     """
     if os.path.isdir(output):
         from so2docs.folders import verify_all
@@ -45,7 +46,7 @@ def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) ->
         return show_sites(verify_all, output, jobs=jobs, quiet=quiet, report=report)
     from so2docs.metadata.manifest import verify as check
 
-    # What was not checked is said even to those who want it quiet.
+    # Report skipped checks even with --quiet.
     result = check(output, report=report, progress=shows_progress(quiet))
     if not quiet:
         tell(result)

@@ -1,0 +1,41 @@
+"""`so2docs sample`: write small dumps included in the package."""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+
+import click
+
+from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.terminal import tell
+
+
+@command(
+    """
+    so2docs sample
+    so2docs convert Posts.xml questions.jsonl.gz
+    so2docs inspect beer.stackexchange.com.7z
+    """
+)
+@click.argument("folder", type=click.Path(), metavar="[FOLDER]", default=".")
+@table_option("force", "Overwrite files of the same names.")
+@quiet
+def sample(folder: str, *, force: bool, quiet: bool) -> None:
+    """Write a sample dump into FOLDER for trying out the other commands.
+
+    Posts.xml has 22 rows. Like the archive of a site, beer.stackexchange.com.7z has these, the
+    other seven tables and a license.txt. All content is made up.
+    """
+    from so2docs.output.new_files import NewFiles
+
+    os.makedirs(folder, exist_ok=True)
+    written = []
+    with NewFiles() as new_files:
+        for file in sorted(files("so2docs").joinpath("sample").iterdir(), key=lambda f: f.name):
+            path = os.path.join(folder, file.name)
+            new_files.claim(path, force=force)
+            new_files.write(path, file.read_bytes())
+            written.append(path)
+    if not quiet:
+        tell("\n".join(written))
