@@ -28,14 +28,15 @@ ORDER = (
     {"pipeline"},
     {"output"},
     {"merge", "nest", "history"},
+    {"scan"},
     {"spill", "store"},
     {"dump"},
     {"parse"},
     {"options"},
     {"recipes"},
     {"domain", "schema", "types"},
-    {"counts", "progress", "registry", "report"},
-    {"errors", "escape", "_version"},
+    {"counts", "processes", "progress", "registry", "report"},
+    {"errors", "escape", "formulas", "_version"},
 )
 """Folders and top-level modules: each imports only from lines below its own, and
 from its own."""
@@ -57,7 +58,7 @@ PURE = {
         "parse.table_rows",
         "schema",
     },
-    "history": {"parse.posts", "schema"},
+    "history": {"parse.keys", "parse.posts", "schema"},
     "nest": {
         "counts",
         "history",
@@ -72,8 +73,9 @@ PURE = {
     "parse.rows": {"errors", "parse.posts"},
 }
 ONLY_USERS = {
-    "lxml": {"parse.rows", "parse.bodies", "reader.page"},
+    "lxml": {"parse.rows", "parse.bodies"},
     "fsspec": {"dump.storage"},
+    "urllib3": {"dump.remote"},
     "pyarrow": {
         "flat.tables",
         "flat.columns",

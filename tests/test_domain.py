@@ -60,6 +60,27 @@ def test_every_score_is_in_one_bin() -> None:
         assert len(bins) == 1
 
 
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [
+        (["beer.stackexchange.com"], "alcohol.stackexchange.com"),
+        (
+            ["meta.cogsci.stackexchange.com", "cogsci.meta.stackexchange.com"],
+            "psychology.meta.stackexchange.com",
+        ),
+        (["meta.ru.stackoverflow.com"], "ru.meta.stackoverflow.com"),
+        (["meta.tea.stackexchange.com"], "tea.meta.stackexchange.com"),
+        ([], "meta.stackexchange.com"),
+        ([], "stackoverflow.com"),
+        ([], "health.example"),
+    ],
+)
+def test_hosts_that_a_site_has_had(names: list[str], host: str) -> None:
+    for name in (*names, host):
+        assert domain.site_host(name) == host
+        assert {*names, host} <= domain.host_names(name) == domain.host_names(host)
+
+
 def test_rules_are_in_one_module() -> None:
     again = []
     for path in PACKAGE.rglob("*.py"):

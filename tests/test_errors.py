@@ -27,6 +27,15 @@ def test_every_error_is_public_and_of_one_base(kind: type[Exception]) -> None:
     assert kind.__doc__
 
 
+def test_a_notebook_shows_the_message_and_the_line_of_the_caller() -> None:
+    with pytest.raises(so2docs.OutputNotFoundError) as caught:
+        so2docs.open("nothing.jsonl")
+    message, *lines = caught.value._render_traceback_()
+    assert message.startswith("OutputNotFoundError: nothing.jsonl: cannot be read")
+    assert "so2docs.open(" in lines[-1]
+    assert not [line for line in lines if f"{Path(so2docs.__file__).parent}" in line]
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, DumpError)])
 def test_dump_errors_survive_pickling(kind: type[DumpError]) -> None:
     error = kind("Posts.xml", "is bent", Location(1, 2, 3), advice="mend it", excerpt=b"<posts>")
@@ -104,7 +113,7 @@ def test_options_have_the_names_that_the_reader_gives_them(
     kinds = [OptionError(text), pickle.loads(pickle.dumps(OptionError(text)))]
     for error in (*kinds, DumpError("Posts.xml", "is bent", advice=text)):
         assert str(error).removeprefix("Posts.xml: is bent; ") == keywords
-        with naming_flags():
+        with naming_flags({}):
             assert str(error).removeprefix("Posts.xml: is bent; ") == flags
 
 
@@ -140,7 +149,7 @@ def test_errors_of_workers_use_the_words_of_the_caller(tmp_path: Path) -> None:
     with pytest.raises(DumpError, match="out with skip_malformed=True") as caught:
         so2docs.convert(dump, output, jobs=2, chunk_bytes=200)
     assert "InWorkerError" in repr(caught.value.__cause__)
-    with naming_flags(), pytest.raises(DumpError, match="out with --skip-malformed"):
+    with naming_flags({}), pytest.raises(DumpError, match="out with --skip-malformed"):
         so2docs.convert(dump, output, jobs=2, chunk_bytes=200)
 
 
@@ -166,11 +175,11 @@ def test_errors_are_those_that_python_has_for_the_same_thing(tmp_path: Path) -> 
 
 
 def test_who_knows_what_is_left_says_whether_the_same_call_resumes() -> None:
-    error = so2docs.DiskFullError("a: the disk is full", retry="free some room")
-    assert str(error) == "a: the disk is full; free some room; the same command starts over"
+    error = so2docs.DiskFullError("a: the disk is full", retry="free some space")
+    assert str(error) == "a: the disk is full; free some space; the same command starts over"
     with pytest.raises(so2docs.DiskFullError), resumable(True):
         raise error
-    assert str(error).endswith("; free some room, then run the same command again to resume")
+    assert str(error).endswith("; free some space, then run the same command again to resume")
     with pytest.raises(so2docs.DiskFullError), resumable(False), resumable(True):
         raise error
     assert str(error).endswith("; the same command starts over")

@@ -71,6 +71,11 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+def outputs(folder: Path) -> list[str]:
+    """Names of the files in a folder that are not next to another one."""
+    return sorted(name for name in contents(folder) if not name.startswith("."))
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) -> None:
     """The changes of each site, applied, give the new folder byte for byte, indexes included."""
@@ -85,7 +90,7 @@ def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) 
     assert removed is None
     assert isinstance(added, so2docs.Summary)
     assert (added.questions.added, added.answers.added, added.old_path) == (5, 5, "")
-    assert sorted(contents(changes)) == ["beer.jsonl.gz", "coffee.jsonl.gz", "new.jsonl.gz"]
+    assert outputs(changes) == ["beer.jsonl.gz", "coffee.jsonl.gz", "new.jsonl.gz"]
     patched = so2docs.patch_all(old, changes, copy, jobs=jobs)
     assert states(patched) == expected | {"beer": "patched", "coffee": "patched"}
     assert contents(copy) == contents(new)
@@ -121,8 +126,8 @@ def test_keeps_outputs_that_are_up_to_date(quarters: tuple[Path, Path], tmp_path
         refused = run(*command, "-q")
         assert refused.returncode == 1, command
         assert "coffee" in refused.stderr
-        assert "exists, and " in refused.stderr
-        assert "--update makes again what changed" in refused.stderr
+        assert "coffee" in refused.stderr
+        assert "make it again with --update" in refused.stderr
         assert [contents(folder)] == before
         updated = run(*command, "--update")
         assert updated.returncode == 0, updated.stderr
@@ -148,7 +153,7 @@ def test_a_broken_site_does_not_stop_the_others(
         *("5", "sites:"),
     ]
     assert result.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
-    assert sorted(contents(changes)) == ["coffee.jsonl.gz", "new.jsonl.gz"]
+    assert outputs(changes) == ["coffee.jsonl.gz", "new.jsonl.gz"]
     damaged = bytearray((changes / "new.jsonl.gz").read_bytes())
     damaged[len(damaged) // 2] ^= 255
     (changes / "new.jsonl.gz").write_bytes(damaged)
@@ -258,9 +263,12 @@ def test_for_databases(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     so2docs.diff_all(new, old, tmp_path / "docs", format="jsonl", deleted=ids)
     deleted = gzip.decompress((ids / "beer.jsonl.gz").read_bytes())
     assert deleted == b'{"Id":9}\n{"Id":11}\n'
-    # Nothing in them says what they were made from.
-    again = so2docs.diff_all(new, old, changes, format="elasticsearch", elasticsearch_index="qa")
-    assert states(again) == {"beer": "exists", "coffee": "exists", "gone": "exists", "new": "gone"}
+    for index, state in (("qa", "up to date"), ("other", "other options")):
+        again = so2docs.diff_all(
+            new, old, changes, format="elasticsearch", elasticsearch_index=index
+        )
+        expected = dict.fromkeys(("beer", "coffee", "gone"), state) | {"new": "gone"}
+        assert states(again) == expected
 
 
 def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_path: Path) -> None:
@@ -348,7 +356,6 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
             1,
             "DUMP: is a folder without outputs of convert",
         ),
-        (["diff", "OLD/beer.jsonl.gz", "NEW/beer.jsonl.gz", "--update"], 2, "--update is for fold"),
         (["patch", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
         (["patch", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file; give a fol"),
         (
@@ -370,7 +377,6 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
         ),
         (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest is for dumps; OLD is a folder of"),
         (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without outputs of convert; it holds no"),
-        (["sqlite", "OLD/beer.jsonl.gz", "x.db", "--update"], 2, "--update is for folders of out"),
     ],
 )
 def test_refused(
@@ -421,11 +427,24 @@ def test_stopped(number: int, tmp_path: Path) -> None:
     if number == signal.SIGINT:
         assert process.returncode == 130
         assert stderr.splitlines()[-1].endswith(b"; run the same command again to resume")
-        assert [path.name for path in changes.iterdir() if not path.name.endswith(".gz")] == []
+        records = {f".{name}.record" for name in outputs(changes)}
+        assert {path.name for path in changes.iterdir() if path.name.startswith(".")} == records
     results = so2docs.diff_all(old, new, changes, jobs=2)
     assert "up to date" in states(results).values()
     so2docs.patch_all(old, changes, tmp_path / "copy")
     assert contents(tmp_path / "copy") == contents(new)
+
+
+def test_outputs_that_were_copied_are_the_same(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    """A database is not made again of an output with another date."""
+    _, new = quarters
+    so2docs.to_sqlite_all(new, tmp_path / "databases", jobs=1)
+    copy = tmp_path / "copy"
+    shutil.copytree(new, copy)
+    for path in copy.iterdir():
+        os.utime(path, (1, 1))
+    results = so2docs.to_sqlite_all(copy, tmp_path / "databases", jobs=1, update=True)
+    assert set(states(results).values()) == {"up to date"}
 
 
 def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:

@@ -29,9 +29,9 @@ ROWS = st.lists(
 )
 
 
-def as_posts(rows: list[bytes]) -> posts.Posts:
+def as_posts(rows: list[bytes]) -> posts.RecordBuffer:
     """The posts of a chunk with these rows."""
-    parsed = posts.Posts()
+    parsed = posts.RecordBuffer()
     attributes = [dict(re.findall(r'(\w+)="([^"]*)"', row.decode())) for row in rows]
     posts.add(parsed, attributes)
     return parsed

@@ -59,6 +59,7 @@ ENTRY_POINTS = """\
 numbered = theirs:Numbered
 [so2docs.recipes]
 titles = theirs:TITLES
+plain = theirs:titles
 wrong = theirs:NEITHER
 gone = theirs:Gone
 qa = theirs:TITLES
@@ -105,9 +106,10 @@ def test_a_format(jobs: int, options: list[str], theirs: Path, tmp_path: Path) -
     assert "|parquet|numbered]" in "".join(text.split())
 
 
-def test_a_recipe(theirs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["titles", "plain"])
+def test_a_recipe(name: str, theirs: Path, tmp_path: Path) -> None:
     dump = SAMPLES / "posts.xml"
-    result = command(theirs, tmp_path, "convert", dump, "t.jsonl", "--recipe", "titles", "-q")
+    result = command(theirs, tmp_path, "convert", dump, "t.jsonl", "--recipe", name, "-q")
     assert (result.returncode, result.stderr) == (0, "")
     titles = [record["title"] for record in so2docs.read(tmp_path / "t.jsonl")]
     assert titles == [question["Title"] for question in so2docs.documents(dump)]
@@ -121,7 +123,7 @@ def test_a_recipe(theirs: Path, tmp_path: Path) -> None:
             "wrong, which another package offers as so2docs.recipes (theirs:NEITHER), cannot",
         ),
         ("gone", "cannot be used: module 'theirs' has no attribute 'Gone'"),
-        ("tiltes", "blocks, edits, hub, beir, titles, wrong, gone, or package.module"),
+        ("tiltes", "blocks, edits, hub, beir, titles, plain, wrong, gone, or package.module"),
     ],
 )
 def test_refuses_invalid_plugins(name: str, words: str, theirs: Path, tmp_path: Path) -> None:

@@ -189,7 +189,9 @@ def test_an_index_that_cannot_grow(folder: Path) -> None:
     run = spill._database._connection.execute
     (pages,) = run("PRAGMA page_count").fetchone()
     run(f"PRAGMA max_page_count={pages + 1}")
-    with pytest.raises(DiskFullError, match=r"x.spill: the disk is full; free some room; the same"):
+    with pytest.raises(
+        DiskFullError, match=r"x.spill: the disk is full; free some space; the same"
+    ):
         spill.put("big", "x" * 300_000)
     spill.put("small", 1)
     spill.close()

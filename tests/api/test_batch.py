@@ -18,6 +18,8 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.api import batch
+from so2docs.api.sites import summary
+from so2docs.metadata.manifest import with_schemas
 from so2docs.options.sites import site_from_name
 from so2docs.spill import Spill
 
@@ -68,7 +70,7 @@ def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) 
     result = run("convert", *sources, "--output-dir", out, "--report", report, "--jobs", "1")
     assert result.returncode == 1
     assert "broken.gz: is a gzip file that is cut off" in result.stderr
-    assert "2 of 3 dumps converted, 1 failed" in result.stderr
+    assert "3 sites: 2 converted, 1 failed" in result.stderr
     assert sorted(path.name for path in out.glob("*.jsonl.gz")) == [
         "beer.stackexchange.com.jsonl.gz",
         "coffee.jsonl.gz",
@@ -85,14 +87,15 @@ def test_keeps_existing_outputs(dumps: Path) -> None:
         so2docs.convert_all([coffee], dumps / "out", jobs=1, force=force)[0]
         for force in (False, False, True)
     )
-    assert first.report is not None
-    assert again.report is None
+    assert first.result is not None
+    assert again.result is None
     assert again.error is None
-    assert forced.report is not None
+    assert forced.result is not None
 
 
 def entries_of(report: Path) -> dict[str, Any]:
-    return {entry["site"]: entry for entry in json.loads(report.read_text(encoding="utf-8"))}
+    entries = with_schemas(json.loads(report.read_text(encoding="utf-8")))
+    return {entry["site"]: entry for entry in entries}
 
 
 def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
@@ -101,7 +104,7 @@ def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
     result = run("convert", coffee, *words, report)
     assert (result.returncode, result.stderr) == (0, "")
     first = entries_of(report)["coffee"]
-    assert (first["state"], first["converted"]) == ("converted", first["ended"])
+    assert (first["state"], first["made"]) == ("converted", first["ended"])
     result = run("convert", beer, coffee, dumps / "broken.gz", *words, report)
     assert result.returncode == 1
     second = entries_of(report)
@@ -111,24 +114,22 @@ def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
         "coffee": "up to date",
         "broken": "failed",
     }
-    assert second["coffee"]["report"] == first["report"]
-    assert second["coffee"]["converted"] == first["converted"]
+    assert second["coffee"]["result"] == first["result"]
+    assert second["coffee"]["made"] == first["made"]
     assert so2docs.verify(dumps / "out" / "coffee.jsonl.gz", report=report).validated
     # Of a run over some of the sites, what is known of the others stays.
     assert run("convert", beer, *words, report).returncode == 0
     third = entries_of(report)
     assert third["coffee"] == second["coffee"]
-    assert third["beer.stackexchange.com"]["report"] == second["beer.stackexchange.com"]["report"]
+    assert third["beer.stackexchange.com"]["result"] == second["beer.stackexchange.com"]["result"]
     # What is said of another file is not said of this one.
     with (dumps / "out" / "coffee.jsonl.gz").open("ab") as file:
         file.write(b"x")
     run("convert", coffee, *words, report)
-    assert entries_of(report)["coffee"]["report"] is None
+    assert entries_of(report)["coffee"]["result"] is None
 
 
-@pytest.mark.parametrize(
-    "text", ["[\n  3]", "[\n  {}]", '[\n  {"output": 3, "converted": 1}]', "[\n  "]
-)
+@pytest.mark.parametrize("text", ["[\n  3]", "[\n  {}]", '[\n  {"output": 3, "made": 1}]', "[\n  "])
 def test_a_damaged_earlier_report(text: str, dumps: Path) -> None:
     report = dumps / "report.json"
     report.write_text(text)
@@ -169,10 +170,10 @@ def test_a_kill_before_the_spill_is_removed(dumps: Path, monkeypatch: pytest.Mon
     (spill,) = (dumps / "out").glob("*.spill")
     (results,) = so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
     assert results.error is None
-    assert results.report is not None
-    assert results.report.resumed
+    assert results.result is not None
+    assert results.result.resumed
     assert not spill.exists()
-    assert so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)[0].report is None
+    assert so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)[0].result is None
 
 
 def test_site_field(dumps: Path) -> None:
@@ -250,8 +251,8 @@ def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) 
         for conversion in results:
             if conversion.state == "converted":
                 Path(conversion.output).unlink()
-            if conversion.report is not None:
-                assert conversion.report.jobs == 1
+            if conversion.result is not None:
+                assert conversion.result.jobs == 1
     assert contents[:2] == contents[2:]
     states = [state for state, _ in contents[0]]
     assert states == ["converted"] * 2 + ["failed", "converted", "unknown", "converted"]
@@ -273,7 +274,7 @@ def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
     rows = [line.split()[2:5] for line in table[:-2] if " converted " in line]
     totals = [str(sum(map(int, column))) for column in zip(*rows, strict=True)]
     assert table[-2].split()[:4] == ["total", *totals]
-    assert table[-1] == "4 of 6 dumps converted, 1 of unknown origin, 1 failed"
+    assert table[-1] == "6 sites: 4 converted, 1 unknown, 1 failed"
 
 
 DEADLY = """
@@ -370,12 +371,14 @@ def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -
     before = beer.read_bytes()
     again = run(*command, *old)
     assert again.returncode == 0
-    assert "0 of 2 dumps converted, 2 up to date, 0 failed" in again.stderr
+    assert "2 sites: 2 up to date, 0 failed" in again.stderr
 
     refused = run(*command, *new[:2], "-q")
     assert refused.returncode == 1
-    assert "exists, made from another dump (beer.stackexchange.com-2024-04.xml.gz" in refused.stderr
-    assert "--update converts what changed" in refused.stderr
+    assert (
+        "exists, made from another input (beer.stackexchange.com-2024-04.xml.gz" in refused.stderr
+    )
+    assert "make it again with --update" in refused.stderr
     assert beer.read_bytes() == before
 
     report = tmp_path / "report.json"
@@ -388,3 +391,54 @@ def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -
     others = run(*command, *new, "--min-score", "3", "-q")
     assert others.returncode == 1
     assert others.stderr.count("made with other options (--min-score)") == 3
+
+
+def test_the_table_has_the_counts_that_there_are_and_reasons(tmp_path: Path) -> None:
+    site = tmp_path / "tea.stackexchange.com"
+    shutil.copytree(SAMPLES / "site", site)
+    results = so2docs.convert_all(
+        [site, tmp_path / "no.stackexchange.com.xml"],
+        tmp_path / "out",
+        recipe="qa",
+        min_score=1,
+        jobs=1,
+    )
+    first = results[0].result
+    assert first is not None
+    header, of_site, of_missing, total, _ = summary(results).splitlines()
+    names = ["questions", "answers", "strays", "filtered", "records"]
+    assert header.split() == ["site", "state", *names, "seconds"]
+    numbers = (first.questions, first.answers, first.strays.total(), first.filtered, first.records)
+    assert of_site.split()[2:-1] == [str(number) for number in numbers]
+    assert of_missing.startswith("no.stackexchange.com")
+    assert of_missing.endswith(f" failed  {results[1].error}")
+    assert total.split()[1:-1] == of_site.split()[2:-1]
+    assert f"{first.records} records -> " in str(results[0])
+
+
+def test_names_of_shares_are_in_the_order_of_the_option(tmp_path: Path) -> None:
+    shares = "train=0.4,validation=0.3,test=0.3"
+    [done] = so2docs.convert_all([SAMPLES / "posts.xml"], tmp_path, split_share=shares, jobs=1)
+    names = [f"{tmp_path}/samples-{name}.jsonl.gz" for name in ("train", "test")]
+    assert str(done).endswith(f" -> {names[0]} to {names[1]}, 3 files")
+
+
+def test_a_report_of_several_has_each_schema_once(tmp_path: Path) -> None:
+    sources = [SAMPLES / f"{name}.xml" for name in ("strays", "grouped", "old-tags")]
+    path = tmp_path / "r.json"
+    for _ in range(2):  # Once with an earlier report.
+        so2docs.convert_all(sources[:2], tmp_path / "out", report=path)
+        so2docs.convert_all(sources, tmp_path / "out", report=path)
+        schemas = [entry["result"]["manifest"]["schema"] for entry in json.loads(path.read_text())]
+        assert "properties" in schemas[0]
+        assert schemas[1:] == [{"$ref": "#/0/result/manifest/schema"}] * 2
+        for name in ("strays", "grouped", "old-tags"):
+            output = tmp_path / "out" / f"{name}.jsonl.gz"
+            assert so2docs.verify(output, report=path).validated
+
+
+def test_a_single_path_is_refused(tmp_path: Path) -> None:
+    """Its letters, which are texts too, would be taken for dumps."""
+    for function in (so2docs.convert_all, so2docs.tables_all, so2docs.tags_all):
+        with pytest.raises(so2docs.OptionError, match=r"Posts\.xml: is a single path"):
+            function("Posts.xml", tmp_path / "out")

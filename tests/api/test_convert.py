@@ -10,10 +10,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.dumps import question, write_dump
 from support.oracle import nest
 
 import so2docs
@@ -64,7 +66,7 @@ def test_report_reads_well(samples: Path, tmp_path: Path) -> None:
     html = report._repr_html_()
     assert html.startswith("<table>")
     assert "<th style='text-align:left'>questions</th><td style='text-align:left'>2</td>" in html
-    assert report.strays_path == str(tmp_path / ".q.jsonl.gz.strays")
+    assert report.strays_path == str(tmp_path / ".q.jsonl.gz.strays.gz")
 
 
 def test_html_of_a_report_escapes_names() -> None:
@@ -101,6 +103,39 @@ def test_read_takes_files_compressed_or_not(samples: Path, tmp_path: Path) -> No
         assert list(so2docs.read(file)) == expected
         assert not file.closed
     assert list(so2docs.read(io.BytesIO((samples / "posts.jsonl").read_bytes()))) == expected
+
+
+@pytest.mark.parametrize("call", [so2docs.convert, so2docs.documents])
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (3, "the dump is 3"),
+        (None, "the dump is None"),
+        (["Posts.xml"], "convert_all"),
+        (b"Posts.xml", "must be a path"),
+        (io.StringIO("<posts/>"), "binary mode"),
+    ],
+)
+def test_sources_that_are_no_dumps(call: Any, source: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=words):
+        call(source, **({"output": tmp_path / "q.jsonl"} if call is so2docs.convert else {}))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("source", [3, None, ["q.jsonl"], io.StringIO("{}")])
+def test_read_takes_only_files(source: Any) -> None:
+    with pytest.raises(so2docs.OptionError, match="the output is"):
+        so2docs.read(source)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("posts.xml", "XML"), ("beer.7z", "a 7z archive")])
+def test_read_says_that_a_dump_is_one(name: str, kind: str, samples: Path, tmp_path: Path) -> None:
+    path = samples / name
+    if not path.exists():
+        path = tmp_path / name
+        path.write_bytes(b"7z\xbc\xaf\x27\x1c\0\4\xff\n\xff")
+    with pytest.raises(so2docs.OutputError, match=f"is {kind}, .*; give it to so2docs convert"):
+        list(so2docs.read(path))
 
 
 def test_read_says_what_is_wrong(samples: Path, tmp_path: Path) -> None:
@@ -209,3 +244,27 @@ def _nothing_printed(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
 @pytest.mark.usefixtures("_nothing_printed")
 def test_the_library_never_prints(samples: Path, tmp_path: Path) -> None:
     so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl", jobs=2, chunk_bytes=2000)
+
+
+def test_tables_that_are_present(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A table that the dump lacks, and one that needs it, are left out and recorded."""
+    site = tmp_path / "site"
+    site.mkdir()
+    write_dump(site / "Posts.xml", question(1))
+    for table, row in (("comments", 'PostId="1" Text="t"'), ("badges", 'UserId="1" Class="1"')):
+        text = f'<{table}>\n<row Id="1" {row} />\n</{table}>\n'
+        (site / f"{table.title()}.xml").write_text(text)
+    with pytest.raises(so2docs.DumpError):
+        so2docs.convert(site, tmp_path / "q.jsonl", nest=["comments", "badges"], jobs=1)
+    so2docs.convert(
+        site, tmp_path / "q.jsonl", nest=["comments", "badges"], if_present=True, jobs=1
+    )
+    assert "has no users" in caplog.text
+    [document] = so2docs.read(tmp_path / "q.jsonl")
+    assert document["Comments"]
+    with so2docs.open(tmp_path / "q.jsonl") as docs:
+        assert docs.provenance is not None
+        options = docs.provenance.options
+    assert (options["nest"], options["if_present"]) == (["comments"], ["badges", "users"])
+    [line] = so2docs.documents(site, nest=["all"], if_present=True, jobs=1)
+    assert line["Comments"]

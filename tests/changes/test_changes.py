@@ -400,8 +400,23 @@ def test_another_site_is_refused(tmp_path: Path) -> None:
         dump(tmp_path / name / "Posts.xml", site(40))
         paths.append(tmp_path / f"{name}.jsonl")
         so2docs.convert(tmp_path / name, paths[-1])
-    with pytest.raises(OptionError, match=r"the sites are not the same \(beer.*, coffee"):
+    with pytest.raises(OptionError, match=r"the sites are not the same \(\S+, coffee"):
         list(so2docs.diff(*paths))
+
+
+def test_a_message_says_that_a_site_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "coffee.stackexchange.com").mkdir()
+    dump(tmp_path / "coffee.stackexchange.com" / "Posts.xml", site(40))
+    dump(tmp_path / "other.xml", site(40))
+    known, unknown = tmp_path / "known.jsonl", tmp_path / "unknown.jsonl"
+    so2docs.convert(tmp_path / "coffee.stackexchange.com", known, jobs=1)
+    so2docs.convert(tmp_path / "other.xml", unknown, jobs=1)
+    for pair in ((known, unknown), (unknown, known)):
+        with heard() as messages:
+            list(so2docs.diff(*pair))
+        assert len(messages) == 1
+        assert f"{unknown}: " in messages[0]
+        assert "coffee.stackexchange.com" in messages[0]
 
 
 def test_a_message_says_that_provenance_cannot_be_checked(pair: tuple[Path, Path]) -> None:
@@ -573,8 +588,14 @@ def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None
             so2docs.diff(old, new).write(old, force=force)
     written = tmp_path / "changes.jsonl"
     so2docs.diff(old, new).write(written)
-    with pytest.raises(OutputError, match="exists"):
-        so2docs.diff(old, new).write(written)
+    whole = written.stat()
+    assert (
+        so2docs.diff(old, new).write(written).as_dict() == so2docs.diff(old, new).count().as_dict()
+    )
+    assert written.stat() == whole
+    with pytest.raises(OutputError, match=r"exists, made with other options \(only\)"):
+        so2docs.diff(old, new, only="added").write(written)
+    assert written.stat() == whole
     so2docs.diff(old, new).write(written, force=True)
     with pytest.raises(OutputError):
         so2docs.patch(old, written, old, force=True)
@@ -626,7 +647,7 @@ def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
                     file.write(f'{{"Id":{number},"Body":"{text}","Answers":[]}}\n')
         script = (
             "import so2docs, sys\n"
-            "from so2docs.pipeline.worker import peak_memory\n"
+            "from so2docs.processes.worker import peak_memory\n"
             "old, new, changes, made = sys.argv[1:]\n"
             "so2docs.diff(old, new).write(changes)\n"
             "so2docs.patch(old, changes, made)\n"

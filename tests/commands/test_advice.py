@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.command import run
+from support.dumps import answer, question, write_dump
 from support.places import SAMPLES
 
 import so2docs
@@ -180,17 +181,17 @@ def test_refuses_arguments_left_empty_by_an_unset_variable(
     before = sorted(somewhere.iterdir())
     result = run(*arguments, cwd=somewhere)
     assert result.returncode == 2
-    assert "empty, as an unset variable is" in result.stderr
+    assert "empty, perhaps from an unset variable" in result.stderr
     assert sorted(somewhere.iterdir()) == before
 
 
 def test_names_that_are_empty_in_the_library(somewhere: Path, tmp_path: Path) -> None:
     output = somewhere / "q.jsonl.gz"
-    with pytest.raises(so2docs.OptionError, match="empty, as an unset"):
+    with pytest.raises(so2docs.OptionError, match="empty, perhaps from an unset"):
         so2docs.diff(output, output).write("")
-    with pytest.raises(so2docs.OptionError, match="empty, as an unset"):
+    with pytest.raises(so2docs.OptionError, match="empty, perhaps from an unset"):
         so2docs.patch(output, output, "")
-    with pytest.raises(so2docs.OutputError, match="empty, as an unset"):
+    with pytest.raises(so2docs.OutputError, match="empty, perhaps from an unset"):
         check_own("", REPORT)
 
 
@@ -205,7 +206,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
     for command in (["show", tmp_path / name, "1"], ["stats", tmp_path / name]):
         result = run(*command)
         assert result.returncode == 1
-        assert "only outputs can be looked up; give it to so2docs convert first" in result.stderr
+        assert "can be looked up; give it to so2docs convert first" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -214,11 +215,26 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convert posts.xml out.xml", "no output format ends in .xml"),
         ("convert posts.xml out.csv", "so2docs sqlite makes flat tables"),
         ("convert posts.xml --format csv", "so2docs sqlite makes flat tables"),
+        (
+            "convert posts.xml out",
+            "did you mean out.jsonl.gz, or, for several dumps, a fol",
+        ),
+        ("convert posts.xml out --format parquet --compression zstd", "leave --compression zstd"),
+        ("convert posts.xml out --compression zstd", "did you mean out.jsonl.zst, or"),
+        ("convert posts.xml new/", "did you mean new/questions.jsonl.gz, or, for several dumps"),
+        ("convert posts.xml .", "did you mean ./questions.jsonl.gz, or, for several dumps, --outp"),
+        ("convert posts.xml b.jsonl.gz --recipe beir", "did you mean b?"),
         ("convert posts.xml s3://bucket/o.jsonl", "outputs are local files"),
         ("convert posts.xml o.jsonl --spill-budget lots", "--spill-budget is 'lots'"),
         ("convert posts.xml o.jsonl --since soon", "--since is 'soon'"),
         ("convert posts.xml o.jsonl --limit 0", "--limit is 0; it must be 1 or more"),
-        ("convert posts.xml o.jsonl --nest vote", "did you mean votes?"),
+        ("convert posts.xml o.jsonl --nest vote", "--nest is 'vote'; it must be one or more of"),
+        ("convert posts.xml o.jsonl --nest=vote", "--nest is 'vote'"),
+        ("convert posts.xml o.jsonl --with vote", "--with is 'vote'"),
+        ("convert posts.xml o.jsonl --with vote", "did you mean votes?"),
+        ("convert posts.xml o.jsonl --tag a<b", "--tag is 'a<b'"),
+        ("convert posts.xml o.jsonl --tags a<b", "--tags is 'a<b'"),
+        ("convert posts.xml o.jsonl --all-tags", "--all-tags needs --tag"),
         ("convert posts.xml o.jsonl --body mardown", "did you mean markdown?"),
         ("sqlite q.jsonl.gz out.csv", "neither an output nor the name of a database; choose one"),
         ("posts.xml o.jsonl", "did you mean `so2docs convert posts.xml o.jsonl`?"),
@@ -258,6 +274,27 @@ def test_accepts_synonyms_of_options(arguments: str, same: str, tmp_path: Path) 
     assert outputs[0] == outputs[1] != b""
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--tag disc*", "no question has the tag disc*; there is discussion (3), discovery (1)\n"),
+        ("--tag Discusion", "no question has the tag discusion; there is discussion (3)\n"),
+        ("--tag nosuch", "no question has the tag nosuch\n"),
+        ("--tag discussion,nosuch", "no question has the tag nosuch; there is discussion (3)\n"),
+        ("--tag discussion --min-score 5", "no question passed all filters; the output is empty\n"),
+        ("--min-score 5", "no question passed all filters; the output is empty\n"),
+        ("--tag discussion", ""),
+    ],
+)
+def test_a_filter_that_leaves_nothing_says_so(options: str, words: str, tmp_path: Path) -> None:
+    tags = ("<discussion>", "<Discussion><tea>", "<discovery>", "|discussion|", "<tea>")
+    rows = [question(number, Tags=tag) for number, tag in enumerate(tags, 1)]
+    dump = write_dump(tmp_path / "Posts.xml", *rows, answer(9, 1, Tags="<discussion>"))
+    for extra in ("-j1", "-j2 --chunk-bytes 100 --force"):
+        result = run("convert", dump, tmp_path / "q.jsonl", "-q", *options.split(), *extra.split())
+        assert (result.returncode, result.stderr.removeprefix("so2docs: ")) == (0, words)
+
+
 def test_the_version_in_short() -> None:
     assert run("-V").stdout == run("--version").stdout
 
@@ -287,5 +324,5 @@ def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
 
 def test_a_flag_that_is_the_name_of_a_file_shows_no_traceback(tmp_path: Path) -> None:
     result = run("convert", "Nope.xml", "-o", "--debug", cwd=tmp_path)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "Traceback" not in result.stderr

@@ -86,7 +86,7 @@ def test_refuses_to_overwrite(folder: Path) -> None:
     assert result.returncode == 1
     assert result.stderr == (
         "so2docs: questions.jsonl.gz: exists and does not say how it was made; "
-        "choose another output, or overwrite with --force\n"
+        "choose another output, make it again with --update, or overwrite with --force\n"
     )
     assert (folder / "questions.jsonl.gz").read_text() == "precious"
 
@@ -194,7 +194,7 @@ def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Pat
         "from so2docs.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = ('tqdm.auto', 'pandas', 'IPython', 'pyarrow')\n"
+        "heavy = ('tqdm.auto', 'pandas', 'IPython', 'pyarrow', 'py7zr', 'sqlite_utils')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     result = subprocess.run(
@@ -208,3 +208,34 @@ def test_the_list_of_commands_is_not_cut_off() -> None:
     assert result.returncode == 0
     assert "..." not in result.stdout.partition("Commands:")[2].partition("Example:")[0]
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+def test_the_same_command_again_is_no_error(folder: Path) -> None:
+    command = ["convert", "Posts.xml", "q.jsonl", "--report", "report.json"]
+    assert run(*command, cwd=folder).returncode == 0
+    report = (folder / "report.json").read_bytes()
+    before = (folder / "q.jsonl").stat()
+    again = run(*command, cwd=folder)
+    assert again.returncode == 0
+    assert "q.jsonl, up to date" in again.stderr
+    assert (folder / "q.jsonl").stat() == before
+    assert (folder / "report.json").read_bytes() == report
+    (folder / "report.json").unlink()
+    assert run(*command, "-q", cwd=folder).returncode == 0
+    values = json.loads((folder / "report.json").read_text())
+    assert (values["rows"], values["questions"], values["is_new"]) == (22, 8, False)
+    so2docs.verify(folder / "q.jsonl", report=folder / "report.json")
+    assert run("convert", "Posts.xml", "q.jsonl", "--limit", "1", cwd=folder).returncode == 1
+    assert run("convert", "Posts.xml", "q.jsonl", "--limit", "1", "--update", cwd=folder).stderr
+    assert sum(1 for _ in so2docs.read(folder / "q.jsonl")) == 1
+
+
+def test_a_worker_does_not_import_what_a_plain_conversion_does_not_need() -> None:
+    script = (
+        "import sys, so2docs.pipeline.chunk, so2docs.pipeline.bucket\n"
+        "heavy = ('sqlite3', 'subprocess', 'tqdm', 'py7zr', 'so2docs.parse.markdown')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

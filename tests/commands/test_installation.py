@@ -23,7 +23,7 @@ def test_the_self_test_passes_and_leaves_nothing(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     lines = result.stdout.splitlines()
     assert all(line.startswith("ok ") for line in lines)
-    assert sum("core" in line for line in lines) == (4 if core.built() == "compiled" else 2)
+    assert len(lines) == (3 if core.built() == "compiled" else 2)
     assert any("killed" in line for line in lines)
     assert not list(tmp_path.iterdir())
 
@@ -47,14 +47,14 @@ def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     real = so2docs.convert
 
     def other(*arguments: object, **options: object) -> object:
-        if options.get("jobs") == 2:
+        if options.get("core") != "python":
             options["level"] = 1
         return real(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(so2docs, "convert", other)
     checked = list(checks.selftest())
-    assert {check.name for check in checked if check.problem} >= {"python core, 2 jobs"}
     assert checked[0].problem is None
+    assert all(check.problem for check in checked[1:])
 
 
 @pytest.mark.long
@@ -64,7 +64,7 @@ def test_self_test_continues_after_a_broken_library(tmp_path: Path) -> None:
     assert result.returncode == 1
     failed = [line for line in result.stdout.splitlines() if not line.startswith("ok ")]
     assert len(failed) == 1
-    assert re.match(r"FAILED  a 7z archive .*No module named '_a_part_that_is_gone'", failed[0])
+    assert re.match(r"FAILED  a 7z archive.*No module named '_a_part_that_is_gone'", failed[0])
 
 
 @pytest.mark.long
@@ -83,9 +83,9 @@ def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
     code, text = broken("selftest")
     assert code == 1
     assert re.search(
-        r"FAILED  compiled core, 1 job .*: core is 'compiled', but that core does", text
+        r"FAILED  compiled core, 2 jobs .*: core is 'compiled', but that core does", text
     )
-    assert "ok      python core, 1 job" in text
+    assert "ok      python core" in text
     assert "does not load" in text.partition("Please report this")[2]
 
 

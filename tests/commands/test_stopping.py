@@ -229,7 +229,8 @@ def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_
     so2docs.diff(tmp_path / "q.jsonl", tmp_path / "q.jsonl").write(tmp_path / "changes.jsonl")
     shutil.copy(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
     (tmp_path / "Tags.xml").write_text('<tags><row Id="1" TagName="a" Count="1" /></tags>')
-    before = {*os.listdir(tmp_path), ".new.jsonl.index", "new.metadata.json"}
+    side_files = {f".new.jsonl.{kind}" for kind in ("index", "record")}
+    before = {*os.listdir(tmp_path), *side_files, "new.metadata.json", "new.datasette.yaml"}
     with open(tmp_path / "Posts.xml") as dump:
         done = subprocess.run(
             [sys.executable, "-c", AT_A_REMOVAL, str(number), last, *command.split(), "--quiet"],
@@ -255,7 +256,7 @@ def test_a_full_disk_where_nothing_resumes(command: str, tmp_path: Path) -> None
             words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert result.returncode == 1
-    message = "so2docs: -: the disk is full; free some room; the same command starts over\n"
+    message = "so2docs: -: the disk is full; free some space; the same command starts over\n"
     assert result.stderr == message
 
 
@@ -269,7 +270,7 @@ def test_a_full_disk_of_what_only_prints(command: str, tmp_path: Path) -> None:
             words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert result.returncode == 1
-    message = "No space left on device; free some room, then run the same command again\n"
+    message = "No space left on device; free some space, then run the same command again\n"
     assert result.stderr.endswith(f"so2docs: standard output, or a temporary file: {message}")
 
 

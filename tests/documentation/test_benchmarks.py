@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.places import CHECKOUT, SAMPLES
 
+import so2docs
 from so2docs.parse import core
 
 
@@ -63,8 +64,37 @@ def test_flat_tables_are_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not all(map(shutil.which, ["7z", "zstd", "gzip"])), reason="needs 7z and zstd")
+def test_sources_are_measured(tmp_path: Path) -> None:
+    options = ("--size", "1MB", "--large", "3MB", "--rounds", "1", "--work-dir", tmp_path)
+    lines = run("sources.py", *options).splitlines()
+    names = [line.split(" | ")[0].split(",")[0] for line in lines[2:]]
+    archives = ["| `.7z`"] * 4
+    assert names == [
+        "| a file",
+        "| a pipe",
+        "| `.gz`",
+        "| `.zst`",
+        *archives,
+        "| 0 GB through a pipe",
+    ]
+
+
+def test_a_repeated_dump_has_other_ids(tmp_path: Path) -> None:
+    dump, size = SAMPLES / "posts.xml", (SAMPLES / "posts.xml").stat().st_size
+    repeated = tmp_path / "Posts.xml"
+    repeated.write_text(run("repeat_dump.py", dump, str(2 * size)), encoding="utf-8", newline="")
+    once = so2docs.convert(dump, tmp_path / "once.jsonl")
+    twice = so2docs.convert(repeated, tmp_path / "twice.jsonl")
+    copies = twice.rows // once.rows
+    assert copies > 1
+    assert (twice.questions, twice.answers) == (once.questions * copies, once.answers * copies)
+    assert twice.strays["repeated_id"] == once.strays["repeated_id"] * copies
+
+
+@pytest.mark.long
 def test_packed_dumps_are_measured(tmp_path: Path) -> None:
     packed = tmp_path / "posts.xml.bz2"
     packed.write_bytes(bz2.compress((SAMPLES / "posts.xml").read_bytes()))
     lines = run("packed.py", packed).splitlines()
-    assert [line.split(",")[0] for line in lines[2:]] == ["| decompress"] * 2 + ["| convert"] * 2
+    assert [line.split(",")[0] for line in lines[2:]] == ["| decompress"] * 3 + ["| convert"] * 2

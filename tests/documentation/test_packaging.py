@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
+from pathlib import Path
 
 from support.places import CHECKOUT
 
@@ -29,3 +35,24 @@ def test_every_version_is_the_version() -> None:
     citation = (CHECKOUT / "CITATION.cff").read_text(encoding="utf-8")
     assert f'  version: "{so2docs.__version__}"' in RECIPE
     assert f"\nversion: {so2docs.__version__}\n" in citation
+
+
+def test_a_wheel_without_a_core_is_for_every_system(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns("_core*.so", "_core*.pyd", "__pycache__")
+    for name in ("so2docs", "pyspark_so2docs", "man"):
+        shutil.copytree(CHECKOUT / name, source / name, ignore=ignored)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(CHECKOUT / name, source)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "bdist_wheel", "-d", tmp_path / "dist"],
+        cwd=source,
+        env={**os.environ, "CC": "false"},
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = (tmp_path / "dist").iterdir()
+    assert wheel.name == f"so2docs-{so2docs.__version__}-py3-none-any.whl"
+    names = zipfile.ZipFile(wheel).namelist()
+    assert any(name.endswith("data/share/man/man1/so2docs-convert.1") for name in names)
+    assert {"so2docs/sample/Posts.xml", "so2docs/py.typed"} <= {*names}

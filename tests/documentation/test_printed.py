@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from support.places import CHECKOUT, LONG
+from support.places import CHECKOUT
 
 import so2docs
 
@@ -30,14 +30,14 @@ PAGES = (
     *(f"docs/tutorials/{name}.md" for name in ("database", "dataset", "notebook")),
     MANY_SITES,
 )
-SHARED = ("README.md", "docs/sqlite.md", "docs/datasets.md", "docs/loading.md")
-"""Pages that a reader may follow one after the other in one folder."""
 OTHERS = ("jq", "sqlite3", "psql", "curl", "mongoimport")
 """Programs that are not installed everywhere; servers that are not there."""
 BLOCKS = re.compile(
     r"(?:^<!-- (\S+\.py) -->\n)?^```(console|python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE
 )
 """Blocks, each with the name of the file that it is, if it is one."""
+OPENING = re.compile(r"mkdir (\S+) && cd \1(?: && (.*))?$")
+"""The command that each page begins with: its folder, and the sample."""
 SITE = "beer.stackexchange.com"
 
 
@@ -83,33 +83,22 @@ def run(command: list[str], folder: Path) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        page if page == "README.md" else pytest.param(page, marks=pytest.mark.long)
-        for page in PAGES
-        if page != MANY_SITES
-    ],
-)
-def test_blocks_run_in_order(page: str, folder: Path) -> None:
-    if page == "docs/sources.md":  # Archives of whole sites.
-        for archive in folder.glob("stackoverflow.com-*"):
-            archive.unlink()
-    if page == "docs/reading.md":  # It reads the output that the README makes.
-        run(["so2docs", "convert", "Posts.xml", "questions.jsonl.gz"], folder)
-    run_blocks(page, folder)
+def test_blocks_of_the_readme_run(folder: Path) -> None:
+    for name in ("Posts.xml", f"{SITE}.7z"):
+        (folder / name).unlink()  # `so2docs sample` writes them.
+    run_blocks("README.md", folder)
 
 
 @pytest.mark.long
 def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(folder: Path) -> None:
     run_blocks(MANY_SITES, folder)
-    with sqlite3.connect(folder / "search.db") as index:
+    with sqlite3.connect(folder / "many-sites" / "search.db") as index:
         rows = index.execute(
             "SELECT site, id, title, body FROM posts JOIN search ON search.rowid = row"
         )
         actual = sorted(rows)
     index.close()
-    outputs = sorted((folder / "questions" / "2024-07").glob("*.jsonl.gz"))
+    outputs = sorted((folder / "many-sites" / "questions" / "2024-07").glob("*.jsonl.gz"))
     assert [path.name[:4] for path in outputs] == ["beer", "coff"]
     expected = [
         (path.name.removesuffix(".jsonl.gz"), question["Id"], question["Title"], question["Body"])
@@ -121,10 +110,10 @@ def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(folder: Path) -> 
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not LONG, reason="each page runs alone; SO2DOCS_LONG=1 runs them in a row")
 def test_pages_run_one_after_the_other_in_one_folder(folder: Path) -> None:
-    for page in SHARED:
-        run_blocks(page, folder)
+    for page in PAGES:
+        if page != "README.md":
+            run_blocks(page, folder)
 
 
 def runnable(command: str) -> str:
@@ -135,6 +124,20 @@ def runnable(command: str) -> str:
     if all(shutil.which(name) for name in needed) and not {"psql", "curl"} & {*needed}:
         return re.sub(r"\| head.*", "| cat", command)
     return "\n".join(line for line in command.splitlines() if line.startswith("so2docs "))
+
+
+def open_folder(parent: Path, name: str, text: str) -> Path:
+    """Make the folder of a page, with the dumps that its blocks name and no sample has."""
+    folder = parent / name
+    folder.mkdir()
+    for source in parent.iterdir():
+        if source.name.partition("-")[0] in text and source.name not in (
+            "Posts.xml",
+            f"{SITE}.7z",
+            name,
+        ):
+            (folder / source.name).symlink_to(source)
+    return folder
 
 
 def run_blocks(page: str, folder: Path) -> None:
@@ -152,7 +155,11 @@ def run_blocks(page: str, folder: Path) -> None:
                 run([sys.executable, "-W", "error", "-c", block], folder)
                 count += 1
             continue
-        for command in map(runnable, commands(block) if language == "console" else [block]):
+        for line in commands(block) if language == "console" else [block]:
+            command = runnable(line)
+            if match := OPENING.match(line):
+                folder = open_folder(folder, match[1], str(blocks))
+                command = match[2]
             if command:
                 run(["bash", "-e", "-o", "pipefail", "-c", command], folder)
                 count += 1

@@ -39,10 +39,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         results = so2docs.convert_all(
             sources, folders_by_end[end], site_field="Site", fields=fields, **options
         )
-        reports = [one.report for one in results]
+        reports = [one.result for one in results]
         assert all(report is not None for report in reports)
         assert any(report is not None and report.strays for report in reports)
-        assert len(list(folders_by_end[end].glob(".*.strays"))) >= 1
+        assert len(list(folders_by_end[end].glob(".*.strays*"))) >= 1
         assert len(list(folders_by_end[end].glob(f"*.{end}"))) == len(sources)
     return folders_by_end
 

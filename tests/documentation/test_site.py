@@ -25,7 +25,7 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     (build,) = (line for line in dry_run.stdout.splitlines() if "mkdocs build" in line)
     for name in ("README.md", "mkdocs.yml"):
         shutil.copy(CHECKOUT / name, tmp_path)
-    for name in ("docs", "packaging", "so2docs"):
+    for name in ("docs", "packaging"):
         shutil.copytree(CHECKOUT / name, tmp_path / name)
     (tmp_path / "docs" / "when-not.md").write_text("# When not\n\n[x](installation.md#nowhere)\n")
     (tmp_path / ".venv").symlink_to(sys.prefix)
@@ -37,7 +37,7 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
 
 
 def test_examples_in_docstrings_are_in_a_section() -> None:
-    """MkDocs renders `>>>` as code under `Examples:` only, and as nested quotes elsewhere."""
+    """The reference shows `>>>` as code under `Examples:` only, and as text elsewhere."""
     for path in CHECKOUT.glob("so2docs/**/*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):

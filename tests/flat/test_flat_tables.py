@@ -5,15 +5,18 @@ import gzip
 import hashlib
 import io
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
+import orjson
 import py7zr
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -27,8 +30,12 @@ from support.table_sites import SITE
 
 import so2docs
 from so2docs.dump import storage
+from so2docs.dump.dump import Dump
+from so2docs.errors import STARTS_OVER
 from so2docs.flat import tables as flat_tables
 from so2docs.options.choices import Core, TableFormat
+from so2docs.scan import table as scan_table
+from so2docs.scan.chunk import ChunkResult, ChunkTask, read_chunk
 from so2docs.schema import DUMP
 
 FORMATS = get_args(TableFormat)
@@ -155,11 +162,32 @@ def test_strays_and_filters_are_counted(tmp_path: Path) -> None:
     assert (posts.rows, posts.written, posts.filtered) == (6, 1, 2)
     assert posts.strays == {"post_missing_id": 1, "post_invalid_id": 1, "malformed_post": 1}
     assert posts.unaccounted == 0
-    lines = gzip.decompress((tmp_path / "out" / ".Posts.parquet.strays").read_bytes())
+    lines = gzip.decompress((tmp_path / "out" / ".Posts.parquet.strays.gz").read_bytes())
     assert lines.count(b"\n") == 3
     assert [r["Id"] for r in read_back(tmp_path / "out", DUMP["posts"], "parquet")] == [1]
     both = so2docs.tables(dump, tmp_path / "b", tags="tea,milk", all_tags=True, skip_malformed=True)
     assert (both["posts"].written, both["posts"].filtered) == (1, 2)
+
+
+def test_strays_of_a_chunk_are_in_a_file(
+    tmp_path: Path, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do not travel between processes, nor pile up in the one that writes."""
+    sizes = []
+
+    def read_and_measure(task: ChunkTask) -> ChunkResult:
+        result = read_chunk(task)
+        sizes.append(len(pickle.dumps(result)))
+        return result
+
+    monkeypatch.setattr(scan_table, "read_chunk", read_and_measure)
+    texts = [f"{n} {'tea ' * 300}" for n in range(2500)]
+    write_table(tmp_path, "comments", *(f'PostId="1" Text="{text}"' for text in texts))
+    report = so2docs.tables(tmp_path, tmp_path / "out", core=core, jobs=1)
+    assert report["comments"].strays == {"comment_missing_id": len(texts)}
+    with gzip.open(tmp_path / "out" / ".Comments.parquet.strays.gz") as lines:
+        assert [orjson.loads(line)["row"]["Text"] for line in lines] == texts
+    assert max(sizes) < 50_000
 
 
 @pytest.mark.parametrize("split_by", ["year", "month"])
@@ -200,7 +228,7 @@ def test_refuses_tables_of_another_dump_or_option(site: Path, tmp_path: Path) ->
     with pytest.raises(so2docs.OutputExistsError, match=r"other options \(since\)"):
         so2docs.tables(site, out, split_by="year", only="posts,votes", since="2019")
     write_dump(site / "Posts.xml", question(1, CreationDate="2031-01-01T00:00:00.000"))
-    with pytest.raises(so2docs.OutputExistsError, match="another dump"):
+    with pytest.raises(so2docs.OutputExistsError, match="another input"):
         so2docs.tables(site, out, split_by="year", only="posts,votes")
     report = so2docs.tables(site, out, split_by="year", only="posts,votes", update=True)
     assert report["posts"].is_new
@@ -249,6 +277,78 @@ def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_
         so2docs.tables(site, out, only="posts", split_by="year")
 
 
+def _without_files(record: dict[str, Any]) -> None:
+    record["record"]["files"] = []
+
+
+def _without_options(record: dict[str, Any]) -> None:
+    record["record"]["options"] = None
+
+
+def _with_strays_in_a_list(record: dict[str, Any]) -> None:
+    record["record"]["counts"]["tables"][0]["strays"] = [1]
+
+
+def _without_tables(record: dict[str, Any]) -> None:
+    record["record"]["counts"]["tables"] = []
+
+
+@pytest.mark.parametrize(
+    "damage", [_without_files, _without_options, _with_strays_in_a_list, _without_tables]
+)
+def test_a_damaged_record(
+    damage: Callable[[dict[str, Any]], None], site: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="tags")
+    record = out / ".Tags.parquet.record"
+    values = orjson.loads(record.read_bytes())
+    damage(values)
+    record.write_bytes(orjson.dumps(values))
+    with pytest.raises(so2docs.OutputExistsError, match="does not say how it was made"):
+        so2docs.tables(site, out, only="tags")
+    assert so2docs.tables(site, out, only="tags", update=True)["tags"].is_new
+
+
+def test_a_table_has_one_form_in_a_folder(site: Path, tmp_path: Path) -> None:
+    """A reader of the folder sees each row once."""
+    out, whole, split = tmp_path / "out", tmp_path / "whole", tmp_path / "split"
+    write_table(site, "comments", 'PostId="1"', 'Id="1" CreationDate="2019-01-31T12:00:00.000"')
+    so2docs.tables(site, whole)
+    so2docs.tables(site, split, split_by="year")
+    for split_by, expected in (("year", split), (None, whole), ("year", split)):
+        so2docs.tables(site, out, split_by=split_by, update=True)  # type: ignore[arg-type]
+        assert contents(out) == contents(expected)
+        assert [*map(os.listdir, filter(os.path.isdir, out.rglob("*")))].count([]) == 0
+        with pytest.raises(so2docs.OutputExistsError, match="split_by"):
+            so2docs.tables(site, out, split_by="month")
+
+
+def test_locks_of_killed_commands_are_removed(site: Path, tmp_path: Path) -> None:
+    so2docs.tables(site, tmp_path / "out")
+    before = sorted(os.listdir(tmp_path / "out"))
+    (tmp_path / "out" / ".Tags.parquet.lock").touch()
+    so2docs.tables(site, tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == before
+
+
+@pytest.mark.parametrize("name", ["tables", "tags"])
+def test_a_dump_that_changes_meanwhile(
+    name: str, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The advice names no option of conversions."""
+
+    def change(dump: Dump, *_: object) -> None:
+        os.utime(dump.file, (1, 1))
+        check(dump)
+
+    check = Dump.check_unchanged
+    monkeypatch.setattr(Dump, "check_unchanged", change)
+    with pytest.raises(so2docs.ChangedDumpError) as caught:
+        list(getattr(so2docs, name)(site, *([tmp_path / "out"] * (name != "tags")), jobs=1))
+    assert "restart" not in str(caught.value)
+
+
 def test_detects_a_changed_file_of_the_same_size(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     so2docs.tables(site, out, only="posts")
@@ -271,7 +371,7 @@ def test_a_damaged_table_leaves_nothing(
     out = tmp_path / "out"
     with pytest.raises(so2docs.MalformedDumpError, match="row"):
         so2docs.tables(site, out, only="posts", format=form, split_by=split_by)  # type: ignore[arg-type]
-    assert list(out.rglob("*")) == []
+    assert not out.exists()
 
 
 @pytest.mark.long
@@ -311,7 +411,8 @@ def test_a_file_that_cannot_grow(form: str, site: Path, tmp_path: Path) -> None:
     assert limited.returncode == 1
     assert "cannot be written" in limited.stderr
     assert limited.stderr.count("\n") == 1
-    assert list((tmp_path / "out").rglob("*")) == []
+    assert STARTS_OVER in limited.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_one_table_file_brings_those_next_to_it(site: Path, tmp_path: Path) -> None:
@@ -331,6 +432,15 @@ def test_a_file_of_any_name(site: Path, tmp_path: Path) -> None:
     (tmp_path / "other.xml").write_text("<rows></rows>")
     with pytest.raises(so2docs.DumpError, match="has no table of a Stack Exchange dump"):
         so2docs.tables(tmp_path / "other.xml", tmp_path / "out")
+
+
+def test_finds_the_tables_that_a_conversion_finds(site: Path, tmp_path: Path) -> None:
+    """Next to a plain file of any name are the tables under their own names."""
+    (site / "Posts.xml").rename(site / "beer.xml")
+    nested = so2docs.convert(site / "beer.xml", tmp_path / "q.jsonl", nest="comments")
+    flat = so2docs.tables(site / "beer.xml", tmp_path / "out", only="posts,comments")
+    assert flat["comments"].rows == nested.tables["comments"].rows
+    assert flat["posts"].rows == nested.rows
 
 
 def test_the_command(site: Path, tmp_path: Path) -> None:
@@ -358,6 +468,17 @@ def test_options_that_are_refused(
     assert result.returncode == 2
     assert message in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["-", "out.parquet", "out.csv.gz", "out.db", "out.duckdb"])
+def test_the_name_of_a_file_is_refused(name: str, site: Path, tmp_path: Path) -> None:
+    result = run("tables", site, name, cwd=tmp_path)
+    assert result.returncode == 2
+    assert name in result.stderr
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).mkdir()
+    if name != "-":
+        assert set(so2docs.tables(site, tmp_path / name, only="votes")) == {"votes"}
 
 
 def test_a_table_that_is_missing(site: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,12 @@ def test_the_card(tmp_path: Path) -> None:
     before, after = lines.index("  features:"), lines.index("  splits:")
     assert '  - name: "Id"' in lines[before:after]
     assert lines[1:before] + lines[after:] == [
-        "license: cc-by-sa-4.0",
+        "license:",
+        *("- cc-by-sa-4.0", "- cc-by-sa-3.0", "- cc-by-sa-2.5"),
+        *("language:", "- en"),
+        'pretty_name: "posts.xml: questions with answers"',
+        *("task_categories:", "- question-answering"),
+        *("tags:", "- stack-exchange", "- question-answering", "- so2docs"),
         "size_categories:",
         "- n<1K",
         "configs:",
@@ -106,14 +112,16 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
         assert one["sha256"] == sha256(path)
         assert one["contentSize"] == f"{path.stat().st_size} B"
         assert one["encodingFormat"] == kind
+    if name != "q.parquet":  # mlcroissant reads no such lists of objects.
+        assert not manifest["recordSet"]
+        return
     (records,) = manifest["recordSet"]
     fields = {field["name"].partition("/")[2]: field for field in records["field"]}
     assert fields["Answers"]["repeated"] is True
     inside = {field["name"].rpartition("/")[2]: field for field in fields["Answers"]["subField"]}
     assert inside["Score"]["dataType"] == "sc:Integer"
     assert inside["Score"]["source"]["transform"] == [{"jsonPath": "Score"}]
-    date = "sc:DateTime" if name == "q.parquet" else "sc:Text"
-    assert fields["CreationDate"]["dataType"] == date
+    assert fields["CreationDate"]["dataType"] == "sc:DateTime"
     for question in so2docs.documents(
         SITE, **{k: v for k, v in keywords.items() if k != "split_files"}
     ):
@@ -169,7 +177,7 @@ def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None
 
 def test_somebody_elses_croissant_stays(tmp_path: Path) -> None:
     (tmp_path / "croissant.json").write_text("{}")
-    with pytest.raises(so2docs.OutputError, match="exists without a card of so2docs"):
+    with pytest.raises(so2docs.OutputError, match="exists without a so2docs card"):
         convert(tmp_path)
     assert (tmp_path / "croissant.json").read_text() == "{}"
     convert(tmp_path, force=True)
@@ -304,6 +312,19 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
         so2docs.verify(output)
 
 
+@pytest.mark.parametrize(
+    "properties", ["x", {"Title": []}, {"Title": {"type": "object", "properties": 5}}]
+)
+def test_a_manifest_with_a_schema_of_another_form(properties: Any, tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    values = json.loads(manifest_of(output).read_bytes())
+    schema = {**values["schema"], "properties": properties}
+    manifest_of(output).write_text(json.dumps(resealed(values, schema=schema)))
+    result = run("card", output, "--force")
+    assert result.returncode == 1
+    assert "manifest is damaged" in result.stderr
+
+
 def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
     """A byte flipped anywhere: a manifest that is still JSON, with other values, is refused."""
     output = convert(tmp_path)
@@ -375,11 +396,55 @@ def test_refuses_a_card_for_unsupported_outputs(
     output = name if name == "-" else tmp_path / name
     with pytest.raises(so2docs.OptionError, match="card=True"):
         so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
+    assert not list(tmp_path.iterdir())
     with (
         (SAMPLES / "posts.xml").open("rb") as dump,
         pytest.raises(so2docs.OptionError, match="reads the dump a second time"),
     ):
         so2docs.convert(dump, tmp_path / "q.jsonl", card=True, restart=True)
+
+
+def test_a_card_of_shares_has_a_split_for_each(tmp_path: Path) -> None:
+    shares = "train=0.5,validation=0.25,test=0.25"
+    convert(tmp_path, "q.jsonl", split_share=shares)
+    lines, text = front_matter(tmp_path / "README.md")
+    at = lines.index("  data_files:")
+    assert lines[at + 1 : at + 10] == [
+        line
+        for name in ("train", "validation", "test")
+        for line in (f"  - split: {name}", "    path:", f'    - "q-{name}.jsonl"')
+    ]
+    assert f"--split-share {shares}" in text
+
+
+def test_an_output_without_a_record_is_no_configuration(tmp_path: Path) -> None:
+    convert(tmp_path, "full.jsonl")
+    convert(tmp_path, "empty.jsonl", min_score=10**6)
+    lines, text = front_matter(tmp_path / "README.md")
+    assert not [line for line in lines if "empty" in line]
+    assert "| `empty.jsonl` | 0 | 0 | 0 |" in text
+
+
+@pytest.mark.parametrize(
+    ("site", "language"), [("ru.stackoverflow.com", "ru"), ("russian.stackexchange.com", "en")]
+)
+def test_the_language_of_a_site(site: str, language: str, tmp_path: Path) -> None:
+    convert(tmp_path, recipe="qa", site=site)
+    lines, text = front_matter(tmp_path / "README.md")
+    assert lines[lines.index("language:") + 1] == f"- {language}"
+    assert text.startswith(f"\n# {site}: qa\n") or f"# {site}: qa" in text
+
+
+@pytest.mark.parametrize("name", ["train.parquet", "train.jsonl.gz"])
+def test_the_card_of_hundreds_of_sites_is_small(name: str, tmp_path: Path) -> None:
+    sites = [tmp_path / f"site{number}.stackexchange.com" for number in range(370)]
+    sites[0].mkdir()
+    so2docs.convert(SITE, sites[0] / name, recipe="hub", card=True)
+    for folder in sites[1:]:
+        shutil.copytree(sites[0], folder)
+    card.write(str(tmp_path))
+    assert (tmp_path / "README.md").stat().st_size < 500_000
+    assert (tmp_path / "croissant.json").stat().st_size < 10_000_000
 
 
 def test_several_outputs_share_a_card(tmp_path: Path) -> None:
@@ -432,11 +497,13 @@ def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
         assert files == names
         assert so2docs.verify(out / site / "train.parquet").files == 2
     lines, text = front_matter(out / "README.md")
-    assert [line for line in lines if "config_name" in line] == 2 * [
-        f'- config_name: "{site}"' for site in sites
+    configured = [f'- config_name: "{site}"' for site in sites]
+    assert [line for line in lines if "config_name" in line] == [
+        *('- config_name: "default"', *configured, *configured)
     ]
     paths = [line.strip(' -"') for line in lines if ".parquet" in line]
-    assert paths == [f"{site}/{name}" for site in sites for name in names]
+    every = [f"{site}/{name}" for site in sites for name in names]
+    assert paths == ["*/train-*.parquet", *every]
     command = re.search(r"^\$ so2docs (.* votes.*)$", text, re.MULTILINE)
     assert command
     (tmp_path / "again").mkdir()
@@ -581,3 +648,33 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
         assert failed.returncode == 1
         assert message in failed.stderr
     assert (tmp_path / "README.md").read_text() == after
+
+
+def test_the_card_says_what_license_txt_says(tmp_path: Path) -> None:
+    dump, output = tmp_path / "tea.zip", tmp_path / "q.jsonl"
+    with zipfile.ZipFile(dump, "w") as archive:
+        archive.write(SAMPLES / "posts.xml", "Posts.xml")
+        archive.writestr("license.txt", "Licence: *see* <b>there</b>\r\n\r\nand here")
+    said = "Its `license.txt` says:\n\n    Licence: *see* <b>there</b>\n    \n    and here\n"
+    so2docs.convert(dump, output, card=True)
+    assert section_on_the_dump(tmp_path).count(said) == 1
+    assert json.loads(manifest_of(output).read_text())["license"].endswith("and here")
+    so2docs.verify(output)
+    assert run("card", output, "--inspect", dump).returncode == 0
+    section = section_on_the_dump(tmp_path)
+    assert section.count(said) == 1
+    assert "so probably the release of 2024-06-30" in section
+    so2docs.verify(output)
+
+
+def test_a_card_of_nothing_is_refused(tmp_path: Path) -> None:
+    posts = SAMPLES / "posts.xml"
+    command = ("convert", posts, tmp_path / "q.jsonl", "--min-score", "999", "--card")
+    result = run(*command, "-q")
+    assert (result.returncode, "no card is written" in result.stderr) == (0, True)
+    result = run("card", tmp_path / "q.jsonl")
+    assert (result.returncode, "no card is written" in result.stderr) == (1, True)
+    names = {".q.jsonl.index", ".q.jsonl.manifest", "q.jsonl"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    so2docs.convert(posts, tmp_path / "all.jsonl", card=True)  # One of two is empty.
+    assert (tmp_path / "README.md").exists()

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -199,3 +200,15 @@ def test_a_retrieval_set_has_no_manifest(tmp_path: Path) -> None:
         report=tmp_path / "report.json",
     )
     assert report.manifest is None
+
+
+def test_the_summary_counts_the_strays_of_tables_in_the_side_file(tmp_path: Path) -> None:
+    shutil.copytree(SITE, tmp_path / "site")
+    posts = (tmp_path / "site" / "Posts.xml").read_bytes()
+    (tmp_path / "site" / "Posts.xml").write_bytes(re.sub(rb"<row .*/>", b"", posts))
+    report = so2docs.convert(tmp_path / "site", tmp_path / "q.jsonl.gz", nest="comments")
+    strays = dict(report.lines())["strays"]
+    count = sum(report.tables["comments"].strays.values())
+    path = tmp_path / ".q.jsonl.gz.strays.gz"
+    assert strays == f"0, and {count} of tables -> {path}"
+    assert gzip.decompress(path.read_bytes()).count(b"\n") == count > 0

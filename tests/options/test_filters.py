@@ -134,6 +134,8 @@ FILTERS = st.fixed_dictionaries(
         "drop_fabricated": st.booleans(),
         "drop_users": st.sets(st.sampled_from([1, 2, 3, -1])),
         "drop_posts": st.sets(st.sampled_from([1, 3, 5, 6, 10**9 + 7])),
+        "keep_users": st.sets(st.sampled_from([1, 2, 3, -1]), min_size=1),
+        "keep_posts": st.sets(st.sampled_from([*range(1, 7), 10**9 + 7]), min_size=1),
         "accepted": st.booleans(),
         "since": st.sampled_from(["2020-01-01", "2021-01-01"]),
         "until": st.sampled_from(["2021-05-05T12:00:00", "2022-01-01"]),

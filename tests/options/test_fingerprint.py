@@ -19,6 +19,7 @@ OTHERS: dict[str, list[Any]] = {
     "recipe": ["pairs", "qa"],
     "best": [True],
     "conversational": [True],
+    "implicit_prompt": [True],
     "system": ["Be brief."],
     "max_length": [500, 501],
     "overlap": [50, 51],
@@ -27,6 +28,7 @@ OTHERS: dict[str, list[Any]] = {
     "body": ["text"],
     "answers_by": ["votes"],
     "nest": ["comments"],
+    "if_present": [True],
     "skip_malformed": [True],
     "level": [1],
     "tags": ["python", "c"],
@@ -43,6 +45,8 @@ OTHERS: dict[str, list[Any]] = {
     "drop_fabricated": [True],
     "drop_users": ["1", "1\n2"],
     "drop_posts": ["1", "1\n2"],
+    "keep_users": ["1", "1,2"],
+    "keep_posts": ["1", "1,2"],
     "sample": ["1%"],
     "limit": [1],
     "fields": ["Id"],
@@ -60,6 +64,7 @@ OTHERS: dict[str, list[Any]] = {
 NEEDED: dict[str, dict[str, Any]] = {
     "best": {"recipe": "qa"},
     "conversational": {"recipe": "pairs"},
+    "implicit_prompt": {"recipe": "pairs"},
     "system": {"recipe": "messages"},
     "max_length": {"recipe": "chunks"},
     "overlap": {"recipe": "chunks"},
@@ -82,7 +87,7 @@ def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:
     assert OTHERS.keys() == decide - NESTED_BY
     assert OPTIONS.keys() - decide == {
         *("strict", "core", "jobs", "chunk_bytes", "spill_budget", "progress", "work_dir"),
-        *("keep_spill", "force", "restart", "report", "card"),
+        *("keep_spill", "update", "force", "restart", "report", "card"),
     }
 
 

@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import CompletionItem, ShellComplete
 from support.places import CHECKOUT, SAMPLES
 
+from so2docs.cli import cli
 from so2docs.options.table import GROUPS, OPTIONS
 
 BEFORE = "    answered: bool = _filter("
@@ -70,7 +72,7 @@ def python(folder: Path, *arguments: object, **variables: str) -> str:
 def test_it_is_in_the_help_of_the_command(with_another: Path) -> None:
     text = python(with_another, "-m", "so2docs", "convert", "--help")
     filters = text.partition("Filters:")[2].partition("Documents:")[0]
-    assert "--max-score N         Keep questions with this score or less." in filters
+    assert "--max-score N Keep questions with this score or less." in " ".join(filters.split())
 
 
 def test_it_is_in_the_help_of_the_library(with_another: Path) -> None:
@@ -109,6 +111,31 @@ def test_shells_complete_it(with_another: Path) -> None:
     words = {"COMP_WORDS": "so2docs convert --nest comments,v", "COMP_CWORD": "3"}
     text = python(with_another, "-c", command, _SO2DOCS_COMPLETE="bash_complete", **words)
     assert text == "plain,comments,votes\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "items"),
+    [
+        ("convert --recipe pre", ["preferences"]),
+        ("convert --recipe sf", ["sft"]),
+        ("tables dump --only posts,com", ["posts,comments"]),
+        ("convert --work-dir x", ["x"]),
+    ],
+)
+def test_values_are_completed(words: str, items: list[str]) -> None:
+    assert [item.value for item in _complete(words)] == items
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if not OPTIONS[name].is_switch])
+def test_no_completion_is_empty_text(name: str) -> None:
+    """In zsh, click's script drops an empty value and inserts the description, `_`."""
+    items = _complete(f"convert {OPTIONS[name].spellings[0]} ")
+    assert [item for item in items if item.type == "plain" and not item.value] == []
+
+
+def _complete(words: str) -> list[CompletionItem]:
+    *arguments, incomplete = words.split(" ")
+    return ShellComplete(cli, {}, "so2docs", "_").get_completions(arguments, incomplete)
 
 
 @pytest.mark.parametrize("name", OPTIONS)

@@ -30,7 +30,7 @@ import so2docs
 from so2docs.options.choices import FORMATS
 from so2docs.output.formats import footer as footers
 from so2docs.pipeline import session
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
 
@@ -424,11 +424,11 @@ def test_strays_whose_output_is_gone_are_replaced(tmp_path: Path) -> None:
 def test_strays_next_to_any_format(tmp_path: Path) -> None:
     expected = unpacked(SAMPLES / "strays.strays.jsonl")
     cases: list[tuple[str, str, str]] = [
-        ("parquet", "q.parquet", ".q.parquet.strays"),
-        ("ravendb", "r.ravendbdump", ".r.ravendbdump.strays"),
+        ("parquet", "q.parquet", ".q.parquet.strays.gz"),
+        ("ravendb", "r.ravendbdump", ".r.ravendbdump.strays.gz"),
         ("json", "j.json", ".j.json.strays"),
-        ("jsonl", "z.jsonl.zst", ".z.jsonl.zst.strays"),
-        ("elasticsearch", "e.jsonl.gz", ".e.jsonl.gz.strays"),
+        ("jsonl", "z.jsonl.zst", ".z.jsonl.zst.strays.zst"),
+        ("elasticsearch", "e.jsonl.gz", ".e.jsonl.gz.strays.gz"),
     ]
     for name, file, strays in cases:
         report = so2docs.convert(SAMPLES / "strays.xml", tmp_path / file, format=name, jobs=1)

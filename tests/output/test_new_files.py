@@ -18,7 +18,7 @@ from so2docs.output.new_files import NewFiles, output_lock, write_file
 from so2docs.output.part_files import LostFileError, part_path
 
 WRITERS = {
-    "convert": (["convert", "Posts.xml", "new"], "new"),
+    "convert": (["convert", "Posts.xml", "made.jsonl"], "made.jsonl"),
     "card": (["convert", "Posts.xml", "q.jsonl", "--card"], "README.md"),
     "report": (["convert", "Posts.xml", "q.jsonl", "--report", "new"], "new"),
     "diff": (["diff", "old.jsonl", "new.jsonl", "new"], "new"),
@@ -96,7 +96,11 @@ def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -
         yield {"Id": 4}
 
     assert so2docs.to_sqlite(documents(), path, force=True).rows["questions"] == 2
-    assert {entry.name for entry in tmp_path.iterdir()} == {"q.db", "q.metadata.json"}
+    assert {entry.name for entry in tmp_path.iterdir()} == {
+        "q.db",
+        "q.metadata.json",
+        "q.datasette.yaml",
+    }
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")

@@ -12,7 +12,7 @@ from support.command import run
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.output.paths import ExistingOutputError, read_provenance
+from so2docs.output.product import ExistingOutputError, read_provenance
 
 FORMATS = [
     ("questions.jsonl.gz", {}),
@@ -61,7 +61,7 @@ def test_every_file_says_how_it_was_made(
         provenance = read_provenance(str(path))
         assert provenance is not None
         assert provenance.version == so2docs.__version__
-        assert provenance.site == "beer.stackexchange.com"
+        assert provenance.site == "alcohol.stackexchange.com"
         assert provenance.options["min_score"] == -5
         assert provenance.options["format"] == options.get("format", provenance.options["format"])
         assert [tuple(file)[:3] for file in provenance.input] == [("posts", "Posts.xml", size)]
@@ -72,14 +72,24 @@ def test_every_file_says_how_it_was_made(
             documents = provenance.counts["questions"]
             assert provenance.counts["rows"] == report.rows
     assert documents == report.questions
-    with pytest.raises(ExistingOutputError, match="exists and is up to date") as refused:
-        convert(site, folder / name, min_score=-5, **options)
-    assert refused.value.state == "up to date"
-    with pytest.raises(ExistingOutputError, match=r"made with other options \(min_score\)"):
+    again = convert(site, folder / name, min_score=-5, **options)
+    assert not again.is_new
+    assert (again.questions, again.files, again.output_bytes) == (
+        report.questions,
+        report.files,
+        report.output_bytes,
+    )
+    if len(files_of(folder)) == 1 and not any(option.startswith("split") for option in options):
+        assert (again.rows, again.answers) == (report.rows, report.answers)
+        assert (again.strays, again.other_types) == (report.strays, report.other_types)
+    with pytest.raises(
+        ExistingOutputError, match=r"made with other options \(min_score\)"
+    ) as refused:
         convert(site, folder / name, **options)
+    assert refused.value.state == "other options"
     with (site / "Posts.xml").open("ab") as file:
         file.write(b"\n")
-    with pytest.raises(ExistingOutputError, match=r"made from another dump \(Posts.xml, "):
+    with pytest.raises(ExistingOutputError, match=r"made from another input \(Posts.xml, "):
         convert(site, folder / name, min_score=-5, **options)
 
 
@@ -100,19 +110,20 @@ def test_a_renamed_dump_is_the_same_dump(site: Path, tmp_path: Path) -> None:
     convert(site, tmp_path / "q.jsonl")
     other = site.with_name("renamed")
     site.rename(other)
-    with pytest.raises(ExistingOutputError, match="is up to date"):
-        convert(other, tmp_path / "q.jsonl")
+    assert not convert(other, tmp_path / "q.jsonl").is_new
 
 
 def test_another_table_is_another_dump(site: Path, tmp_path: Path) -> None:
     comments = site / "Comments.xml"
     comments.write_text('<comments>\n<row Id="1" PostId="1" Text="a" />\n</comments>\n')
     convert(site, tmp_path / "q.jsonl", nest=["comments"])
-    with pytest.raises(ExistingOutputError, match="is up to date"):
-        convert(site, tmp_path / "q.jsonl", nest=["comments"])
+    assert not convert(site, tmp_path / "q.jsonl", nest=["comments"]).is_new
+    with pytest.raises(ExistingOutputError, match=r"made with other options \(nest\)"):
+        convert(site, tmp_path / "q.jsonl")
     comments.write_text(comments.read_text().replace("a", "b"))
-    with pytest.raises(ExistingOutputError, match="another dump"):
+    with pytest.raises(ExistingOutputError, match="another input"):
         convert(site, tmp_path / "q.jsonl", nest=["comments"])
+    assert convert(site, tmp_path / "q.jsonl", nest=["comments"], update=True).is_new
 
 
 def test_an_output_that_does_not_say_it(site: Path, tmp_path: Path) -> None:
@@ -163,8 +174,7 @@ def test_an_option_of_more_than_64_bits(site: Path, tmp_path: Path) -> None:
     so2docs.diff(old, new).write(changes)
     assert so2docs.patch(old, changes, tmp_path / "made.jsonl").is_verified
     so2docs.to_sqlite(old, tmp_path / "q.db")
-    with pytest.raises(ExistingOutputError, match="is up to date"):
-        convert(site, new, sample="100%")
+    assert not convert(site, new, sample="100%").is_new
 
 
 def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_dates_of_the_question_alone(tmp_path: Path, keywords: dict[str, Any]) -
     """Dates of answers and nested rows do not count; a record need not have a date."""
     whole = tmp_path / "whole.jsonl"
     so2docs.convert(SAMPLES / "site", whole, jobs=1, **keywords)
-    ids = {int(d["Id"] if "Id" in d else d["id"]): d for d in jsonl(whole)}
+    ids = {int(d["Id"] if "Id" in d else d["id"].rsplit("-", 1)[1]): d for d in jsonl(whole)}
     so2docs.convert(SAMPLES / "site", tmp_path / "plain.jsonl", jobs=1)
     documents = jsonl(tmp_path / "plain.jsonl")
     convert(SAMPLES / "site", tmp_path / "q.jsonl", **keywords)
@@ -198,12 +198,12 @@ def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
     documents = [
         document for path in (tmp_path / "out").glob("*.jsonl.gz") for document in jsonl(path)
     ]
-    assert len(documents) == 40 == sum(one.report.questions for one in results if one.report)
+    assert len(documents) == 40 == sum(one.result.questions for one in results if one.result)
     assert so2docs.verify(tmp_path / "out/one.jsonl.gz").documents == 20
     assert '"one-2016.jsonl.gz"' in (tmp_path / "out/README.md").read_text()
     assert "--split-by year --card" in (tmp_path / "out/README.md").read_text()
     again = so2docs.convert_all([tmp_path / "one"], tmp_path / "out", split_by="year")
-    assert again[0].report is None  # It exists.
+    assert again[0].result is None  # It exists.
 
 
 def test_of_no_documents_one_empty_file(tmp_path: Path) -> None:

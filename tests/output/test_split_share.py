@@ -65,9 +65,3 @@ def test_a_split_without_questions_is_an_empty_file(tmp_path: Path) -> None:
 def test_shares_make_a_whole(shares: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match="add up to 1"):
         so2docs.convert(dump_of(tmp_path / "P.xml", 1, 2), tmp_path / "q.jsonl", split_share=shares)
-
-
-def test_a_card_does_not_describe_splits(tmp_path: Path) -> None:
-    dump = dump_of(tmp_path / "Posts.xml", 1, 2)
-    with pytest.raises(so2docs.OptionError, match="describes one split"):
-        so2docs.convert(dump, tmp_path / "q.jsonl", split_share=SHARES, card=True)

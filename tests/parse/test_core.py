@@ -33,7 +33,7 @@ from support.twins import (
 from so2docs.dump.dump import open_dump, slices
 from so2docs.parse import core
 from so2docs.parse.keys import BUCKET_BITS, KEY
-from so2docs.parse.posts import Posts, new_bucket
+from so2docs.parse.posts import RecordBuffer, new_bucket
 from so2docs.schema import NUMBERS, TABLES
 
 pytestmark = pytest.mark.skipif(
@@ -60,6 +60,15 @@ def test_lines_are_counted(data: bytes) -> None:
         assert core.count_lines(data) == data.count(b"\n")
         patch.setattr(core, "_core", None)
         assert core.count_lines(data) == data.count(b"\n")
+
+
+@given(st.lists(st.sampled_from([b"</posts", b"<", b"/posts", b"</", b"x"])), st.integers(0, 40))
+def test_a_closing_tag_is_noticed(parts: list[bytes], size: int) -> None:
+    data = bytearray(b"".join(parts))
+    with pytest.MonkeyPatch.context() as patch:
+        assert core.has_tag(data, size, b"</posts") == (b"</posts" in data[:size])
+        patch.setattr(core, "_core", None)
+        assert core.has_tag(data, size, b"</posts") == (b"</posts" in data[:size])
 
 
 @pytest.mark.parametrize("spaces", [0, 40], ids=["at-the-end", "before-the-end"])
@@ -222,8 +231,8 @@ def test_records_that_do_not_belong_together_are_refused() -> None:
         (key, b"{}", b"8" * 7),
         (KEY.pack(1, 2, 3, -1), b"", b"8" * 8),
     ):
-        with pytest.raises(ValueError, match="do not belong together"):
-            _core.file_records(keys, json, questions, Posts().buckets, BUCKET_BITS)
+        with pytest.raises(ValueError, match="do not match"):
+            _core.file_records(keys, json, questions, RecordBuffer().buckets, BUCKET_BITS)
     with pytest.raises(ValueError, match="table is 3"):
         _core.read_table(b"", 3)
 
@@ -397,7 +406,7 @@ good = b'<row Id="1" PostTypeId="1" Body="%s" Tags="%s" />' % (b"x" * 30_000, b"
 for data in (good, good + b"<row/>"):
     for times in (10, 3000):
         for _ in range(times):
-            _core.add_rows(data, posts.Posts().buckets, bytearray(), keys.BUCKET_BITS, ())
+            _core.add_rows(data, posts.RecordBuffer().buckets, bytearray(), keys.BUCKET_BITS, ())
         print(open("/proc/self/statm").read().split()[1])
 """
 
@@ -413,13 +422,13 @@ def test_no_buffer_is_left_in_memory() -> None:
 
 def _add(
     data: bytes = b'<row Id="1" PostTypeId="1"/>',
-    posts: Posts | None = None,
+    posts: RecordBuffer | None = None,
     bucket: Callable[[], Any] = new_bucket,
     bits: int = BUCKET_BITS,
 ) -> object:
     from so2docs.parse import _core
 
-    posts = posts or Posts(buckets=defaultdict(bucket))
+    posts = posts or RecordBuffer(buckets=defaultdict(bucket))
     return _core.add_rows(data, posts.buckets, posts.pairs, bits, ())
 
 
@@ -442,7 +451,7 @@ def test_an_error_of_the_callback_is_passed_on() -> None:
 
 
 def test_a_bytearray_in_use_is_not_moved() -> None:
-    posts = Posts()
+    posts = RecordBuffer()
     assert _add(posts=posts)
     with memoryview(posts.pairs), pytest.raises(BufferError):
         _add(posts=posts)

@@ -115,4 +115,4 @@ def test_a_body_of_very_many_odd_parts_keeps_its_words() -> None:
     text = converter("text")
     assert text is not None
     assert text(body).split() == ["first", *["word"] * 300, "link"]
-    assert "[u]" in as_text(body)
+    assert "link" in as_text(body)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.places import DUMPS, NO_DUMPS
 from support.rendered import is_sound, rendered, seen, words
-from support.twins import MARKDOWN, is_markdown_taken
+from support.twins import FORMULAS, MARKDOWN, is_markdown_taken
 
 import so2docs
 from so2docs.parse import core
@@ -21,6 +21,17 @@ def test_markdown(body: str) -> None:
     assert to_markdown(body) == MARKDOWN[body]
     if is_sound(body):
         assert seen(rendered(to_markdown(body))) == seen(body)
+
+
+@pytest.mark.parametrize("body", FORMULAS)
+def test_formulas_are_unchanged(body: str) -> None:
+    assert to_markdown(body, "$") == FORMULAS[body]
+    if core.built() == "compiled":
+        assert core.to_markdown(body, "$") == FORMULAS[body]
+
+
+def test_formulas_between_escaped_signs() -> None:
+    assert to_markdown(r"<p>\$x_*\$ $_y$ \\$_z\$</p>", r"\$") == r"\$x_*\$ $\_y$ \\\\$\_z\\$"
 
 
 needs_core = pytest.mark.skipif(
@@ -35,7 +46,15 @@ def test_the_compiled_core_leaves_to_the_reference_what_is_rare() -> None:
     assert all(body.startswith(("<table", "<pre><b", "<ol start='")) for body in fallbacks), (
         fallbacks
     )
-    for body in ("a<!-- b -->", "<P>a", "&copy", "<code><b>a</b></code>", "<pre>a", "a_\udfff"):
+    for body in (
+        "a<!-- b -->",
+        "<P>a",
+        "&copy",
+        "<code><b>a</b></code>",
+        "<pre>a",
+        "a_\udfff",
+        "<em>a €</em>b",
+    ):
         assert not is_markdown_taken(body)
         assert core.to_markdown(body) == to_markdown(body)
 
@@ -86,7 +105,19 @@ TAGS += ["<pre>", "</pre>", "<code>", "</code>", "<table>", "<tr>", "<th>", "</t
 TAGS += ["<a href='b'>", "</a>", "<blockquote>", "</blockquote>", "<br>", "<h1>", "</h1>", " "]
 
 
-PIECES = [*TAGS, *MARKDOWN, "<em>", "</em>", "<ol>", "</ol>", "<hr>", "<del>", "</del>", "<sup>"]
+PIECES = [
+    *TAGS,
+    *MARKDOWN,
+    *FORMULAS,
+    "<em>",
+    "</em>",
+    "<ol>",
+    "</ol>",
+    "<hr>",
+    "<del>",
+    "</del>",
+    "<sup>",
+]
 PIECES += [
     "*",
     "_",
@@ -118,6 +149,7 @@ PIECES += [
     "</sup>",
     "</h2>",
     "</pre>",
+    *("$", "$$", "\\$", "\\(", "\\)", "\\[", "\\]", "{", "}", "\\begin{align}", "\\end{align}"),
 ]
 
 
@@ -152,12 +184,13 @@ def test_no_tags_lose_text(parts: list[str]) -> None:
             "<table><tr>",
         ),
         *("<a href=''>", "<br>", " ", "\n", "- ", "1. ", "</b>", "<p>", "<code>", "<td>", "~", "#"),
+        *("$", "$ {", "\\(", "\\begin{align}", "\\begin{", "$\n"),
         *("<img ", "<table>", "<h1>", "<li>", "<b> ", " <b>", "<sup>", "<em>a</em>", "<th>a</th>"),
     ],
 )
 def test_time_is_in_proportion_to_the_length(piece: str) -> None:
     """100 kB of text: quadratic time would take too long to wait for."""
-    to_markdown(piece * (100_000 // len(piece)))
+    to_markdown(piece * (100_000 // len(piece)), "$")
 
 
 @pytest.mark.long

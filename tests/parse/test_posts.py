@@ -28,7 +28,7 @@ def test_any_row(row: dict[str, str]) -> None:
     escaped = {n: v.replace("&", "&amp;").replace("<", "&lt;") for n, v in row.items()}
     attributes = " ".join(f'{name}="{value}"' for name, value in escaped.items())
     oracle = nest(START + f"<row {attributes} />".encode() + b"</posts>")
-    actual = posts.Posts()
+    actual = posts.RecordBuffer()
     posts.add(actual, [dict(row)])
     strays = [json.loads(line) for line in actual.strays.splitlines()]
     records = [(bytes(b.keys), json.loads(bytes(b.json))) for b in actual.buckets.values()]
@@ -62,9 +62,9 @@ def test_wide_rows_are_not_cached() -> None:
     plans = posts._plans_without(RESERVED)
     before = len(plans)
     rows = [{f"A{number}-{wide}": "" for wide in range(70)} for number in range(9)]
-    posts.add(posts.Posts(), rows)
+    posts.add(posts.RecordBuffer(), rows)
     assert len(plans) == before
-    posts.add(posts.Posts(), [{"A1-1": "", "A1-2": ""}])
+    posts.add(posts.RecordBuffer(), [{"A1-1": "", "A1-2": ""}])
     assert len(plans) == before + 1
 
 

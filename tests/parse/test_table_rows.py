@@ -8,7 +8,7 @@ import pytest
 
 from so2docs.parse import rows
 from so2docs.parse.keys import BUCKET_BITS, KEY
-from so2docs.parse.posts import Posts
+from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.table_rows import Row, add_rows, add_votes, type_numbers, unpack_votes
 from so2docs.schema import COMMENT, TABLES, VOTE
 
@@ -20,7 +20,7 @@ def questions(post_ids: Iterable[int]) -> dict[int, int]:
     return {post_id: 1 for post_id in post_ids if post_id < 100}
 
 
-def records(parsed: Posts) -> list[tuple[int, int, int, int]]:
+def records(parsed: RecordBuffer) -> list[tuple[int, int, int, int]]:
     return [
         key for _, bucket in sorted(parsed.buckets.items()) for key in KEY.iter_unpack(bucket.keys)
     ]
@@ -47,7 +47,7 @@ def test_numbers(text: str, value: int | str) -> None:
 
 
 def test_comments_are_filed_under_the_question_of_their_post() -> None:
-    parsed = Posts()
+    parsed = RecordBuffer()
     far = 5 << BUCKET_BITS
     comments: list[Row] = [
         {"Id": "31", "PostId": "7", "Text": "a"},
@@ -63,7 +63,7 @@ def test_comments_are_filed_under_the_question_of_their_post() -> None:
 
 
 def test_votes_are_counted_by_post_and_type() -> None:
-    parsed = Posts()
+    parsed = RecordBuffer()
     pairs = [("7", "2"), ("8", "2"), ("7", "2"), ("7", "10"), ("200", "3")]
     add_votes(parsed, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
     counted = [(key[:2], unpack_votes(key[2]), key[3]) for key in records(parsed)]
@@ -76,7 +76,7 @@ def test_votes_are_counted_by_post_and_type() -> None:
 
 
 def test_votes_out_of_the_ordinary_are_counted_as_well() -> None:
-    parsed = Posts()
+    parsed = RecordBuffer()
     pairs = [("-7", "-2"), ("0000000000000000000000008", "2"), ("8", "2147483647"), ("x", "2")]
     add_votes(parsed, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
     add_votes(parsed, [{"PostId": "8", "VoteTypeId": "2147483648"}, {"PostId": "8"}], questions)

@@ -12,9 +12,9 @@ from so2docs.errors import OutputError
 from so2docs.output import segments
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
-from so2docs.output.segments import Segment, Stored
+from so2docs.output.segments import Segment
 from so2docs.pipeline.second_pass import Copies
-from so2docs.pipeline.workers import Workers
+from so2docs.processes.pool import Workers
 
 
 def test_the_main_process_neither_copies_nor_removes(
@@ -41,7 +41,7 @@ def test_the_main_process_neither_copies_nor_removes(
 
 
 def stored(path: Path, offset: int, size: int) -> Segment:
-    return Segment(b"", size, 0, stored=Stored(str(path), offset, size, 0))
+    return Segment(0, offset, size, size, 0, 0, path=str(path))
 
 
 def test_a_checkpoint_counts_when_all_before_it_was_copied(tmp_path: Path) -> None:

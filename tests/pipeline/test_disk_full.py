@@ -66,7 +66,7 @@ def test_a_shortage_is_found_before_the_start(
         convert(dump, full / "questions.jsonl.gz")
     assert "about 1." in str(caught.value)
     assert "MB are needed for the spill and the output of a dump of 1." in str(caught.value)
-    assert "free some, or put the spill elsewhere with work_dir" in str(caught.value)
+    assert "free up space, or put the spill elsewhere with work_dir" in str(caught.value)
     with pytest.raises(so2docs.DiskFullError, match=f"{full}.*: about .* for the spill of a dump"):
         convert(dump, tmp_path / "questions.jsonl.gz", work_dir=full)
     with pytest.raises(so2docs.DiskFullError, match=f"{full}: .* for the output of a dump"):
@@ -102,7 +102,7 @@ def test_full_midway_and_gone_on_with(
     with pytest.raises(so2docs.DiskFullError) as caught:
         convert(dump, output, jobs, work_dir=work_dir)
     assert str(caught.value).startswith(str(full))
-    assert "the disk is full; free some room, then run the same command again" in str(caught.value)
+    assert "the disk is full; free some space, then run the same command again" in str(caught.value)
     assert not output.exists()
     tmpfs(size * 3)
     assert convert(dump, output, jobs, work_dir=work_dir).resumed
@@ -140,7 +140,7 @@ def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) 
     result = run()
     assert result.returncode == 1
     assert "users.map" in result.stderr
-    assert "the disk is full; free some room, then run the same command again" in result.stderr
+    assert "the disk is full; free some space, then run the same command again" in result.stderr
     tmpfs(8_000_000)
     assert run().returncode == 0
     assert left_by(output) == left_by(expected)
@@ -192,7 +192,7 @@ def test_a_full_device_as_output(dump: Path) -> None:
         stderr = process.communicate(timeout=60)[1]
     assert process.returncode == 1
     assert stderr == (
-        "so2docs: -: the disk is full; free some room; the same command starts over\n"
+        "so2docs: -: the disk is full; free some space; the same command starts over\n"
     )
 
 
@@ -224,11 +224,12 @@ def test_outputs_that_cannot_be(small: Path, tmp_path: Path) -> None:
     for name, words in {
         "missing/questions.jsonl.gz": "does not exist; create it first",
         "file/questions.jsonl.gz": "is a file, not a folder; choose another output",
-        "folder.jsonl.gz": "is a folder; give the name of a file",
         "small.jsonl": "is also an input; choose another output",
     }.items():
         with pytest.raises(so2docs.OutputError, match=words):
             convert(small, tmp_path / name, force=True)
+    with pytest.raises(so2docs.OptionError, match="is a folder"):
+        convert(small, tmp_path / "folder.jsonl.gz", force=True)
     with pytest.raises(so2docs.SpillError, match="the folder for the spill does not exist; create"):
         convert(small, tmp_path / "questions.jsonl.gz", work_dir=tmp_path / "missing")
     with pytest.raises(so2docs.So2docsError, match=r"File name too long"):
@@ -298,7 +299,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
     if os.path.exists("/dev/full"):
         result = run("convert", small, output, "--force", "--report", "/dev/full")
         assert result.returncode == 1
-        assert "/dev/full: the disk is full; free some room, then run the same" in result.stderr
+        assert "/dev/full: the disk is full; free some space, then run the same" in result.stderr
         assert output.exists()
         result = run("convert", small, output, "--report", tmp_path / "r.json")
         assert (result.returncode, result.stderr.splitlines()[0]) == (
@@ -365,16 +366,19 @@ def test_a_dump_that_changes_while_being_read(
 
     def changing(*arguments: object) -> Iterator[tuple[int, bytes]]:
         nonlocal calls
-        for data in slices(*arguments, 100):  # type: ignore[arg-type]
+        for data in slices(*arguments[:3], 100):  # type: ignore[arg-type]
             calls += 1
             if calls == at:
                 do(dump)
             yield data
 
-    monkeypatch.setattr("so2docs.pipeline.chunk.slices", changing)
+    monkeypatch.setattr("so2docs.scan.chunk.slices", changing)
     with pytest.raises(so2docs.ChangedDumpError) as caught:
         so2docs.convert(dump, output, jobs=1, chunk_bytes=2000)
     assert words in str(caught.value)
+    has_spill = (tmp_path / "questions.jsonl.gz.spill").exists()
+    assert ("restart=True" in str(caught.value)) == has_spill
+    assert has_spill or change == "is overwritten"
     assert not output.exists()
 
 
@@ -402,8 +406,13 @@ def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
     """Links to the dump, and other than files, under each name that a conversion writes."""
     before = small.read_bytes()
     names = {
-        "q.jsonl.gz": ["q.jsonl.gz", "q.jsonl.gz.part", ".q.jsonl.gz.strays", ".q.jsonl.gz.index"],
-        "z.jsonl.zst": ["z.jsonl.zst.part.journal", ".z.jsonl.zst.strays.part", "z.error.xml"],
+        "q.jsonl.gz": [
+            "q.jsonl.gz",
+            "q.jsonl.gz.part",
+            ".q.jsonl.gz.strays.gz",
+            ".q.jsonl.gz.index",
+        ],
+        "z.jsonl.zst": ["z.jsonl.zst.part.journal", ".z.jsonl.zst.strays.zst.part", "z.error.xml"],
         "i.jsonl": [".i.jsonl.index.part"],
         "s.jsonl": ["s-00000.jsonl", "s-00007.jsonl.part", "s-00001.jsonl.part.journal"],
     }

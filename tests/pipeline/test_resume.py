@@ -22,8 +22,8 @@ from so2docs.options.request import Fingerprint
 from so2docs.options.table import Filters, Options
 from so2docs.output.new_files import output_lock
 from so2docs.pipeline import bucket as bucket_side
-from so2docs.pipeline import chunk as chunk_side
 from so2docs.pipeline.second_pass import SecondPass
+from so2docs.scan import chunk as chunk_side
 from so2docs.spill import FORMAT, Spill
 
 CHUNK_BYTES = 3000
@@ -89,9 +89,7 @@ def stop_in(
 
     with monkeypatch.context() as patch:
         if chunk is not None:
-            patch.setattr(
-                "so2docs.pipeline.first_pass.spill_chunk", ending(chunk_side.spill_chunk, chunk)
-            )
+            patch.setattr("so2docs.scan.table.read_chunk", ending(chunk_side.read_chunk, chunk))
         if bucket is not None:
             merge = ending(bucket_side.merge_bucket, bucket)
             patch.setattr(bucket_side, "merge_bucket", merge)
@@ -151,7 +149,7 @@ def test_going_on_where_only_the_end_was_left(
     "name",
     [
         "questions.jsonl.gz.part",
-        ".questions.jsonl.gz.strays.part",
+        ".questions.jsonl.gz.strays.gz.part",
         ".questions.jsonl.gz.index.part",
     ],
 )
@@ -189,11 +187,11 @@ def test_the_command_says_it(monkeypatch: pytest.MonkeyPatch, dump: Path, output
         assert result.returncode == 0
         assert ("so2docs: resuming: all of the dump is already" in result.stderr) == (not quiet)
         output.unlink()
-        output.with_name(".questions.jsonl.gz.strays").unlink()
+        output.with_name(".questions.jsonl.gz.strays.gz").unlink()
 
 
 @pytest.mark.parametrize("damage", ["shorter", "changed", "gone"])
-@pytest.mark.parametrize("name", ["questions.jsonl.gz.part", ".questions.jsonl.gz.strays.part"])
+@pytest.mark.parametrize("name", ["questions.jsonl.gz.part", ".questions.jsonl.gz.strays.gz.part"])
 def test_a_part_that_is_not_as_it_was_left_is_written_again(
     damage: str,
     name: str,
@@ -220,7 +218,7 @@ def test_a_part_that_is_not_as_it_was_left_is_written_again(
         ("questions.jsonl.gz", {}, "questions.jsonl.gz"),
         ("questions.json", {}, "questions.json"),
         ("questions.jsonl.gz", {"split_files": 3}, "questions-00001.jsonl.gz"),
-        ("questions.jsonl.gz", {}, ".questions.jsonl.gz.strays"),
+        ("questions.jsonl.gz", {}, ".questions.jsonl.gz.strays.gz"),
     ],
 )
 def test_a_file_that_is_lost_before_it_has_its_name(
@@ -347,7 +345,7 @@ def test_skip_malformed_may_be_added(tmp_path: Path, output: Path) -> None:
     report, messages = convert(dump, output, chunk_bytes=40, skip_malformed=True)
     assert messages
     assert report.strays == {"malformed_row": 1}
-    with pytest.raises(so2docs.OutputError, match=r"exists.*; choose another output, or overwrite"):
+    with pytest.raises(so2docs.OutputError, match=r"exists.*; choose another output"):
         convert(dump, output)
 
 
@@ -478,7 +476,7 @@ def test_a_kept_spill_serves_another_output(dump: Path, output: Path) -> None:
 
 def test_an_existing_output_is_refused_before_anything_is_made(dump: Path, output: Path) -> None:
     output.write_bytes(b"dear")
-    with pytest.raises(so2docs.OutputError, match=r"exists.*; choose another output, or overwrite"):
+    with pytest.raises(so2docs.OutputError, match=r"exists.*; choose another output"):
         convert(dump, output)
     assert left_by(output) == {output.name: b"dear"}
     convert(dump, output, force=True)

@@ -193,3 +193,52 @@ def test_published_dumps(name: str, real_dump: Path, tmp_path: Path) -> None:
     with so2docs.open(output) as docs:
         actual = getattr(docs, name).to_arrow().to_pylist()
     assert list(map(as_read, actual)) == list(map(without_nested, expected))
+
+
+DAMAGED = {
+    "an answer": ('{"Id":1,"Answers":[5]}', "answers"),
+    "comments": ('{"Id":1,"Comments":5}', "comments"),
+    "no Id": ('{"Title":"t","Tags":["a"]}', "tags"),
+    "MongoDB": ('{"Id":1,"CreationDate":{"$date":"2020-01-01T00:00:00.000Z"}}', "questions"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_documents_of_another_form_are_errors(name: str, tmp_path: Path) -> None:
+    line, frame = DAMAGED[name]
+    output = write_indexed(tmp_path, line)
+    with (
+        so2docs.open(output) as docs,
+        pytest.raises(so2docs.OutputError, match=r"q\.jsonl: .*a document has no Id, or a value"),
+    ):
+        getattr(docs, frame).to_arrow()
+
+
+@pytest.mark.parametrize("date", ["5", '{"$date":"2020-01-01T00:00:00.000Z"}'])
+def test_dates_of_another_form_cannot_be_selected(date: str, tmp_path: Path) -> None:
+    output = write_indexed(tmp_path, f'{{"Id":1,"CreationDate":{date}}}')
+    with (
+        so2docs.open(output) as docs,
+        pytest.raises(so2docs.OutputError, match="between question 1 and question 1"),
+    ):
+        list(docs.where(since="2015"))
+
+
+def write_indexed(folder: Path, line: str) -> Path:
+    """An output of one document, which its index takes for that of a question with an Id."""
+    output = folder / "q.jsonl"
+    keeps_id = '"Id"' in line
+    dump = write_dump(folder / "Posts.xml", question(1, Tags="&lt;a&gt;", Title="t"))
+    so2docs.convert(dump, output, fields=None if keeps_id else ["Title", "Tags"], jobs=1)
+    if keeps_id:
+        output.write_text(line + "\n")
+    return output
+
+
+@pytest.mark.parametrize(("name", "key"), [("users", "Owner"), ("votes", "Votes"), ("badges", "")])
+def test_tables_without_a_frame_say_where_they_are(name: str, key: str, some: Path) -> None:
+    with so2docs.open(some) as docs:
+        for source in (docs, docs.where()):
+            with pytest.raises(AttributeError, match=f"{name}.*{key}.*so2docs.tables"):
+                getattr(source, name)
+        assert not hasattr(docs, "nothing")

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -356,7 +357,7 @@ def test_error_for_a_missing_id_is_readable(output: Path) -> None:
         with pytest.raises(KeyError) as caught:
             docs[-5]
         assert str(caught.value).startswith(f"{output}: has no question -5;")
-        with pytest.raises(TypeError):
+        with pytest.raises(so2docs.OptionError):
             docs["4"]  # type: ignore[index]
         assert "4" not in docs
         assert repr(docs) == f"<Collection of {len(docs):,} questions in {output}>"
@@ -462,7 +463,7 @@ def test_an_index_without_its_output_is_replaced_but_nothing_else(tmp_path: Path
 def test_standard_output_and_strays_have_no_index(tmp_path: Path) -> None:
     result = run("convert", SAMPLES / "strays.xml", "-", cwd=tmp_path)
     assert result.stdout.encode() == (SAMPLES / "strays.jsonl").read_bytes()
-    assert [path.name for path in tmp_path.iterdir()] == [".stdout.strays"]
+    assert [path.name for path in tmp_path.iterdir()] == [".stdout.strays.gz"]
     so2docs.convert(SAMPLES / "strays.xml", tmp_path / NAMES[0], jobs=1, force=True)
     assert [path.name for path in tmp_path.glob("*.index*")] == [f".{NAMES[0]}.index"]
 
@@ -489,7 +490,7 @@ def test_names_of_the_package() -> None:
     for name in so2docs.__all__:
         assert getattr(so2docs, name) is not None
     assert "open" not in so2docs.__all__
-    assert {"open", "Collection"} <= set(dir(so2docs))
+    assert dir(so2docs) == sorted([*so2docs.__all__, "open"])
     with pytest.raises(AttributeError, match="nothing"):
         so2docs.nothing  # noqa: B018
 
@@ -504,3 +505,12 @@ def test_side_files_of_two_formats_keep_apart(tmp_path: Path) -> None:
     assert not first.exists()
     assert len(list(so2docs.read(second))) == sum(reports[1].strays.values())
     assert f"index                {tmp_path / '.questions.jsonl.gz.index'}" in str(reports[1])
+
+
+@pytest.mark.parametrize("wrong", ["1", 1.0, None])
+def test_ids_are_integers(wrong: Any, output: Path) -> None:
+    with so2docs.open(output) as docs:
+        assert wrong not in docs
+        for call in (docs.get, docs.__getitem__, docs.line, docs.find_question_id):
+            with pytest.raises(so2docs.OptionError, match=f"the id is {wrong!r}"):
+                call(wrong)

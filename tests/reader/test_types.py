@@ -44,6 +44,10 @@ with so2docs.documents("Posts.xml", tags="python") as made:
     bodies = [question["Body"] for question in made]
 for record in so2docs.read("pairs.jsonl.gz", dict[str, Any]):
     print(record["prompt"], ids, bodies)
+so2docs.convert("Posts.xml", format="parquet", nest=["comments", "users"])
+so2docs.convert("Posts.xml", nest="all")
+perhaps: Question | None = docs.get(1)
+number_or_question: int | Question = docs.get(1, 0)
 """
 MISTAKES = [
     'next(so2docs.read("q.jsonl"))["Titel"]',
@@ -52,6 +56,9 @@ MISTAKES = [
     'next(so2docs.read("q.jsonl"))["Score"].lower()',
     'next(so2docs.read("q.jsonl"))["Answers"][0]["Title"]',
     'next(so2docs.read("q.jsonl"))["Comments"][0]["Body"]',
+    'so2docs.open("q.jsonl").get(1)["Title"]',
+    'so2docs.convert("Posts.xml", format="csv")',
+    'so2docs.convert("Posts.xml", nest=["comment"])',
 ]
 
 

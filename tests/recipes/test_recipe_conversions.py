@@ -6,13 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import oracle_recipes, oracle_tables
-from support.command import run
+from support.command import COMMAND, run
 from support.formats_read_back import json_array, jsonl
 from support.messages import heard
 from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
@@ -38,7 +38,19 @@ HOSTS = {
 SITES = list(HOSTS) if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
 SOME = ("dba.meta-2024-04", "beer.stackexchange.com")
 LATER = ("messages", "chunks", "blocks", "hub")
-RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "edits", "hub")
+RECIPES = (
+    "preferences",
+    "pairs",
+    "triplets",
+    "kto",
+    "qa",
+    "messages",
+    "thread",
+    "chunks",
+    "blocks",
+    "edits",
+    "hub",
+)
 
 Row = dict[str, Any]
 
@@ -53,7 +65,7 @@ class Site:
 
     @property
     def host(self) -> str:
-        return self.given or self.folder.name
+        return self.given or self.folder.name.replace("beer", "alcohol")
 
     def convert(self, output: Path, **options: Any) -> so2docs.Report:
         site = None if options.get("recipe") == "hub" else self.given
@@ -291,6 +303,28 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
     assert f"records (mine:titles) {len(titles)}" in result.stderr
 
 
+def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> None:
+    module = tmp_path / "mine.py"
+    command = [
+        *COMMAND,
+        "convert",
+        str(SAMPLES / "posts.xml"),
+        "t.jsonl",
+        "--recipe",
+        "mine:titles",
+    ]
+    run_again = partial(subprocess.run, command, cwd=tmp_path, capture_output=True, text=True)
+    module.write_text("def titles(q):\n    yield {'title': q['Titel']}\n")
+    failed = run_again()
+    assert failed.returncode != 0
+    assert "mine.py, line 2): KeyError: 'Titel'" in failed.stderr
+    module.write_text("def titles(q):\n    yield {'title': q['Title']}\n")
+    again = run_again()
+    assert again.returncode == 0, again.stderr
+    titles = [{"title": q["Title"]} for q in so2docs.documents(SAMPLES / "posts.xml")]
+    assert jsonl(tmp_path / "t.jsonl") == titles
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -300,7 +334,7 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
         ({"attribution": True, "without": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
         ({"recipe": "qa"}, "cannot be derived from 'samples'; give it, as in site="),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'; it must be a host such as"),
-        ({"site": "beer.stackexchange.com"}, "site_field, or a recipe that writes add"),
+        ({"site": "beer.stackexchange.com"}, "or a recipe that writes addresses"),
         ({"best": True}, "best=True needs recipe='qa'"),
         ({"system": "Be brief."}, "system='Be brief.' needs recipe='messages'"),
         ({"recipe": "qa", "overlap": 5}, "overlap=5 needs recipe='chunks'"),
@@ -312,6 +346,8 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
         ({"recipe": "messages", "conversational": True}, "conversational=True needs recipe='pair"),
         ({"recipe": "pairs", "best": True}, "best=True needs recipe='qa'"),
         ({"recipe": "qa", "best": True, "accepted": True}, "contradict each other"),
+        ({"recipe": "messages", "implicit_prompt": True}, "implicit_prompt=True needs recipe='pai"),
+        ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' is for documents, and rec"),
     ],
 )
 def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Path) -> None:
@@ -322,11 +358,10 @@ def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Pat
     assert not list(tmp_path.iterdir())
 
 
-def test_a_record_that_does_not_fit_its_schema(tmp_path: Path) -> None:
-    with pytest.raises(
-        so2docs.So2docsError, match="a record does not fit the schema of its recipe"
-    ):
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.parquet", recipe=WRONG)
+@pytest.mark.parametrize("name", ["q.jsonl", "q.json.gz", "q.parquet"])
+def test_a_record_that_does_not_fit_its_schema(name: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.RecipeError, match="field id is int; its schema says boolean"):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / name, recipe=WRONG)
 
 
 def failing(question: Row) -> list[Row]:
@@ -335,7 +370,8 @@ def failing(question: Row) -> list[Row]:
 
 def test_a_recipe_that_fails_in_a_worker(tmp_path: Path) -> None:
     with pytest.raises(
-        so2docs.So2docsError, match=r"recipe .*failing: failed at question \d+: Zero"
+        so2docs.So2docsError,
+        match=r"failing: failed at question \d+ \(.*test_recipe_conv.*\): Zero",
     ):
         so2docs.convert(
             SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe=failing, jobs=2, chunk_bytes=2000
@@ -362,9 +398,11 @@ def tsv(path: Path) -> list[str]:
 
 
 def set_of(folder: Path) -> tuple[list[Row], list[Row], list[str]]:
-    files = ["corpus.jsonl", "qrels", "queries.jsonl"]
+    files = ["README.md", "corpus.jsonl", "qrels", "queries.jsonl"]
     assert sorted(path.name for path in folder.iterdir() if path.name[0] != ".") == files
     qrels = tsv(folder / "qrels" / "test.tsv")
+    judged = [(*line.split("\t")[:2], 1) for line in qrels]
+    assert [tuple(row.values()) for row in jsonl(folder / "qrels" / "test.jsonl")] == judged
     return jsonl(folder / "corpus.jsonl"), jsonl(folder / "queries.jsonl"), qrels
 
 
@@ -380,7 +418,7 @@ def test_retrieval_set(site: Site, tmp_path: Path) -> None:
         report = so2docs.convert(site.folder, folder, recipe="beir", **options)
         assert set_of(folder) == expected
         assert report.records == sum(map(len, expected))
-        assert (report.output, report.files) == (str(folder), 3)
+        assert (report.output, report.files) == (str(folder), 5)
     assert not list(tmp_path.rglob("records*"))
 
 
@@ -424,11 +462,10 @@ def test_a_retrieval_set_is_resumed(
     report = so2docs.convert(dump, tmp_path / "set", recipe="beir")
     assert report.resumed
     assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")
-    with pytest.raises(so2docs.OutputError, match=r"exists.*; choose another output"):
-        so2docs.convert(dump, tmp_path / "set", recipe="beir")
+    assert not so2docs.convert(dump, tmp_path / "set", recipe="beir").is_new
     so2docs.convert(dump, tmp_path / "set", recipe="beir", force=True)
     command = ["convert", dump, tmp_path / "set", "--recipe", "beir"]
-    assert "is up to date" in run(*command).stderr
+    assert "up to date" in run(*command).stderr
     assert run(*command, "--force", "-q").returncode == 0
     assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")
 

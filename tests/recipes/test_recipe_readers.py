@@ -12,7 +12,19 @@ import so2docs
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
-RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "edits", "hub")
+RECIPES = (
+    "preferences",
+    "pairs",
+    "triplets",
+    "kto",
+    "qa",
+    "messages",
+    "thread",
+    "chunks",
+    "blocks",
+    "edits",
+    "hub",
+)
 CARDS: list[tuple[str, dict[str, Any]]] = [
     ("jsonl.gz", {}),
     ("jsonl.zst", {"nest": "all"}),
@@ -143,7 +155,33 @@ def test_croissant_is_valid(name: str, options: dict[str, Any], dump: Path, tmp_
     so2docs.convert(dump, tmp_path / "set" / f"data.{name}", card=True, **options)
     described = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json").metadata
     assert not described.ctx.issues.errors
-    assert len(described.record_sets) == 1
+    assert len(described.record_sets) == (name == "parquet" and options.get("recipe") != "hub")
+
+
+@pytest.mark.parametrize("recipe", [None, *RECIPES])
+@pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
+def test_mlcroissant_reads_every_record_set(
+    name: str, recipe: str | None, unpacked_dumps: Path, tmp_path: Path
+) -> None:
+    mlcroissant = _reader("mlcroissant")
+    small = unpacked_dumps / "eosio.meta.stackexchange.com"
+    records = converted(small, tmp_path / "set", name, recipe=recipe, body="html")
+    dataset = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json")
+    nested = {"hub"} if name == "parquet" else {"hub", "preferences", None}
+    assert len(dataset.metadata.record_sets) == (recipe not in nested)
+    for record_set in dataset.metadata.record_sets:
+        assert sum(1 for _ in dataset.records(record_set.name)) == len(records)
+
+
+@pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
+def test_hugging_face_loads_shares(
+    name: str, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    shares = "train=0.8,validation=0.1,test=0.1"
+    records = converted(dump, tmp_path / "set", name, recipe="qa", body="html", split_share=shares)
+    splits = load_dataset(str(tmp_path / "set"))
+    assert list(splits) == ["train", "validation", "test"]
+    assert sum(map(len, splits.values())) == len(records)
 
 
 def test_mlcroissant_reads_records(dump: Path, tmp_path: Path) -> None:
@@ -160,7 +198,7 @@ def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
     reader = readers.JsonlReader(str(tmp_path / "set"), glob_pattern="*.jsonl.gz")
     loaded = list(reader.run())
     assert [(one.id, one.text) for one in loaded] == [(r["id"], r["text"]) for r in records]
-    own = ("url", "site", "tags", "score", "licenses", "authors")
+    own = ("qid", "url", "site", "tags", "score", "licenses", "authors")
     for one, record in zip(loaded, records, strict=True):
         # The reader adds fields that it does not know to the metadata.
         assert {name: one.metadata[name] for name in own} == record["metadata"]
@@ -185,6 +223,29 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
         expected
     )  # Of each thousand, one after the other.
     assert sum(single["label"]) == len(records)
+
+
+def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """What a model is trained on is the question, a line `Answer:`, and the answer."""
+    trl = _reader("trl")
+    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="text")
+    row = load_dataset(str(tmp_path / "set"), split="train")[0]
+    assert not trl.is_conversational(row)
+    assert f"{row['prompt']}{row['completion']}".endswith(
+        f"\n\nAnswer:\n\n{records[0]['completion']}"
+    )
+
+
+def test_trl_extracts_implicit_prompts(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    trl = _reader("trl")
+    options = {"recipe": "pairs", "body": "html"}
+    explicit = list(so2docs.documents(dump, conversational=True, **options))
+    options |= {"conversational": True, "implicit_prompt": True}
+    converted(dump, tmp_path / "set", "jsonl.gz", **options)
+    row = load_dataset(str(tmp_path / "set"), split="train")[0]
+    names = ("prompt", "chosen", "rejected")
+    extracted = trl.maybe_extract_prompt({name: row[name] for name in names[1:]})
+    assert {name: extracted[name] for name in names} == {name: explicit[0][name] for name in names}
 
 
 def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
@@ -233,3 +294,17 @@ def test_beir_loads_a_retrieval_set(accepted: bool, dump: Path, tmp_path: Path) 
         assert relevant
         assert set(relevant) <= set(corpus)
         assert query in queries
+
+
+def test_a_retrieval_set_has_the_configurations_of_mteb(
+    dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    """MTEB itself needs torch; it loads these by `datasets`."""
+    folder = tmp_path / "set"
+    so2docs.convert(dump, folder, recipe="beir")
+    for name, split, file in (
+        ("corpus", "corpus", "corpus.jsonl"),
+        ("queries", "queries", "queries.jsonl"),
+        ("default", "test", "qrels/test.jsonl"),
+    ):
+        assert load_dataset(str(folder), name, split=split).to_list() == jsonl(folder / file)

@@ -4,6 +4,9 @@ import copy
 import json
 import re
 import sys
+import tracemalloc
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +21,22 @@ from so2docs.parse.markdown import to_markdown
 from so2docs.recipes import threads
 from so2docs.recipes.answers import draw_pairs
 from so2docs.recipes.finding import choose_recipe
-from so2docs.recipes.recipe import Recipe
+from so2docs.recipes.passages import Splitter, make_splitter
+from so2docs.recipes.recipe import INTEGER, TEXT, Recipe, array, record
 
 HOST = "beer.stackexchange.com"
-RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "hub")
+RECIPES = (
+    "preferences",
+    "pairs",
+    "triplets",
+    "kto",
+    "qa",
+    "messages",
+    "thread",
+    "chunks",
+    "blocks",
+    "hub",
+)
 TABLES = {"comments", "links", "users"}
 
 
@@ -31,8 +46,11 @@ def questions(request: pytest.FixtureRequest, unpacked_dumps: Path) -> list[dict
 
 
 def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
-    records = [maker.records(q["Id"], json.dumps(q).encode()) for q in questions]
-    return [json.loads(record) for some in records for record in some]
+    return [
+        json.loads(record)
+        for question in questions
+        for record in maker.records(question["Id"], json.dumps(question).encode())
+    ]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +59,10 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         *((name, {}) for name in RECIPES),
         ("qa_accepted", {"accepted": True}),
         ("qa_best", {"best": True}),
+        ("thread_best", {"best": True}),
         ("pairs_conversational", {"conversational": True}),
+        ("pairs_implicit", {"implicit_prompt": True}),
+        ("pairs_implicit_conversational", {"implicit_prompt": True, "conversational": True}),
         ("messages_system", {"system": "Be brief."}),
         ("chunks_short", {"max_length": 300, "overlap": 60}),
         ("chunks_tokens", {"max_length": 100, "overlap": 20, "tokenizer": "gpt-4o"}),
@@ -58,37 +79,113 @@ def test_records(name: str, options: dict[str, Any], questions: list[dict[str, A
 
 
 FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
+HEADINGS = re.compile(r"(?:#{1,6} [^\n]*\n*)+")
+LINE_OF_FENCE = re.compile(r"[ >]*(?:(?:[-+]|\d+[.)]) +)*[ >]*`{3,}[^`]*")
+
+
+@dataclass
+class Cut:
+    """A passage, and the range of the text of its post that it holds."""
+
+    text: str
+    start: int
+    end: int
+
+
+def cuts(text: str, splitter: Splitter) -> list[Cut]:
+    """Passages without the fences that were added to them."""
+    found = []
+    for start, passage in splitter.cut(text):
+        lines = passage.split("\n")
+        bare = [lines, lines[1:], lines[:-1], lines[1:-1]]
+        part = next(p for p in map("\n".join, bare) if p.strip() and text[start:].startswith(p))
+        found.append(Cut(passage, start, start + len(part)))
+    return found
+
+
+def is_balanced(passage: str) -> bool:
+    fence = ""
+    for line in passage.split("\n"):
+        if not fence and LINE_OF_FENCE.fullmatch(line):
+            fence = "`" * line.count("`")
+        elif fence and line.lstrip(" >") == fence:
+            fence = ""
+    return not fence
+
+
+def check_cuts(text: str, passages: list[Cut], max_length: int, overlap: int) -> None:
+    assert all(0 < len(passage.text) <= max_length for passage in passages)
+    covered = {at for passage in passages for at in range(passage.start, passage.end)}
+    hidden = {at: "\0" for at in covered if text[at] != "\n"}
+    lost = "".join(hidden.get(at, char) for at, char in enumerate(text))
+    for line, kept in zip(text.split("\n"), lost.split("\n"), strict=True):
+        assert not re.sub(r"[\s\0>]", "", kept) or LINE_OF_FENCE.fullmatch(line), line
+    for before, after in pairwise(passages):
+        assert before.start < after.start
+        assert after.start >= before.end - overlap - len("\n```")  # It may be that of the text.
+    for passage in passages:
+        assert is_balanced(passage.text)
+        is_heading = len(passage.text) < max_length // 2 and HEADINGS.fullmatch(passage.text)
+        assert len(passages) == 1 or not is_heading
+        assert passage.text.strip("`\n ")
+    for fence in FENCE.finditer(text):
+        if len(fence[0]) <= max_length - overlap - 2:
+            assert any(p.start <= fence.start() and fence.end() <= p.end for p in passages)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("max_length", "overlap"), [(400, 0), (400, 100), (2000, 200)])
-def test_passages_hold_the_whole_thread(
+@pytest.mark.parametrize(("max_length", "overlap"), [(200, 0), (400, 100), (2000, 200)])
+def test_passages_hold_whole_posts(
     max_length: int, overlap: int, questions: list[dict[str, Any]]
 ) -> None:
-    """Passages are short enough, code blocks that fit are whole, only white space is left out."""
-    options = {"max_length": max_length, "overlap": overlap}
-    recipes = (choose_recipe("thread").recipe, choose_recipe("chunks", **options).recipe)
-    threads, passages = (made(RecordMaker(one, HOST, to_markdown), questions) for one in recipes)
-    ranges: dict[str, list[range]] = {}
-    for passage in passages:
-        start, text = passage["start"], passage["text"]
-        assert 0 < len(text) <= max_length
-        ranges.setdefault(str(passage["qid"]), []).append(range(start, start + len(text)))
-    blocks = 0
-    for thread in threads:
-        text, places = thread["text"], ranges[thread["id"]]
-        covered = {place for one in places for place in one}
-        assert not "".join(char for at, char in enumerate(text) if at not in covered).strip()
-        for fence in FENCE.finditer(text):
-            if len(fence[0]) <= max_length:
-                blocks += 1
-                assert any(fence.start() in one and fence.end() - 1 in one for one in places)
-    assert blocks or max_length > 400
+    splitter = Splitter(max_length, overlap, None)
+    for question in questions:
+        for post in (question, *question["Answers"]):
+            text = to_markdown(post["Body"])
+            check_cuts(text, cuts(text, splitter), max_length, overlap)
+
+
+CODE = "```py\n" + "print(1)\n" * 50 + "```"
+
+
+@pytest.mark.parametrize("overlap", [0, 40])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"before\n\n{CODE}\n\nafter",
+        f"# Title\n\n{CODE}",
+        "- item\n\n  " + CODE.replace("\n", "\n  "),
+        "# One\n\n## Two\n\n" + "A sentence of some words. " * 20,
+        "# One\n\n" + "x" * 500,
+        f"{CODE}\n{CODE}",
+        "```\n" + "y" * 500 + "\n```",
+        "word " * 100 + "\n\n## End",
+        "",
+    ],
+)
+def test_passages(text: str, overlap: int) -> None:
+    check_cuts(text, cuts(text, Splitter(120, overlap, None)), 120, overlap)
+
+
+def test_passages_that_repeat_the_end_of_the_one_before() -> None:
+    text = "One two three four. " * 30
+    first, second, *_ = cuts(text, Splitter(100, 20, None))
+    assert 0 < first.end - second.start <= 20
+    first, second, *_ = cuts(text, Splitter(40, 10, "gpt-4o"))
+    assert first.end - second.start > 0
+
+
+@pytest.mark.parametrize("overlap", [0, 1900])
+@pytest.mark.parametrize("unit", ["x", "word word\n\n", "```\na\n", "# a\n\n"])
+def test_passages_take_linear_time(unit: str, overlap: int) -> None:
+    """A megabyte, which took more than a minute when time was quadratic."""
+    text = unit * (1_000_000 // len(unit))
+    assert sum(1 for _ in Splitter(2000, overlap, None).cut(text)) > 400
 
 
 def test_passages_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "semantic_text_splitter", None)
-    threads.make_splitter.cache_clear()
+    make_splitter.cache_clear()
     with pytest.raises(so2docs.OptionError, match="pip install semantic-text-splitter"):
         choose_recipe("chunks")
 
@@ -118,7 +215,7 @@ def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
         (
             "<ul>\n<li>One</li>\n<li>Two <em>of</em> 2\n"
             '<pre class="x lang-py s-code"><code>a\n\n  b\n</code></pre></li>\n</ul>',
-            [("Two of 2", "py", "a\n\n  b")],
+            [("Two of 2", "python", "a\n\n  b")],
         ),
         (
             '<pre class="lang-none"><code>a</code></pre>'
@@ -133,7 +230,28 @@ def test_code_blocks(body: str, expected: list[tuple[str, str, str]]) -> None:
     question = {"Id": 7, "Body": body, "Answers": []}
     actual = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
     assert [(row["text_before"], row["language"], row["code"]) for row in actual] == expected
-    assert [row["id"] for row in actual] == [f"7-{number}" for number in range(len(expected))]
+    assert [row["id"] for row in actual] == [
+        f"{HOST}-7-{number}" for number in range(len(expected))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tags", "class_", "language", "language_from"),
+    [
+        (["python-3.x", "beer"], "", "python", "tags"),
+        (["python", "pandas"], "", "python", "tags"),
+        (["python", "java"], "", "", ""),
+        ([], "", "", ""),
+        (["python"], "lang-js", "javascript", "author"),
+        (["python"], "lang-none", "", "author"),
+        (["python"], "lang-plutus", "plutus", "author"),
+    ],
+)
+def test_languages_by_tags(tags: list[str], class_: str, language: str, language_from: str) -> None:
+    body = f'<pre class="{class_}"><code>x</code></pre>'
+    question = {"Id": 7, "Body": body, "Tags": tags, "Answers": []}
+    (row,) = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
+    assert (row["language"], row["language_from"]) == (language, language_from)
 
 
 def test_attribution(questions: list[dict[str, Any]]) -> None:
@@ -144,7 +262,9 @@ def test_attribution(questions: list[dict[str, Any]]) -> None:
 def test_attribution_names_every_editor_where_the_history_is_nested() -> None:
     written = {"Events": ["EditBody", "SuggestedEditApplied"], "CreationDate": "2012-01-01"}
     history = [
-        written | {"UserId": 5, "User": {"Id": 5, "DisplayName": "Ada"}},
+        written | {"UserId": 5, "ProposedBy": 5, "User": {"Id": 5, "DisplayName": "Ada"}},
+        written | {"UserId": -1, "User": {"Id": -1, "DisplayName": "Community"}},
+        written | {"UserId": 6, "ProposedBy": 8, "UserDisplayName": "not 8"},
         written | {"UserDisplayName": "gone", "ContentLicense": "CC BY-SA 4.0"},
         {"Events": ["PostClosed"], "UserId": 7, "CreationDate": "2019-01-01"},
     ]
@@ -155,17 +275,18 @@ def test_attribution_names_every_editor_where_the_history_is_nested() -> None:
         {"DisplayName": "user4", "Url": f"https://{HOST}/users/4"},
         {"DisplayName": "user5", "Url": ada},
         {"DisplayName": "Ada", "Url": ada},
+        {"DisplayName": "user8", "Url": f"https://{HOST}/users/8"},
         {"DisplayName": "gone"},
     ]
     assert record["Licenses"] == ["CC BY-SA 2.5", "CC BY-SA 3.0", "CC BY-SA 4.0"]
-    edited, _, closed = record["Answers"][0]["History"]
+    edited, *_, closed = record["Answers"][0]["History"]
     assert (edited["User"]["Url"], edited["ContentLicense"]) == (ada, "CC BY-SA 3.0")
     assert "ContentLicense" not in closed
 
 
 def test_attribution_replaces_no_attribute() -> None:
     with pytest.raises(so2docs.So2docsError, match="post 5: the dump has an attribute Url, which"):
-        RecordMaker(None, HOST).records(5, b'{"Id":5,"Url":"mine","Answers":[]}')
+        list(RecordMaker(None, HOST).records(5, b'{"Id":5,"Url":"mine","Answers":[]}'))
 
 
 def test_the_first_and_last_pair_of_a_question_with_a_million_answers() -> None:
@@ -193,6 +314,83 @@ def no_records(document: dict[str, Any]) -> list[Any]:
 
 def failing(document: dict[str, Any]) -> list[Any]:
     return [1 / (document["Id"] - 7)]
+
+
+def question_of_many(answers: int, size: int) -> dict[str, Any]:
+    rows = [
+        {"Id": 2 + n, "OwnerUserId": n, "Owner": {"Id": n, "DisplayName": f"User {n}"}, "Body": "b"}
+        for n in range(answers)
+    ]
+    return {"Id": 1, "Title": "t", "Body": "x" * size, "Answers": rows}
+
+
+@pytest.mark.parametrize("name", ["qa", "messages", "pairs", "chunks", "thread"])
+def test_records_grow_with_the_answers(name: str) -> None:
+    maker = RecordMaker(choose_recipe(name).recipe, HOST)
+    sizes = [len(json.dumps(made(maker, [question_of_many(n, 10)]))) for n in (200, 800)]
+    assert sizes[1] < 4.2 * sizes[0]
+
+
+def test_records_are_made_one_at_a_time() -> None:
+    document = json.dumps(question_of_many(2_000, 50_000)).encode()
+    maker = RecordMaker(choose_recipe("qa").recipe, HOST)
+    tracemalloc.start()
+    size = sum(map(len, maker.records(1, document)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size > 100_000_000
+    assert peak < 10_000_000
+
+
+def test_records_credit_only_who_wrote_what_is_in_them(questions: list[dict[str, Any]]) -> None:
+    for question in questions:
+        for row in made(RecordMaker(choose_recipe("qa").recipe, HOST), [question]):
+            metadata = row["metadata"]
+            answer = next(a for a in question["Answers"] if a["Id"] == metadata["answer"]["id"])
+            for post, credited in ((question, metadata), (answer, metadata["answer"])):
+                urls = [author.get("url") for author in credited["authors"]]
+                owner = post.get("OwnerUserId")
+                assert urls == [f"https://{HOST}/users/{owner}"] or owner is None
+                assert credited["license"] == post["ContentLicense"]
+
+
+def test_threads_hold_the_comments_whose_authors_they_credit() -> None:
+    comments = [{"Id": 5, "PostId": 1, "Text": "Why\nnot?", "UserDisplayName": "Ada"}]
+    question = {"Id": 1, "Title": "How?", "Body": "So.", "Comments": comments, "Answers": []}
+    (row,) = made(RecordMaker(choose_recipe("thread").recipe, HOST), [question])
+    assert row["text"] == "# How?\n\nSo.\n\n### Comments\n\n- Why not?"
+    assert row["metadata"]["authors"] == [{"name": "Ada"}]
+
+
+def test_notes_of_possible_duplicates_are_left_out() -> None:
+    note = "<blockquote>\n  <p><strong>Possible Duplicate:</strong><br>\n  <a>b</a>  </p>\n"
+    answer = {"Id": 2, "Body": f"{note}</blockquote>"}
+    question = {"Id": 1, "Title": "t", "Body": f"{note}</blockquote>\n\n<p>c</p>"}
+    (row,) = made(RecordMaker(choose_recipe("qa").recipe, HOST), [question | {"Answers": [answer]}])
+    assert row["prompt"] == "t\n\n<p>c</p>\n\nAnswer:\n\n"
+    assert row["completion"] == answer["Body"]
+
+
+def test_headings_of_posts_are_below_those_of_a_thread() -> None:
+    question = {"Id": 1, "Title": "How?", "Body": "<h1>One</h1><h6>Six</h6>", "Answers": []}
+    (row,) = made(RecordMaker(choose_recipe("thread").recipe, HOST, to_markdown), [question])
+    assert row["text"] == "# How?\n\n### One\n\n###### Six"
+
+
+def returned(document: dict[str, Any]) -> Any:
+    return {"title": document["Title"]}
+
+
+def returned_nothing(document: dict[str, Any]) -> Any:
+    return None
+
+
+def no_json(document: dict[str, Any]) -> list[Any]:
+    return [{"title": document["Title"], "day": 1j}]
+
+
+def nested(document: dict[str, Any]) -> list[Any]:
+    return [{"a": [{"b": ""}, {"b": True}]}]
 
 
 def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
@@ -246,21 +444,30 @@ def test_a_function_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
-        (failing, "recipe test_recipes:failing: failed at question 7: ZeroDivisionError: division"),
+        (failing, "recipe test_recipes:failing: failed at question 7 ("),
+        (failing, f"test_recipes.py, line {failing.__code__.co_firstlineno + 1}): ZeroDivisionErr"),
         (no_records, "failed at question 7: TypeError: a record must be a dictionary, not str"),
+        (returned, "TypeError: it returned a dict; yield each record, or return a list of them"),
+        (returned_nothing, "TypeError: it returned a NoneType; yield each record"),
+        (no_json, "TypeError: field day: Type is not JSON serializable: complex"),
+        (Recipe("x", titles, record(title=INTEGER)), "field title is str; its schema says integer"),
+        (Recipe("x", titles, record(name=TEXT)), "the record has no name, which its schema req"),
+        (Recipe("x", titles, record()), "the record has title, which its schema does not"),
+        (Recipe("x", nested, record(a=array(record(b=TEXT)))), "field a[1].b is bool; its schema"),
     ],
 )
 def test_a_recipe_that_fails(function: Any, problem: str) -> None:
-    maker = RecordMaker(choose_recipe(function).recipe, None)
+    recipe = function if isinstance(function, Recipe) else choose_recipe(function).recipe
+    maker = RecordMaker(recipe, None)
     with pytest.raises(so2docs.So2docsError) as error:
-        maker.records(7, b'{"Id":7,"Title":"How?"}')
+        list(maker.records(7, b'{"Id":7,"Title":"How?"}'))
     assert problem in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("site", "host"),
     [
-        ("beer.stackexchange.com", "beer.stackexchange.com"),
+        ("beer.stackexchange.com", "alcohol.stackexchange.com"),
         ("stackoverflow.com", "stackoverflow.com"),
         ("ru.meta.stackoverflow.com", "ru.meta.stackoverflow.com"),
         ("meta.mathoverflow.net", "meta.mathoverflow.net"),
@@ -281,7 +488,7 @@ def test_the_host_of_a_site(site: str, host: str | None) -> None:
 
 @pytest.mark.parametrize("host", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])
 def test_valid_hosts(host: str) -> None:
-    assert sites.checked_host(host) == "beer.stackexchange.com"
+    assert sites.checked_host(host) == "alcohol.stackexchange.com"
 
 
 @pytest.mark.parametrize("host", ["", "beer", "a b.com", 'x.com"><script>', "x.com/users"])
@@ -300,5 +507,5 @@ def test_names_of_uses(alias: str, name: str) -> None:
 def test_messages_of_accepted_answers(questions: list[dict[str, Any]]) -> None:
     records = made(RecordMaker(choose_recipe("messages", accepted=True).recipe, HOST), questions)
     every = oracle_recipes.messages(questions, HOST, lambda body: body)
-    assert records == [record for record in every if record["metadata"]["accepted"]]
+    assert records == [record for record in every if record["metadata"]["answer"]["accepted"]]
     assert 0 < len(records) < len(every)

@@ -125,6 +125,14 @@ def test_deep_bodies_are_shown_as_their_source() -> None:
     assert SITE.render("body", "<p>a<br></p>" * 1000).count("<br>") == 1000
 
 
+def test_spoilers_are_folded() -> None:
+    body = '<blockquote class="spoiler x"><p>It <blockquote>was</blockquote> Ann.</p></blockquote>'
+    html = SITE.render("body", f"{body}<blockquote><p>Who?</p></blockquote>")
+    assert html.count('<details class="spoiler"><summary>Spoiler</summary><blockquote>') == 1
+    assert html.index("</blockquote></details>") > html.index("Ann.")
+    assert html.endswith("<blockquote><p>Who?</p></blockquote>")
+
+
 STUBBORN = """
 import sys, orjson
 for line in sys.stdin.buffer:

@@ -94,6 +94,16 @@ def test_words_of_code(text: str, ids: set[int], tmp_path: Path) -> None:
     assert results["count"] == len(ids)
 
 
+@pytest.mark.parametrize("word", ["σικερα", "σίκερα", '"σικερα"', "σίκε*"])
+def test_greek_words_are_found_with_accents_and_without(word: str, tmp_path: Path) -> None:
+    bodies = ["<p>σίκερα</p>", "<p>σικερα</p>", "<p>beer</p>"]
+    documents = [{"Id": number, "Body": body} for number, body in enumerate(bodies)]
+    so2docs.to_sqlite(documents, tmp_path / "q.db")
+    with served(tmp_path / "q.db") as address:
+        results = httpx.get(f"{address}/search.json", params={"q": word}, timeout=60).json()
+    assert {post["Id"] for post in results["posts"]} == {0, 1}
+
+
 def test_stems_are_found_and_marked(tmp_path: Path) -> None:
     so2docs.to_sqlite([{"Id": n, "Body": body} for n, body in CODE.items()], tmp_path / "q.db",
                       stemming=True)  # fmt: skip

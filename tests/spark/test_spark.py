@@ -1,5 +1,6 @@
 """A conversion on Spark writes the same lines as the plain one, whatever the cluster does."""
 
+import errno
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import pytest
 from support.command import run_process, start
 from support.oracle import nest
 from support.places import SAMPLES
+from support.processes import descendants
 from support.spark_runs import (
     SAMPLE_NAMES,
     assert_same_as_parquet,
@@ -30,6 +32,7 @@ from support.spark_runs import (
 import so2docs
 from so2docs import merge
 from so2docs import spark as on_spark
+from so2docs.output.product import ExistingOutputError
 from so2docs.parse import posts
 from so2docs.spark import api, folders, sites
 from so2docs.spark.jobs import catch_errors, run
@@ -164,6 +167,33 @@ def test_a_finished_site_stays_unless_forced(session: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.spark
+def test_a_finished_site_of_another_dump_or_other_options(session: Any, tmp_path: Path) -> None:
+    dump, out = tmp_path / "in" / "wide" / "Posts.xml", tmp_path / "out"
+    sparse_dump(dump, range(1, 2000, 3))
+    convert = partial(on_spark.convert, session, dump, out)
+    convert(site_field="Site")
+    before = files_of(out)
+    changes: dict[str, dict[str, Any]] = {
+        "limit": {"limit": 3, "site_field": "Site"},
+        "site_field": {"site_field": "Other"},
+    }
+    for option, keywords in changes.items():
+        with pytest.raises(ExistingOutputError, match=option) as error:
+            convert(**keywords)
+        assert error.value.state == "other options"
+    sparse_dump(dump, range(1, 2600, 3))
+    with pytest.raises(ExistingOutputError, match=str(out / "wide")) as error:
+        convert(site_field="Site")
+    assert error.value.state == "another input"
+    assert files_of(out) == before
+    skipped = convert(site_field="Site", on_error="skip")
+    assert list(skipped.failures) == ["wide"]
+    assert list(convert(site_field="Site", update=True).sites) == ["wide"]
+    assert_same_as_plain(dump, out / "wide", tmp_path / "plain", site_field="Site", site="wide")
+    assert convert(site_field="Site", update=True).finished == ["wide"]
+
+
+@pytest.mark.spark
 def test_a_run_after_a_mended_dump_converts_that_one_alone(session: Any, tmp_path: Path) -> None:
     good = sparse_dump(tmp_path / "in" / "good" / "Posts.xml", range(1, 2000, 3))
     bad = sparse_dump(tmp_path / "in" / "bad" / "Posts.xml", range(1, 2000, 3), malformed=1201)
@@ -240,6 +270,7 @@ def test_empty_dumps(session: Any, tmp_path: Path) -> None:
     report = on_spark.convert(session, SAMPLES / "empty.xml", tmp_path)
     assert report.total().rows == 0
     assert list(files_of(tmp_path)) == ["empty/_SUCCESS"]
+    assert on_spark.convert(session, SAMPLES / "empty.xml", tmp_path).finished == ["empty"]
     assert on_spark.documents(session, SAMPLES / "empty.xml").count() == 0
 
 
@@ -356,7 +387,60 @@ def test_a_second_run_into_one_folder_is_noticed(
     monkeypatch.setattr(api, "convert_site", convert_late)
     with pytest.raises(so2docs.OutputError, match="another run writes to this folder"):
         on_spark.convert(session, dump, out)
-    assert list(files_of(out)) == []
+    assert files_of(out) == {"posts/_run": b"another run"}
+
+
+@pytest.mark.spark
+def test_the_later_of_two_applications_has_the_folder(session: Any, tmp_path: Path) -> None:
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
+    out = tmp_path / "out"
+    draft = out / "wide" / "_temporary"
+    command = ["spark", dump, out, "--master", "local[1]", "--min-score", "1", "-q"]
+    with start(*command, stderr=subprocess.PIPE, text=True) as earlier:
+        processes = [earlier.pid]
+        try:
+            while earlier.poll() is None and not draft.exists():
+                time.sleep(0.05)
+            processes += descendants(earlier.pid)
+            for pid in processes:
+                os.kill(pid, signal.SIGSTOP)
+            assert not (out / "wide" / "_SUCCESS").exists()
+            report = on_spark.convert(session, dump, out)
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+        stderr = earlier.communicate(timeout=120)[1]
+    assert earlier.returncode == 1, stderr
+    assert "another run writes to this folder" in stderr
+    assert list(report.sites) == ["wide"]
+    assert sorted(files_of(out)) == ["wide/_SUCCESS", "wide/part-00000.jsonl.gz"]
+    assert_same_as_plain(dump, out / "wide", tmp_path / "plain")
+
+
+@pytest.mark.spark
+def test_a_retry_after_a_full_disk_still_has_the_folder(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 2000, 3))
+    tried = tmp_path / "tried"
+
+    def convert_on_a_full_disk_at_first(site: sites.Site, **keywords: Any) -> so2docs.Report:
+        if tried.exists():
+            return convert_site(site, **keywords)
+        tried.touch()
+
+        def publish(*_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(folders, "publish", publish)
+            return convert_site(site, **keywords)
+
+    monkeypatch.setattr(api, "convert_site", convert_on_a_full_disk_at_first)
+    report = on_spark.convert(session, dump, tmp_path / "out")
+    assert tried.exists()
+    assert list(report.sites) == ["wide"]
+    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain")
 
 
 @pytest.mark.spark
@@ -375,10 +459,10 @@ def test_success_lists_the_files_and_needs_all_of_them(tmp_path: Path) -> None:
     folders.begin((site.folder, "run"))
     part.write_bytes(b"cut")
     with pytest.raises(so2docs.OutputError, match="has 3 bytes, not"):
-        folders.finish(site.folder, "run", success["files"], {})
+        folders.finish(site.folder, "run", success["files"], {}, None)
     part.unlink()
     with pytest.raises(so2docs.OutputError, match="is missing"):
-        folders.finish(site.folder, "run", success["files"], {})
+        folders.finish(site.folder, "run", success["files"], {}, None)
     assert not (tmp_path / "posts" / "_SUCCESS").exists()
 
 
@@ -450,6 +534,11 @@ def test_help_does_not_import_pyspark() -> None:
         (["a/beer.stackexchange.com.xml"], ["beer.stackexchange.com"]),
         (["stackoverflow.com-Posts.7z", "x/beer.7z"], ["stackoverflow.com", "beer"]),
         (["2023/beer/Posts.xml", "2024/beer/Posts.xml"], ["2023/beer", "2024/beer"]),
+        (
+            ["2023/beer/Posts.xml", "2024/beer/Posts.xml", "2024/dba.7z"],
+            ["2023/beer", "2024/beer", "dba"],
+        ),
+        (["a/1/beer.7z", "a/2/beer.7z", "a/1.7z"], ["a/1/beer", "a/2/beer", "1"]),
         (["s3://lake/2024/beer/Posts.xml.gz"], ["beer"]),
     ],
 )
@@ -468,7 +557,7 @@ def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
 
 
 def test_nesting_puts_the_site_before_the_answers() -> None:
-    parsed = posts.Posts()
+    parsed = posts.RecordBuffer()
     posts.add(parsed, [{"Id": "1", "PostTypeId": "1"}])
     block = (bytes(parsed.buckets[0].keys), bytes(parsed.buckets[0].json))
     nesting = merge.DocumentBuilder(merge.gather([block], range(10)), extra=b'"Site":"a \\"b\\""')

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dumps import answer, question, write_dump
+from support.dumps import answer, question, strays_of, write_dump
 from support.formats_read_back import READERS
 from support.formats_read_back import unpacked as of_format
 from support.places import SAMPLES
@@ -88,9 +88,10 @@ def test_every_part_file_is_whole(
     assert report.sites["wide"].output_bytes == sum(file.stat().st_size for file in files)
     assert {path.name.partition(".")[2] for path in files} == {plain.name.partition(".")[2]}
     side_files = sorted((tmp_path / "out" / "wide").glob(".strays-*"))
-    of_plain = tmp_path / f".{plain.name}.strays"
+    of_plain = strays_of(plain)
     assert b"".join(map(of_format, side_files)) == of_format(of_plain)
-    assert [path.name for path in side_files] == [".strays-00000"]
+    compression_end = of_plain.name.partition(".strays")[2]
+    assert [path.name for path in side_files] == [f".strays-00000{compression_end}"]
 
 
 @pytest.mark.spark
@@ -111,7 +112,7 @@ def test_strict_refuses_what_only_the_merge_can_see(session: Any, tmp_path: Path
             so2docs.convert(dump, tmp_path / f"{dump.stem}.jsonl.gz", strict=True, jobs=1)
         message = report.failures[dump.stem]
         assert str(message).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
-        assert [name for name in files_of(out / dump.stem) if name != "_error.xml"] == []
+        assert [name for name in files_of(out / dump.stem) if name != "_error.xml"] == ["_run"]
     with pytest.raises(so2docs.StrictError, match="question_not_in_dump: post 11"):
         on_spark.convert(session, sites[:2], out, strict=True)
 

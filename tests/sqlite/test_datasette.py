@@ -65,6 +65,8 @@ def test_search_and_facets_on_tags(database: Path) -> None:
 def test_every_canned_query_runs(database: Path) -> None:
     metadata = json.loads(database.with_suffix(".metadata.json").read_text(encoding="utf-8"))
     queries = metadata["databases"]["beer"]["queries"]
+    configuration = json.loads(database.with_suffix(".datasette.yaml").read_text(encoding="utf-8"))
+    assert configuration["databases"]["beer"]["queries"] == queries
     parameters = "tag=bread&user=11&words=sourdough"
     pages = get(database, *(f"/beer/{name}.json?{parameters}&_shape=array" for name in queries))
     results = dict(zip(queries, pages, strict=True))

@@ -1,4 +1,4 @@
-"""`so2docs sqlite`: rows compared with the documents, and documents rebuilt from rows."""
+"""`so2docs sqlite`: rows compared with the documents, and documents as they were given."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlite_utils
 from support.command import run, start
 from support.places import SAMPLES, real_dumps
 
 import so2docs
 from so2docs.parse.bodies import converter
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rows import RebuiltDocuments, html_to_text
+from so2docs.sqlite.rows import StoredDocuments, html_to_text
 
 Document = dict[str, Any]
 
@@ -56,11 +57,11 @@ def rows_of(path: Path) -> Counter[str]:
     return +Counter(read_about(str(path)).rows)
 
 
-def rebuilt(path: Path, number: int = 0) -> Iterator[Document]:
+def stored(path: Path, number: int = 0) -> Iterator[Document]:
     about = read_about(str(path))
     site = about.sites[number]
     with closing(connect_to_site(about, site)) as connection:
-        yield from RebuiltDocuments(connection, about, site)
+        yield from StoredDocuments(connection)
 
 
 def values(path: Path, sql: str, *parameters: object) -> list[Any]:
@@ -81,7 +82,7 @@ def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     ]
     output = folder / "questions.jsonl.gz"
     so2docs.convert(source, output, nest=nest, jobs=1)
-    assert so2docs.to_sqlite(output, folder / "q.db").lost == []
+    so2docs.to_sqlite(output, folder / "q.db")
     return list(so2docs.read(output)), folder / "q.db"
 
 
@@ -97,9 +98,9 @@ def test_documents_of_a_published_dump_come_back(real: tuple[list[Document], Pat
     chosen = random.Random(1).sample(documents, min(50, len(documents)))
     about = read_about(str(path))
     with closing(connect_to_site(about, about.sites[0])) as connection:
-        rebuilt_documents = RebuiltDocuments(connection, about, about.sites[0])
+        documents_stored = StoredDocuments(connection)
         for document in chosen:
-            assert rebuilt_documents.get(document["Id"]) == document
+            assert documents_stored.get(document["Id"]) == document
 
 
 def test_keys_references_and_index_of_a_published_dump_hold(
@@ -133,13 +134,13 @@ SITE = SAMPLES / "site" / "questions.jsonl"
 def test_every_sample_comes_back(name: str, tmp_path: Path) -> None:
     database = so2docs.to_sqlite(SAMPLES / f"{name}.jsonl", tmp_path / "q.db")
     expected = list(so2docs.read(SAMPLES / f"{name}.jsonl"))
-    assert list(rebuilt(tmp_path / "q.db")) == expected
+    assert list(stored(tmp_path / "q.db")) == expected
     assert database.rows["questions"] == len(expected)
 
 
 def test_tables_come_back_in_the_order_of_their_keys(tmp_path: Path) -> None:
     so2docs.to_sqlite(SITE, tmp_path / "q.db")
-    actual = "".join(json.dumps(document) + "\n" for document in rebuilt(tmp_path / "q.db"))
+    actual = "".join(json.dumps(document) + "\n" for document in stored(tmp_path / "q.db"))
     expected = "".join(json.dumps(document) + "\n" for document in so2docs.read(SITE))
     assert actual == expected
     assert rows_of(tmp_path / "q.db") == counted(list(so2docs.read(SITE)))
@@ -156,7 +157,7 @@ def test_values_without_a_column_are_kept(tmp_path: Path) -> None:
         "Answers": [{"Id": 2, "Tags": ["of an answer"]}, {"Id": 1_000, "Position": "taken"}],
     }
     so2docs.to_sqlite([document], tmp_path / "q.db")
-    assert list(rebuilt(tmp_path / "q.db")) == [document]
+    assert list(stored(tmp_path / "q.db")) == [document]
     assert values(tmp_path / "q.db", "SELECT Score, Title FROM questions") == [(None, None)]
 
 
@@ -164,7 +165,7 @@ def test_answers_keep_their_order(tmp_path: Path) -> None:
     output = tmp_path / "votes.jsonl.gz"
     so2docs.convert(SAMPLES / "votes.xml", output, answers_by="votes")
     so2docs.to_sqlite(output, tmp_path / "q.db")
-    assert list(rebuilt(tmp_path / "q.db")) == list(so2docs.read(output))
+    assert list(stored(tmp_path / "q.db")) == list(so2docs.read(output))
 
 
 @pytest.mark.parametrize(
@@ -181,14 +182,14 @@ def test_outputs_without_some_fields_come_back(without: str, tmp_path: Path) -> 
     output = tmp_path / "some.jsonl"
     so2docs.convert(SAMPLES / "site", output, nest="all", without=without)
     so2docs.to_sqlite(output, tmp_path / "q.db")
-    assert list(rebuilt(tmp_path / "q.db")) == list(so2docs.read(output))
+    assert list(stored(tmp_path / "q.db")) == list(so2docs.read(output))
     assert values(tmp_path / "q.db", "PRAGMA foreign_key_check") == []
 
 
 def test_a_dump_is_as_good_as_its_output(tmp_path: Path) -> None:
     so2docs.to_sqlite(SAMPLES / "site", tmp_path / "dump.db", nest=["all"])
     so2docs.to_sqlite(SITE, tmp_path / "output.db")
-    assert list(rebuilt(tmp_path / "dump.db")) == list(rebuilt(tmp_path / "output.db"))
+    assert list(stored(tmp_path / "dump.db")) == list(stored(tmp_path / "output.db"))
     assert rows_of(tmp_path / "dump.db") == rows_of(tmp_path / "output.db")
 
 
@@ -207,7 +208,7 @@ def test_several_sites(tmp_path: Path) -> None:
     assert [site.host for site in sites] == sorted(f"{name}.stackexchange.com" for name in names)
     for number, site in enumerate(sites):
         output = tmp_path / f"{site.name}.jsonl.gz"
-        assert list(rebuilt(path, number)) == list(so2docs.read(output))
+        assert list(stored(path, number)) == list(so2docs.read(output))
         assert site.overview["questions"] == len(list(so2docs.read(output)))
     assert values(path, "PRAGMA foreign_key_check") == []
     assert values(path, "SELECT count(*) FROM questions WHERE Id = 1")[0][0] > 1
@@ -222,7 +223,7 @@ def test_several_sites(tmp_path: Path) -> None:
 def test_the_address_of_the_site_is_a_host(tmp_path: Path) -> None:
     path = tmp_path / "q.db"
     so2docs.to_sqlite(SAMPLES / "posts.xml", path, site="https://Beer.stackexchange.com/")
-    assert [site.host for site in read_about(str(path)).sites] == ["beer.stackexchange.com"]
+    assert [site.host for site in read_about(str(path)).sites] == ["alcohol.stackexchange.com"]
     with pytest.raises(so2docs.OptionError, match="must be a host such as"):
         so2docs.to_sqlite(SAMPLES / "posts.xml", tmp_path / "bad.db", site="x.com/users")
     assert not (tmp_path / "bad.db").exists()
@@ -267,7 +268,38 @@ def test_words_in_all_their_forms(stemming: bool, count: int, tmp_path: Path) ->
     so2docs.to_sqlite(SAMPLES / "posts.jsonl", path, stemming=stemming)
     sql = "SELECT count(*) FROM search WHERE search MATCH 'collapsing sourdoughs'"
     assert values(path, sql) == [(count,)]
-    assert read_about(str(path)).stemming is stemming
+    assert read_about(str(path)).record.options["stemming"] is stemming
+
+
+WORDS = {
+    "σικερα": {1, 2, 3},
+    "σίκερα": {1},
+    "ΣΊΚΕΡΑ": {1},
+    "ανθρωπος": {1},
+    "ежик": {2},
+    "ёжик": {2},
+    "замок": {3},
+    "чай": {2},
+    "чаи": set(),
+    "creme": {3},
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_greek_and_cyrillic_words_are_found_without_accents(word: str, tmp_path: Path) -> None:
+    posts = {1: "σίκερα, ἄνθρωπος", 2: "Ёжик пьёт чай", 3: "за\u0301мок crème"}  # noqa: RUF001
+    documents = [
+        {"Id": post_id, "PostTypeId": 1, "Title": title, "Body": "<p>σικερα</p>", "Answers": []}
+        for post_id, title in posts.items()
+    ]
+    documents[0]["Body"] = "<p>beer</p>"
+    lines = [json.dumps(document) for document in documents]
+    (tmp_path / "q.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    so2docs.to_sqlite(tmp_path / "q.jsonl", tmp_path / "q.db")
+    rows = values(tmp_path / "q.db", f"SELECT rowid FROM search WHERE search MATCH '{word}'")
+    assert {row_id for (row_id,) in rows} == WORDS[word]
+    with closing(sqlite3.connect(tmp_path / "q.db")) as connection:
+        connection.execute("INSERT INTO search(search, rank) VALUES ('integrity-check', 1)")
 
 
 def test_the_number_of_answers_is_that_of_their_rows(tmp_path: Path) -> None:
@@ -302,6 +334,7 @@ def test_filters_do_not_read_the_rows_of_posts(sql: str, tmp_path: Path) -> None
         ("SELECT Id FROM answers WHERE ParentId = 1", "answers_ParentId"),
         ("SELECT QuestionId FROM question_tags WHERE Tag = 'bread'", "PRIMARY KEY"),
         ("SELECT Id FROM comments WHERE PostId = 1", "comments_PostId"),
+        ("SELECT Id FROM answers WHERE LastEditorUserId = 11", "answers_LastEditorUserId"),
     ],
 )
 def test_look_ups_that_people_make_use_an_index(sql: str, name: str, tmp_path: Path) -> None:
@@ -311,19 +344,50 @@ def test_look_ups_that_people_make_use_an_index(sql: str, name: str, tmp_path: P
     assert name in row[3]
 
 
+def test_sqlite_utils_finds_words(tmp_path: Path) -> None:
+    so2docs.to_sqlite(SITE, tmp_path / "q.db")
+    database = sqlite_utils.Database(tmp_path / "q.db")
+    assert [row["Id"] for row in database.table("texts").search("kettle")][:1] == [1]
+
+
+@pytest.mark.parametrize("site_field", [None, "Site"])
+def test_views_hold_posts_and_accepted_answers(site_field: str | None, tmp_path: Path) -> None:
+    sources = [SAMPLES / "posts.jsonl", SAMPLES / "grouped.jsonl"][: 2 if site_field else 1]
+    so2docs.to_sqlite(sources, tmp_path / "q.db", site_field=site_field)
+    documents = [document for source in sources for document in so2docs.read(source)]
+    posts = Counter(
+        (post["Id"], document["Id"], post.get("Title"), post["Score"])
+        for document in documents
+        for post in (document, *document["Answers"])
+    )
+    sql = "SELECT Id, QuestionId, Title, Score FROM posts"
+    assert Counter(values(tmp_path / "q.db", sql)) == posts
+    accepted = Counter(
+        (document["Id"], answer["Id"], document["Title"], answer["Body"])
+        for document in documents
+        for answer in document["Answers"]
+        if answer["Id"] == document.get("AcceptedAnswerId")
+    )
+    sql = "SELECT QuestionId, AnswerId, Title, Answer FROM accepted"
+    assert Counter(values(tmp_path / "q.db", sql)) == accepted
+    assert accepted
+
+
 def test_the_command(tmp_path: Path) -> None:
     result = run("sqlite", SITE, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (0, "")
     assert "questions            3\nanswers              3\n" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "questions.datasette.yaml",
         "questions.db",
         "questions.metadata.json",
     ]
     again = run("sqlite", SITE, cwd=tmp_path)
-    assert again.returncode == 1
-    assert "questions.db: exists; choose another database, or overwrite with --force" in (
-        again.stderr
-    )
+    assert again.returncode == 0
+    assert "questions.db: is up to date" in again.stderr
+    other = run("sqlite", SITE, "--stemming", cwd=tmp_path)
+    assert other.returncode == 1
+    assert "questions.db: exists, made with other options (--stemming); choose" in other.stderr
     forced = run("sqlite", SITE, "questions.db", "--force", "--quiet", cwd=tmp_path)
     assert (forced.returncode, forced.stderr) == (0, "")
 
@@ -334,7 +398,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["nope.jsonl.gz"], 1, "nope.jsonl.gz: cannot be read: No such file"),
         (["a.jsonl", "b.jsonl", "q.db"], 2, "for several inputs, name a column with --site-field"),
         (["a.jsonl", "--site-field", "Score"], 2, "must be a name that no column has"),
-        (["a.jsonl", "--with", "users"], 2, "is an output, and --nest is for dumps"),
+        (["a.jsonl", "--with", "users"], 2, "is an output, and --with is for dumps"),
         (["a.jsonl", "nope/q.db"], 1, "the folder nope does not exist; create it first"),
         (["cut.jsonl.gz", "q.db"], 1, "is damaged or cut off in line"),
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
@@ -438,8 +502,12 @@ so2docs.to_sqlite(documents(), sys.argv[1])
     with caplog.at_level("INFO", "so2docs"):
         so2docs.to_sqlite(SITE, path)
     assert caplog.messages == [f"{path}.part: is left of an interrupted run; starting over"]
-    assert list(rebuilt(path)) == list(so2docs.read(SITE))
-    assert {entry.name for entry in tmp_path.iterdir()} == {"q.db", "q.metadata.json"}
+    assert list(stored(path)) == list(so2docs.read(SITE))
+    assert {entry.name for entry in tmp_path.iterdir()} == {
+        "q.db",
+        "q.metadata.json",
+        "q.datasette.yaml",
+    }
 
 
 @pytest.mark.long
@@ -447,7 +515,7 @@ def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
     script = """
 import sys
 import so2docs
-from so2docs.pipeline.worker import peak_memory
+from so2docs.processes.worker import peak_memory
 body = "<p>" + "word " * 1600 + "</p>"
 documents = (
     {"Id": n, "Title": f"t{n}", "Body": body, "Tags": ["a", f"b{n % 99}"], "Answers": []}
@@ -483,7 +551,7 @@ def test_a_database_says_how_its_documents_were_made(tmp_path: Path) -> None:
         assert record["input"] == provenance.as_dict()["input"]
         assert record["counts"] == provenance.counts
         # The name of the output does not tell.
-        assert about.sites[0].host == "beer.stackexchange.com"
+        assert about.sites[0].host == "alcohol.stackexchange.com"
     (tmp_path / ".q.jsonl.gz.index").unlink()
     so2docs.to_sqlite(tmp_path / "q.jsonl.gz", tmp_path / "unknown.db")
     about = read_about(str(tmp_path / "unknown.db"))

@@ -361,3 +361,30 @@ def test_errors_of_the_command(arguments: list[str], message: str, output: Path)
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["pairs.jsonl", "messages.jsonl.gz"])
+def test_records_of_a_recipe(name: str, tmp_path: Path) -> None:
+    recipe, output = name.partition(".")[0], tmp_path / name
+    so2docs.convert(
+        SAMPLES / "posts.xml", output, recipe=recipe, site="beer.stackexchange.com", jobs=1
+    )
+    records = list(so2docs.read(output, dict[str, Any]))
+    stats = so2docs.stats(output)
+    assert (stats.recipe, stats.records) == (recipe, len(records))
+    assert stats.lengths is not None
+    if recipe == "pairs":
+        lengths = sorted(len(record["prompt"]) for record in records)
+        prompts = stats.lengths["prompt"]
+        assert (prompts.min, prompts.max, prompts.sum) == (lengths[0], lengths[-1], sum(lengths))
+    else:
+        texts = [sum(map(len, turn.values())) for turn in records[0]["messages"]]
+        assert stats.lengths["messages"].posts[sum(texts)]
+    assert f"{stats.records:,}" in stats.as_page()
+    assert re.search(rf"^recipe +{recipe}$", str(stats), re.MULTILINE)
+    shown = json.loads(run("stats", output, "--json").stdout)
+    assert shown == json.loads(json.dumps(stats.as_dict()))
+    for command in (["show", output, "1"], ["diff", output, output]):
+        result = run(*command)
+        assert result.returncode == 1
+        assert f"records of the recipe {recipe}" in result.stderr

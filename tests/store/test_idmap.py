@@ -1,5 +1,6 @@
 """The map on disk: any ids, any values, and missing ids."""
 
+import os
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -155,3 +156,39 @@ def test_refuses_invalid_maps(tmp_path: Path) -> None:
         core.find_values(values, values, values, lambda _: None)  # type: ignore[arg-type]
     with pytest.raises(KeyError):
         core.find_values(values, values, values, lambda number: {}[number])
+
+
+@pytest.mark.parametrize("most", [1, 8, 24, 100])
+def test_reads_that_give_fewer_bytes_lose_nothing(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As network file systems do after a signal, and Linux does beyond 2 GiB."""
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, most), at))
+    monkeypatch.setattr(id_map, "_RUN", 16)
+    monkeypatch.setattr(id_map, "_SAMPLE", 4)
+    ids = [number * 37 % 101 for number in range(101)]
+    path = tmp_path / "ids.map"
+    write(path, ids, range(101))
+    with IdMap(str(path)) as actual:
+        assert actual.find(ids) == {key: place for place, key in enumerate(ids)}
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_every_byte_of_a_run_is_checked(
+    cut: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(id_map, "_RUN", 8)
+    monkeypatch.setattr(id_map, "_SAMPLE", 2)
+    path, ids = tmp_path / "ids.map", [number * 7 % 19 for number in range(19)]
+    runs = tmp_path / "ids.map.runs"
+    for at in range(16 * len(ids)):
+        with IdMapWriter(str(path)) as writer:
+            writer.add(ids, ids)
+            writer._sort()
+            data = runs.read_bytes()
+            assert len(data) == 16 * len(ids)
+            after = b"" if cut else bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
+            runs.write_bytes(data[:at] + after)
+            with pytest.raises(so2docs.SpillError, match=r"ids\.map\.runs: the spill is damaged"):
+                writer.finish()

@@ -88,5 +88,6 @@ def unpacked(path: Path) -> bytes:
 
 
 def strays_of(output: Path) -> Path:
-    """The rows in the side file of an output."""
-    return output.with_name(f".{output.name}.strays")
+    """The side file for the strays of an output, compressed as the output is."""
+    end = {".parquet": ".gz", ".ravendbdump": ".gz", ".gz": ".gz", ".zst": ".zst"}
+    return output.with_name(f".{output.name}.strays{end.get(output.suffix, '')}")

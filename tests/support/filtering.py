@@ -12,6 +12,9 @@ def filtered(documents: list[Document], **options: Any) -> list[Document]:
     passed = passed[: options.get("limit")]
     dropped = options.get("drop_users", ())
     passed = [_without_people(_with_answers(document, options), dropped) for document in passed]
+    for document in passed:
+        if document.get("AcceptedAnswerId") in options.get("drop_posts", ()):
+            del document["AcceptedAnswerId"]
     return [_chosen(document, options) for document in passed]
 
 
@@ -47,11 +50,18 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
             _is_at_most(document.get("AnswerCount"), options.get("max_answers")),
             _is_kept(document, options),
             bool(document.get("AcceptedAnswerId")) or not options.get("accepted"),
+            _is_listed(document, "OwnerUserId", options.get("keep_users")),
+            _is_listed(document, "Id", options.get("keep_posts")),
             options.get("since") is None or (bool(date) and date >= options["since"]),
             options.get("until") is None or (bool(date) and date < options["until"]),
             share is None or _hash(document["Id"]) < float(share.rstrip("%")) / 100,
         ]
     )
+
+
+def _is_listed(question: Document, name: str, ids: Any) -> bool:
+    posts = (question, *question["Answers"])
+    return ids is None or any(post.get(name) in ids for post in posts)
 
 
 def _is_kept(post: Document, options: dict[str, Any]) -> bool:

@@ -47,7 +47,7 @@ def check(data: bytes, folder: Path) -> str:
             assert not output.exists(), "an output after an error"
             outcomes.append((type(error).__name__, getattr(error, "problem", "")))
             continue
-        strays = folder / ".questions.jsonl.gz.strays"
+        strays = folder / ".questions.jsonl.gz.strays.gz"
         outcomes.append(
             (
                 gzip.decompress(output.read_bytes()),

@@ -8,37 +8,72 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from so2docs.options.keywords import describe
+from so2docs.options.option import Option
 from so2docs.options.table import taken_by
 
 CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
-    ("DocumentKeywords", "TypedDict", ("documents",), "What all that make documents take."),
-    ("FileKeywords", "DocumentKeywords", ("files",), "What all that write files take, too."),
+    (
+        "DocumentKeywords",
+        "TypedDict",
+        ("documents",),
+        "Options of all functions that make documents.",
+    ),
+    (
+        "FileKeywords",
+        "DocumentKeywords",
+        ("files",),
+        "Further options of all functions that write files.",
+    ),
     (
         "IteratorKeywords",
         "DocumentKeywords",
         ("iterator", "local"),
-        "What `so2docs.documents` takes.",
+        "Options of `so2docs.documents`.",
     ),
     (
         "ConvertKeywords",
         "FileKeywords, IteratorKeywords",
         ("convert",),
-        "What `so2docs.convert` and `so2docs.convert_all` take.",
+        "Options of `so2docs.convert` and `so2docs.convert_all`.",
     ),
 ]
 
 
 def text() -> str:
-    """The source of all classes."""
-    return "\n\n\n".join(_class(*one) for one in CLASSES)
+    """The source of all classes, and of the types of options with names to choose from."""
+    options = taken_by(*(place for *_, where, _ in CLASSES for place in where)).values()
+    types = [_literal(entry) for entry in options if _takes_only_names(entry)]
+    return "\n\n\n".join(["\n".join(types), *(_class(*one) for one in CLASSES)])
 
 
 def _class(name: str, bases: str, where: tuple[Any, ...], about: str) -> str:
     options = taken_by(*where).values()
     lines = [f"class {name}({bases}, total=False):", f'    """{about}', "", "    Attributes:"]
     lines += [describe(entry, " " * 8) for entry in options]
-    lines += ['    """', "", *(f"    {entry.name}: {spelled(entry.accepts)}" for entry in options)]
+    lines += ['    """', "", *(f"    {entry.name}: {_type(entry)}" for entry in options)]
     return "\n".join(lines)
+
+
+def _takes_only_names(entry: Option) -> bool:
+    """Whether no other text is allowed; `recipe` also takes functions, by name and as such."""
+    texts = (str, Iterable[str], type(None))
+    return entry.choices is not None and all(kind in texts for kind in entry.kinds)
+
+
+def _literal(entry: Option) -> str:
+    """The declaration of the type of its names."""
+    assert entry.choices is not None
+    names = [f'    "{name}",' for name in entry.choices()]
+    return "\n".join([f"{entry.name.title()}Name = Literal[", *names, "]"])
+
+
+def _type(entry: Option) -> str:
+    """The source of the type of an option."""
+    text = spelled(entry.accepts)
+    if not _takes_only_names(entry):
+        return text
+    texts = "Iterable[str]" if entry.is_repeated else "str"
+    return text.replace(texts, texts.replace("str", f"{entry.name.title()}Name"))
 
 
 def spelled(hint: Any) -> str:

@@ -200,10 +200,12 @@ def _told(row: Row, level: str) -> Row:
     elif kind == 10 and comment.isdigit():
         fields |= {"CloseReason": REASONS.get(comment, comment), "CloseReasonId": int(comment)}
     elif kind in (7, 8, 9) and comment.startswith("Rollback to ["):
-        fields["RollbackTo"] = comment.removeprefix("Rollback to [").removesuffix("]")
-    elif kind == 24 and words[2].lstrip("-").isdigit() and words[5]:
-        approved = [int(word.strip(",")) for word in words[5 : words.index("edit")]]
-        fields |= {"ProposedBy": int(words[2]), "ApprovedBy": approved}
+        fields["RollbackTo"], after = comment.removeprefix("Rollback to [").split("]", 1)
+        fields |= {"Comment": comment} if after else {}
+    elif kind == 24:
+        approved = [int(word.strip(",")) for word in words[5 : words.index("edit")] if word]
+        fields |= {} if "|" in words[2] else {"ProposedBy": int(words[2])}
+        fields |= {"ApprovedBy": approved}
     elif kind in (25, 35, 36, 37, 38) and words[-1].startswith("http"):
         fields["Url"] = words[-1]
     else:

@@ -1,7 +1,8 @@
 """Independent recipes and attribution: from complete documents, in plain Python.
 
-It shares no code with the package; the documents come from ``oracle``. The function of a recipe
-takes the documents, the host of the site, and a function that converts a body.
+It shares no code with the package but what cuts passages and the names of languages; the documents
+come from ``oracle``. The function of a recipe takes the documents, the host of the site, and a
+function that converts a body.
 """
 
 import random
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from semantic_text_splitter import MarkdownSplitter
-
+from so2docs.recipes.languages import BY_TAG, NAMES
+from so2docs.recipes.passages import Splitter
 from support import oracle_history
 
 Row = dict[str, Any]
@@ -28,6 +29,13 @@ def license_of(post: Row) -> str:
 
 
 def author_of(post: Row, host: str) -> tuple[str | None, str | None]:
+    if "SuggestedEditApplied" in post.get("Events", []):
+        number = post.get("ProposedBy")
+        if number is None:
+            return (None if "UserId" in post else post.get("UserDisplayName")), None
+        if number != post.get("UserId", number):
+            return f"user{number}", f"https://{host}/users/{number}"
+        post = {"UserId": number, **post}
     kind = "Owner" if "PostTypeId" in post else "User"
     user_id = post.get("OwnerUserId" if kind == "Owner" else "UserId")
     name = post.get(kind, {}).get("DisplayName") or post.get(f"{kind}DisplayName")
@@ -112,19 +120,48 @@ def named(answer: Row) -> str:
 
 
 def about(question: Row, host: str) -> Row:
-    licenses, authors = credited(question, host)
     return {
+        "qid": question["Id"],
         "url": f"https://{host}/questions/{question['Id']}",
         "site": host,
         "tags": question["Tags"],
         "score": question["Score"],
-        "licenses": licenses,
-        "authors": [{"name": name} | ({"url": url} if url else {}) for name, url in authors],
+        **origin(question, host),
+    }
+
+
+def origin(post: Row, host: str) -> Row:
+    """The licence, the author and the date of one post or revision."""
+    return {
+        "license": license_of(post),
+        "authors": people([author_of(post, host)]),
+        "created": post["CreationDate"],
+    }
+
+
+def people(authors: list[tuple[str | None, str | None]]) -> list[Row]:
+    return [{"name": name} | ({"url": url} if url else {}) for name, url in authors if name]
+
+
+def answer_side(answer: Row, question: Row, host: str) -> Row:
+    return {
+        "id": answer["Id"],
+        "url": f"https://{host}/a/{answer['Id']}",
+        "score": answer["Score"],
+        "accepted": answer["Id"] == question.get("AcceptedAnswerId"),
+        **origin(answer, host),
     }
 
 
 def asked(question: Row, body: Body) -> str:
-    return f"{question['Title']}\n\n{body(question['Body'])}"
+    return f"{question['Title']}\n\n{body(unmarked(question['Body']))}"
+
+
+def unmarked(html: str) -> str:
+    """A question without the note of a possible duplicate at its start."""
+    note, end, rest = html.partition("</blockquote>")
+    is_note = note.startswith("<blockquote>") and "<strong>Possible Duplicate" in note[:60]
+    return rest.lstrip() if end and is_note else html
 
 
 def ranked(question: Row) -> list[Row]:
@@ -150,18 +187,11 @@ def pairs(questions: list[Row], host: str, body: Body) -> list[Row]:
                 drawn.add(int(dice.random() * len(every)))
             every = [pair for number, pair in enumerate(every) if number in drawn]
         for better, worse in every:
-            row = {"prompt": asked(question, body), "metadata": {"qid": question["Id"]}}
-            row["metadata"] |= about(question, host)
+            row = {"prompt": f"{asked(question, body)}\n\nAnswer:\n\n"}
+            row["metadata"] = about(question, host)
             for side, answer in (("chosen", better), ("rejected", worse)):
                 row |= {side: body(answer["Body"]), f"score_{side}": liked(answer, question)}
-                row["metadata"][side] = {
-                    "id": answer["Id"],
-                    "url": f"https://{host}/a/{answer['Id']}",
-                    "score": answer["Score"],
-                    "accepted": answer["Id"] == question.get("AcceptedAnswerId"),
-                    "license": license_of(answer),
-                    "created": answer["CreationDate"],
-                }
+                row["metadata"][side] = answer_side(answer, question, host)
             records.append(row)
     return records
 
@@ -169,70 +199,105 @@ def pairs(questions: list[Row], host: str, body: Body) -> list[Row]:
 def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
     return [
         {
-            "prompt": asked(question, body),
+            "prompt": f"{asked(question, body)}\n\nAnswer:\n\n",
             "completion": body(answer["Body"]),
-            "metadata": {
-                "qid": question["Id"],
-                **about(question, host),
-                "created": question["CreationDate"],
-                "answer_id": answer["Id"],
-                "answer_url": f"https://{host}/a/{answer['Id']}",
-                "answer_score": answer["Score"],
-                "accepted": answer["Id"] == question.get("AcceptedAnswerId"),
-            },
+            "metadata": {**about(question, host), "answer": answer_side(answer, question, host)},
         }
         for question in questions
         for answer in ranked(question)
     ]
 
 
+def triplets(questions: list[Row], host: str, body: Body) -> list[Row]:
+    records = pairs(questions, host, body)
+    for row in records:
+        row["anchor"] = row.pop("prompt").removesuffix("\n\nAnswer:\n\n")
+        row |= {"positive": row.pop("chosen"), "negative": row.pop("rejected")}
+    return records
+
+
+def kto(questions: list[Row], host: str, body: Body) -> list[Row]:
+    records = []
+    for question in questions:
+        by_id = {answer["Id"]: liked(answer, question) for answer in question["Answers"]}
+        for row in qa([question], host, body):
+            if score := by_id[row["metadata"]["answer"]["id"]]:
+                records.append({**row, "label": score >= 1})
+    return records
+
+
 def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
     records = []
     for row in qa(questions, host, body):
-        user = {"role": "user", "content": row.pop("prompt")}
+        asked = row.pop("prompt").removesuffix("\n\nAnswer:\n\n")
+        user = {"role": "user", "content": asked}
         assistant = {"role": "assistant", "content": row.pop("completion")}
         records.append({"messages": [user, assistant], **row})
     return records
 
 
-def qa_best(questions: list[Row], host: str, body: Body) -> list[Row]:
+def best(questions: list[Row]) -> list[Row]:
+    """The questions with only the answer that has most votes."""
     kept = []
     for question in questions:
-        if question["Answers"]:
-            most = max(answer["Score"] for answer in question["Answers"])
-            first = next(answer for answer in ranked(question) if answer["Score"] == most)
-            kept += [
-                row
-                for row in qa([question], host, body)
-                if row["metadata"]["answer_id"] == first["Id"]
-            ]
+        most = max((answer["Score"] for answer in question["Answers"]), default=0)
+        first = [answer for answer in ranked(question) if answer["Score"] == most][:1]
+        kept.append({**question, "Answers": first})
     return kept
 
 
+def qa_best(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return qa(best(questions), host, body)
+
+
 def qa_accepted(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return [row for row in qa(questions, host, body) if row["metadata"]["accepted"]]
+    return [row for row in qa(questions, host, body) if row["metadata"]["answer"]["accepted"]]
+
+
+def lowered(html: str) -> str:
+    """A body whose headings are two levels lower."""
+    for level in range(6, 0, -1):
+        for start in ("<", "</"):
+            for end in (" ", ">"):
+                html = html.replace(f"{start}h{level}{end}", f"{start}h{min(level + 2, 6)}{end}")
+    return html
 
 
 def thread(questions: list[Row], host: str, body: Body) -> list[Row]:
     records = []
     for question in questions:
-        text = f"# {question['Title']}\n\n{body(question['Body'])}"
+        asked = body(lowered(unmarked(question["Body"])))
+        text = f"# {question['Title']}\n\n{asked}{remarks(question)}"
         for answer in ranked(question):
             accepted = answer["Id"] == question.get("AcceptedAnswerId")
             heading = "Accepted answer" if accepted else "Answer"
-            text += f"\n\n## {heading}\n\n{body(answer['Body'])}"
-        row = {"id": f"{question['Id']}", "text": text, "source": host}
-        records.append(
-            row | {"created": question["CreationDate"], "metadata": about(question, host)}
-        )
+            text += f"\n\n## {heading}\n\n{body(lowered(answer['Body']))}{remarks(answer)}"
+        row = {"id": f"{host}-{question['Id']}", "text": text, "source": host}
+        licenses, authors = credited(question, host)
+        metadata = {
+            key: value
+            for key, value in about(question, host).items()
+            if key not in ("license", "created")
+        }
+        metadata |= {"licenses": licenses, "authors": people(list(authors))}
+        records.append(row | {"created": question["CreationDate"], "metadata": metadata})
     return records
+
+
+def thread_best(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return thread(best(questions), host, body)
+
+
+def remarks(post: Row) -> str:
+    lines = [" ".join(comment["Text"].split()) for comment in post.get("Comments", [])]
+    return "\n\n### Comments\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
 def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
     """Corpus, queries, and lines of relevant documents."""
     by_id = {question["Id"]: question for question in questions}
     corpus = [
-        {"_id": str(number), "title": question["Title"], "text": body(question["Body"])}
+        {"_id": str(number), "title": question["Title"], "text": body(unmarked(question["Body"]))}
         for number, question in by_id.items()
     ]
     links = [
@@ -342,8 +407,24 @@ def hub(questions: list[Row], host: str, body: Body) -> list[Row]:
 def pairs_conversational(questions: list[Row], host: str, body: Body) -> list[Row]:
     records = pairs(questions, host, body)
     for row in records:
+        row["prompt"] = row["prompt"].removesuffix("\n\nAnswer:\n\n")
         for name, role in (("prompt", "user"), ("chosen", "assistant"), ("rejected", "assistant")):
             row[name] = [{"role": role, "content": row[name]}]
+    return records
+
+
+def pairs_implicit(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return with_prompt(pairs(questions, host, body))
+
+
+def pairs_implicit_conversational(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return with_prompt(pairs_conversational(questions, host, body))
+
+
+def with_prompt(records: list[Row]) -> list[Row]:
+    for row in records:
+        prompt = row.pop("prompt")
+        row |= {side: prompt + row[side] for side in ("chosen", "rejected")}
     return records
 
 
@@ -355,27 +436,44 @@ def messages_system(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def chunks(
-    questions: list[Row], host: str, body: Body, splitter: MarkdownSplitter | None = None
+    questions: list[Row],
+    host: str,
+    body: Body,
+    max_length: int | None = None,
+    overlap: int | None = None,
+    tokenizer: str | None = None,
 ) -> list[Row]:
+    """What is said of each passage; where texts are cut has a test of its own."""
+    splitter = Splitter(max_length, overlap, tokenizer)
     records = []
-    for question, row in zip(questions, thread(questions, host, body), strict=True):
-        passages = (splitter or MarkdownSplitter(2000)).chunk_indices(row["text"])
-        for number, (at, passage) in enumerate(passages):
-            assert row["text"][at:].startswith(passage)
-            about_it = {"qid": question["Id"], "start": at, "title": question["Title"]}
-            records.append(
-                {"id": f"{row['id']}-{number}", "text": passage, **about_it, **row["metadata"]}
-            )
+    for question in questions:
+        for post in (question, *ranked(question)):
+            is_answer = "ParentId" in post
+            text = body(lowered(unmarked(post["Body"])))
+            text = text if is_answer else f"# {question['Title']}\n\n{text}"
+            for number, (at, passage) in enumerate(splitter.cut(text)):
+                row = {
+                    "id": f"{host}-{post['Id']}-{number}",
+                    "text": passage,
+                    "start": at,
+                    "title": question["Title"],
+                    "accepted": post["Id"] == question.get("AcceptedAnswerId"),
+                    **about(question, host),
+                    **origin(post, host),
+                    "score": post["Score"],
+                }
+                if is_answer:
+                    row |= {"answer_id": post["Id"], "url": f"https://{host}/a/{post['Id']}"}
+                records.append(row)
     return records
 
 
 def chunks_short(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return chunks(questions, host, body, MarkdownSplitter(300, 60))
+    return chunks(questions, host, body, 300, 60)
 
 
 def chunks_tokens(questions: list[Row], host: str, body: Body) -> list[Row]:
-    splitter = MarkdownSplitter.from_tiktoken_model("gpt-4o", 100, 20)
-    return chunks(questions, host, body, splitter)
+    return chunks(questions, host, body, 100, 20, "gpt-4o")
 
 
 class Blocks(HTMLParser):
@@ -403,8 +501,9 @@ class Blocks(HTMLParser):
 
     def __init__(self, body: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, str, str]] = []
-        self.text = self.last = self.language = ""
+        self.found: list[tuple[str, str | None, str]] = []
+        self.text = self.last = ""
+        self.language: str | None = None
         self.is_code = False
         self.feed(body)
         self.close()
@@ -419,11 +518,11 @@ class Blocks(HTMLParser):
         language = [name.partition("-")[2] for name in names if name[:5] == "lang-"]
         if tag == "pre":
             self.end_block()
-            self.is_code, self.language = True, ""
+            self.is_code, self.language = True, None
         elif tag not in self.INLINE and not self.is_code:
             self.end_block()
         if tag in ("pre", "code") and self.is_code:
-            self.language = self.language or "".join(language)
+            self.language = self.language or "".join(language) or None
         if tag == "br":
             self.text += "\n"
 
@@ -462,8 +561,14 @@ def blocks(questions: list[Row], host: str, body: Body) -> list[Row]:
                 "authors": [{"name": name} | ({"url": url} if url else {})] if name else [],
                 "created": post["CreationDate"],
             }
-            for number, (before, language, code) in enumerate(Blocks(body(post["Body"])).found):
-                row = {"id": f"{post['Id']}-{number}", "text_before": before, "code": code}
+            for number, (before, said, code) in enumerate(Blocks(body(post["Body"])).found):
+                row = {"id": f"{host}-{post['Id']}-{number}", "text_before": before, "code": code}
+                by_tags = {BY_TAG.get(tag) for tag in question["Tags"]} - {None}
+                row["language_from"] = "author"
+                language = NAMES.get((said or "").lower(), said or "")
+                if said is None:
+                    language = "".join(map(str, by_tags)) if len(by_tags) == 1 else ""
+                    row["language_from"] = "tags" if language else ""
                 records.append({**row, "language": language, "metadata": about_it})
     return records
 
@@ -509,7 +614,7 @@ def edits(folder: Path, host: str) -> list[Row]:
                         "created": entry["CreationDate"],
                     }
                     texts_of = {key: change[key] for key in ("field", "before", "after")}
-                    row = {"id": f"{entry['Id']}-{change['field']}", **texts_of}
+                    row = {"id": f"{host}-{entry['Id']}-{change['field']}", **texts_of}
                     row |= {"comment": entry.get("Comment", ""), "metadata": about_it}
                     records.append(row)
     return records

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from so2docs.pipeline.worker import COMMAND
+from so2docs.processes.worker import COMMAND
 
 
 def members(group: int) -> list[int]:
@@ -17,6 +17,15 @@ def children(parent: int) -> list[int]:
         for pid, of, _, state, args in _processes()
         if int(of) == parent and state != "Z" and _is_worker(args)
     ]
+
+
+def descendants(parent: int) -> list[int]:
+    """The running processes that a process started, and those that they started."""
+    family = [parent]
+    processes = sorted((int(pid), int(of)) for pid, of, *_ in _processes())
+    for number in family:
+        family += [pid for pid, of in processes if of == number]
+    return family[1:]
 
 
 def _is_worker(args: str) -> bool:

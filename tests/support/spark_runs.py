@@ -133,7 +133,7 @@ def assert_same_as_plain(
     if actual is not None:
         assert_same_counts(actual, report)
     assert lines_of(folder) == lines_of(plain, "questions.jsonl.gz")
-    assert lines_of(folder, ".strays-*") == lines_of(plain, ".questions.jsonl.gz.strays")
+    assert lines_of(folder, ".strays-*") == lines_of(plain, ".questions.jsonl.gz.strays.gz")
     assert (folder / "_SUCCESS").exists()
     assert not (folder / "_temporary").exists()
 

@@ -36,14 +36,14 @@ _CLASSES = {
     "Editors": "Editor",
 } | dict.fromkeys(POSTS.users.values(), "User")
 _ABOUT = {
-    "Badges": "How many badges of each class a user has.",
+    "Badges": "Numbers of badges of a user, by class.",
     "Comment": "A comment of a post.",
     "Link": "A link from a post to a question.",
-    "Bounty": "What is offered for answers to a question, or awarded to an answer.",
-    "Voter": "Who voted to close a question, for example.",
-    "Revision": "What one user did at once.",
-    "Closing": "Why a post is closed.",
-    "Editor": "Who edited a post.",
+    "Bounty": "A bounty offered on a question, or awarded to an answer.",
+    "Voter": "A voter, such as one who voted to close a question.",
+    "Revision": "One action of a user in the history of a post.",
+    "Closing": "The reason for closing a post.",
+    "Editor": "An editor of a post.",
 }
 _EVERYWHERE = {
     "Question": {"Id", "PostTypeId", "CreationDate", "Score", "Body", "Title", "Tags"},
@@ -59,10 +59,10 @@ _EVERYWHERE = {
     "Voter": set[str](),
     "Editor": set[str](),
 }
-"""What every row of every published dump has."""
+"""Attributes in every row of every published dump."""
 
 _ASKED_FOR = {"Comments", "Links", "Votes"}
-"""What every post has where the table is nested."""
+"""Keys in every post if the table is nested."""
 
 Member = tuple[str, str, bool]
 """Name, type, and whether every such object has it."""
@@ -80,7 +80,7 @@ def text() -> str:
         [
             _class(
                 "User",
-                "A user, as far as documents name one.",
+                "A user with the attributes in documents.",
                 [
                     *_attributes("User", TABLES["users"].documented),
                     *_parts(by_key["Owner"].parts),

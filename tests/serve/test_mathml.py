@@ -1,4 +1,4 @@
-"""Formulas: their positions in a text, their MathML, and the cost of hostile ones."""
+"""Formulas as MathML, and the cost of hostile ones."""
 
 from __future__ import annotations
 
@@ -10,72 +10,9 @@ import pytest
 
 pytest.importorskip("math_core", reason="math_core is not installed")
 
+from so2docs.formulas import MOST_CHARACTERS
 from so2docs.serve.bodies import Renderer
-from so2docs.serve.formulas import (
-    MOST_CHARACTERS,
-    formula_sign,
-    looks_mathematical,
-    mathml,
-    pieces,
-    without_cut_formula,
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "formulas"),
-    [
-        ("a $x$ b $y$", ["x", "y"]),
-        ("$$x$$ and \\[y\\] and \\(z\\)", ["x", "y", "z"]),
-        ("costs \\$5 and \\$6, $x$", ["x"]),
-        ("a \\\\$x$", ["x"]),
-        ("$a{$}b$", ["a{$}b"]),
-        ("$\\text{a \\$ b}$", ["\\text{a \\$ b}"]),
-        ("only $5", []),
-        ("$$ and $", []),
-        ("\\begin{align}a\\begin{array}{c}b\\end{array}\\end{align} $c$",
-         ["\\begin{align}a\\begin{array}{c}b\\end{array}\\end{align}", "c"]),
-        ("\\begin{document}x\\end{document}", []),
-        ("\\begin{align}x", []),
-        ("$" + "x" * (MOST_CHARACTERS + 1) + "$ $y$", ["y"]),
-        ("", []),
-    ],
-)  # fmt: skip
-def test_where_formulas_are(text: str, formulas: list[str]) -> None:
-    parts = list(pieces(text, "$"))
-    if len(text) < MOST_CHARACTERS:
-        assert [piece.tex for piece in parts if piece.tex is not None] == formulas
-    assert "".join(piece.text for piece in parts) == text
-
-
-def test_escaped_signs_on_sites_that_write_them() -> None:
-    parts = list(pieces(r"$5 \$x\$ and $6", r"\$"))
-    assert [piece.tex for piece in parts] == [None, "x", None]
-
-
-@pytest.mark.parametrize(
-    ("host", "sign"),
-    [
-        ("math.stackexchange.com", "$"),
-        ("math.meta.stackexchange.com", "$"),
-        ("mathoverflow.net", "$"),
-        ("meta.mathoverflow.net", "$"),
-        ("physics.stackexchange.com", "$"),
-        ("electronics.stackexchange.com", r"\$"),
-        ("beer.stackexchange.com", None),
-        ("stackoverflow.com", None),
-        ("", None),
-    ],
-)
-def test_sites_that_have_formulas(host: str, sign: str | None) -> None:
-    assert formula_sign(host) == sign
-
-
-def test_posts_tell_whether_a_site_has_formulas() -> None:
-    shell = "<p>Set <code>$PATH</code>: $HOME costs $5, $6 or $7_000</p>"
-    assert not looks_mathematical(iter([shell] * 10))
-    assert looks_mathematical(iter([shell] * 9 + ["<p>$x_1 + \\alpha$</p>"]))
-    assert not looks_mathematical(iter([]))
-
+from so2docs.serve.mathml import mathml
 
 TEX = [
     r"x^2",
@@ -160,17 +97,3 @@ def test_hostile_formulas_cost_little(part: str) -> None:
         times.append(time.thread_time() - start)
     # A hundred times what they take: a parser that takes squares needs seconds.
     assert min(times) < 1
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a $x$ b", "a $x$ b"),
-        ("a $x$ b $\\frac{1", "a $x$ b …"),
-        ("a \\begin{align} x", "a …"),
-        ("costs \\$5", "costs \\$5"),
-        ("", ""),
-    ],
-)
-def test_texts_that_were_cut_in_a_formula(text: str, expected: str) -> None:
-    assert without_cut_formula(text, "$") == expected

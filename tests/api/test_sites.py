@@ -1,0 +1,88 @@
+"""Several sites: one way to name their outputs, to do the work and to print the results."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from support.command import run
+from support.dumps import question, write_dump
+
+import so2docs
+
+TAGS = '<tags>\n<row Id="1" TagName="{}" Count="1" />\n</tags>\n'
+
+
+def test_a_folder_of_several_dumps_names_its_dumps(tmp_path: Path) -> None:
+    folder = tmp_path / "2024-04"
+    folder.mkdir()
+    for site in ("beer", "coffee"):
+        plain = write_dump(tmp_path / "Posts.xml", question(1))
+        packed = folder / f"{site}.stackexchange.com-Posts.xml.gz"
+        packed.write_bytes(gzip.compress(plain.read_bytes()))
+    with pytest.raises(so2docs.OptionError, match=r"2024-04/\*\.gz"):
+        so2docs.convert_all([folder], tmp_path / "out")
+    result = run("convert", folder, "--output-dir", tmp_path / "out")
+    assert result.returncode == 2
+    assert f"{folder}/*.gz" in result.stderr
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> list[Path]:
+    """Two sites with posts and tags, and one without."""
+    folders = [tmp_path / "dumps" / f"{site}.stackexchange.com" for site in ("beer", "tea", "x")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        write_dump(folder / "Posts.xml", question(1), question(2))
+        (folder / "Tags.xml").write_text(TAGS.format("a"))
+    (folders[2] / "Tags.xml").unlink()
+    (folders[2] / "Posts.xml").unlink()
+    return folders
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    out = tmp_path / "out"
+    results = so2docs.tables_all(dumps, out, jobs=jobs)
+    assert [one.state for one in results] == ["made", "made", "failed"]
+    for dump, result in zip(dumps[:2], results, strict=False):
+        assert result.result.columns()["rows"] == 3
+        so2docs.tables(dump, tmp_path / "alone")
+        for name in ("Posts.parquet", "Tags.parquet"):
+            alone, together = (path / name for path in (tmp_path / "alone", out / dump.name))
+            assert alone.read_bytes() == together.read_bytes()
+    again = so2docs.tables_all(dumps[:2], out, jobs=jobs)
+    assert [one.state for one in again] == ["up to date"] * 2
+    other = run("tables", *dumps[:2], "--output-dir", out, "--since", "2020")
+    assert other.returncode == 1
+    assert other.stderr.splitlines()[-1] == "2 sites: 2 other options, 0 failed"
+    assert run("tables", *dumps[:2], "--output-dir", out, "--since", "2020", "--update").stderr
+    with pytest.raises(so2docs.OptionError, match="since"):
+        so2docs.tables_all(dumps[:2], out, since="never")
+
+
+def test_tags_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run("tags", *dumps, "--output-dir", out)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == "3 sites: 2 made, 1 failed"
+    [tag] = so2docs.read(out / "beer.stackexchange.com.jsonl.gz", dict)
+    assert tag["Name"] == "a"
+    again = so2docs.tags_all(dumps[:2], out)
+    assert [one.state for one in again] == ["up to date"] * 2
+    (dumps[0] / "Tags.xml").write_text('<tags>\n<row Id="1" TagName="b" Count="1" />\n</tags>\n')
+    assert [one.state for one in so2docs.tags_all(dumps[:2], out)] == [
+        "another input",
+        "up to date",
+    ]
+    updated = so2docs.tags_all(dumps[:2], out, update=True)
+    assert [one.state for one in updated] == ["made", "up to date"]
+
+
+@pytest.mark.parametrize("words", [("tables", "a.7z"), ("tables", "a", "b", "c"), ("tags", *"abc")])
+def test_several_dumps_without_a_folder(words: tuple[str, ...]) -> None:
+    result = run(*words)
+    assert result.returncode == 2
+    assert "--output-dir" in result.stderr

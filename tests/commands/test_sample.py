@@ -1,0 +1,30 @@
+"""`so2docs sample`: dumps from the package itself."""
+
+from pathlib import Path
+
+from support.command import run
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.schema import DUMP
+
+
+def test_writes_a_table_and_a_site(tmp_path: Path) -> None:
+    result = run("sample", tmp_path / "new")
+    names = ["Posts.xml", "beer.stackexchange.com.7z"]
+    assert result.stderr.split() == [str(tmp_path / "new" / name) for name in names]
+    posts, archive = (tmp_path / "new" / name for name in names)
+    assert posts.read_bytes() == (SAMPLES / "posts.xml").read_bytes()
+    inspection = so2docs.inspect(archive)
+    assert len(inspection.tables) == len(DUMP) == 8
+    (file,) = inspection.files
+    assert file.other_members == ["license.txt"]
+    assert (file.license or "").startswith("This sample is made up")
+    assert [check.differ for check in inspection.checks] == [0] * len(inspection.checks)
+    report = so2docs.convert(archive, tmp_path / "q.jsonl", nest=["all", "history-text", "badges"])
+    assert (report.questions, report.answers, report.strays.total()) == (8, 11, 0)
+    assert report.tables["badges"].nested == report.tables["badges"].rows > 0
+    again = run("sample", tmp_path / "new")
+    assert again.returncode == 1
+    assert "Posts.xml: exists; " in again.stderr
+    assert run("sample", tmp_path / "new", "--force", "-q").returncode == 0

@@ -1,0 +1,111 @@
+"""`keep_users` and `keep_posts`: the questions of certain people, and certain posts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import oracle_tables
+from support.command import run
+from support.filtering import filtered
+from support.formats_read_back import jsonl
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.pipeline import bucket, second_pass
+from so2docs.scan import table
+
+SITE = SAMPLES / "site"
+TABLES = ("comments", "links", "votes", "users")
+COMPLETE = oracle_tables.nest(SITE, set(TABLES)).documents
+POSTS = [post for question in COMPLETE for post in (question, *question["Answers"])]
+ANSWERS = [answer for question in COMPLETE for answer in question["Answers"]]
+USERS = [post["OwnerUserId"] for post in POSTS if "OwnerUserId" in post]
+CASES: list[dict[str, Any]] = [
+    {"keep_users": USERS[:1]},
+    {"keep_users": USERS[-2:]},
+    {"keep_posts": [COMPLETE[0]["Id"], ANSWERS[-1]["Id"], 10**12]},
+    {"keep_users": USERS[:2], "keep_posts": [post["Id"] for post in POSTS[::2]]},
+    {"keep_users": USERS[:3], "drop_users": USERS[1:2]},
+    {"keep_posts": [ANSWERS[0]["Id"]], "min_answer_score": 1000},
+    {"keep_users": USERS, "limit": 1},
+    {"keep_users": [10**12]},
+]
+
+
+@pytest.mark.parametrize("run_options", [{"core": "python"}, {"jobs": 2, "chunk_bytes": 2000}])
+@pytest.mark.parametrize("lists", CASES)
+def test_keeps_listed_questions(
+    lists: dict[str, Any], run_options: dict[str, Any], tmp_path: Path
+) -> None:
+    expected = filtered(COMPLETE, **lists)
+    if "drop_users" in lists:
+        (tmp_path / "ids").write_text("\n".join(map(str, lists["drop_users"])))
+        lists = {**lists, "drop_users": tmp_path / "ids"}
+    options: dict[str, Any] = {"nest": TABLES, **lists, **run_options}
+    report = so2docs.convert(SITE, tmp_path / "q.jsonl", **options)
+    assert jsonl(tmp_path / "q.jsonl") == expected
+    assert report.questions == len(expected) < len(COMPLETE)
+    assert report.filtered
+    assert list(so2docs.documents(SITE, nest=TABLES, **lists)) == expected
+
+
+@pytest.mark.parametrize("lists", CASES[:4])
+def test_counts_every_row_once_where_buckets_are_divided(
+    lists: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    options: Any = {"nest": TABLES, "jobs": 1, **lists}
+    whole = so2docs.convert(SITE, tmp_path / "whole.jsonl", **options)
+    monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", 500)
+    divided = so2docs.convert(SITE, tmp_path / "divided.jsonl", **options)
+    divided.check()
+    assert (divided.filtered, divided.strays) == (whole.filtered, whole.strays)
+    assert jsonl(tmp_path / "divided.jsonl") == jsonl(tmp_path / "whole.jsonl")
+
+
+def test_forms_of_a_list(tmp_path: Path) -> None:
+    ids = [COMPLETE[0]["Id"], ANSWERS[-1]["Id"]]
+    expected = filtered(COMPLETE, keep_posts=ids)
+    path = tmp_path / "ids.txt"
+    path.write_text("# Mine\n" + "\n".join(map(str, ids)))
+    forms: list[Any] = [ids, tuple(ids), iter(ids), ", ".join(map(str, ids)), path, str(path)]
+    for form in forms:
+        assert list(so2docs.documents(SITE, nest=TABLES, keep_posts=form)) == expected
+    arguments = ("--keep-posts", ",".join(map(str, ids)), "--with", ",".join(TABLES))
+    done = run("convert", SITE, tmp_path / "c.jsonl", *arguments, "--card")
+    assert done.returncode == 0, done.stderr
+    assert jsonl(tmp_path / "c.jsonl") == expected
+    assert "--keep-posts FILE" in (tmp_path / "README.md").read_text()
+    records = so2docs.documents(SITE, recipe="hub", keep_posts=ids, site="a.example.com")
+    assert len(list(records)) == len(expected)
+
+
+@pytest.mark.parametrize("value", ["nowhere.txt", "1,x", "1.5", [10**19], ["x"], [], ""])
+def test_a_list_that_cannot_be_read(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match="keep_users"):
+        so2docs.convert(SITE, tmp_path / "q.jsonl", keep_users=value)
+    assert not (tmp_path / "q.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["read_chunk", "merge_bucket"])
+def test_a_resumed_conversion_keeps_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The spill has the posts that each chunk found."""
+    module: Any = {"read_chunk": table, "merge_bucket": bucket}[name]
+    work, calls = getattr(module, name), iter([False, False, True] if module is table else [])
+
+    def stop(*arguments: Any) -> Any:
+        if next(calls, True):
+            raise KeyboardInterrupt
+        return work(*arguments)
+
+    options: Any = {"keep_users": USERS[:1], "jobs": 1, "chunk_bytes": 500}
+    so2docs.convert(SITE, tmp_path / "expected.jsonl", **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, stop)
+        with pytest.raises(KeyboardInterrupt):
+            so2docs.convert(SITE, tmp_path / "q.jsonl", **options)
+    assert so2docs.convert(SITE, tmp_path / "q.jsonl", **options).resumed
+    assert (tmp_path / "q.jsonl").read_bytes() == (tmp_path / "expected.jsonl").read_bytes()

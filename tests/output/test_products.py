@@ -1,0 +1,229 @@
+"""Every product records its inputs and options, and tells another one, whichever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.dumps import question, write_dump
+
+import so2docs
+from so2docs.changes.changes_file import ChangeReader
+from so2docs.changes.diff import _ChangesFile
+from so2docs.changes.patch import PatchedOutput
+from so2docs.flat.tables import _TableFiles
+from so2docs.flat.tags import TagsFile, write_tags
+from so2docs.output.paths import OutputOfConversion
+from so2docs.output.product import ExistingOutputError, Product, read_provenance
+from so2docs.output.provenance import Provenance
+from so2docs.spark.folders import SiteFolder
+from so2docs.sqlite.about import read_about
+from so2docs.sqlite.build import DatabaseFile
+
+
+def make_inputs(folder: Path) -> Path:
+    """A dump with two tables, and two outputs."""
+    for name, score in (("site", 1), ("old", 1), ("new", 2)):
+        (folder / name).mkdir()
+        write_dump(folder / name / "Posts.xml", *[question(n, Score=score) for n in (1, 2)])
+        for table, row in (
+            ("comments", 'Id="1" PostId="1" Text="text"'),
+            ("tags", 'Id="1" TagName="python" Count="1"'),
+        ):
+            path = folder / name / f"{table.title()}.xml"
+            path.write_text(f"<{table}>\n<row {row} />\n</{table}>\n")
+    for name in ("old", "new"):
+        so2docs.convert(folder / name, folder / f"{name}.jsonl", jobs=1)
+    write_tags(so2docs.tags(folder / "site"), str(folder / "tags.jsonl"))
+    return folder
+
+
+@dataclass(frozen=True)
+class Case:
+    """A product, and what it is made of.
+
+    Attributes:
+        make: Makes it of the inputs in a folder, with options.
+        path: Its file there.
+        read: Reads its record.
+        options: Other values of the options in its record; None where another value is another
+            file, or is tested with the option that is named.
+        inputs: Files by their role in its record.
+        with_all: Options of the first call.
+    """
+
+    make: Callable[..., object]
+    path: str
+    options: dict[str, Any]
+    inputs: dict[str, str]
+    read: Callable[[str], Provenance | None] = read_provenance
+    with_all: dict[str, Any] = field(default_factory=dict)
+
+
+def diff(folder: Path, *, only: Any = None, ignore: Any = None, **options: Any) -> None:
+    changes = so2docs.diff(folder / "old.jsonl", folder / "new.jsonl", only=only, ignore=ignore)
+    deleted = folder / "ids" if options.pop("deleted", False) else None
+    changes.write(folder / "c.jsonl", deleted=deleted, **options)
+
+
+def sqlite(folder: Path, *, source: str = "old.jsonl", tags: bool = False, **options: Any) -> None:
+    described = {"tags": folder / "tags.jsonl"} if tags else {}
+    so2docs.to_sqlite(folder / source, folder / "q.db", jobs=1, **described, **options)
+
+
+CONVERT = Case(
+    lambda folder, **options: so2docs.convert(folder / "site", folder / "q.jsonl", **options),
+    "q.jsonl",
+    {},
+    {"posts": "site/Posts.xml", "comments": "site/Comments.xml"},
+    with_all={"nest": ["comments"]},
+)
+CASES: dict[type[Product[Any]], list[Case]] = {
+    OutputOfConversion: [CONVERT],
+    _TableFiles: [
+        Case(
+            lambda folder, **options: so2docs.tables(folder / "site", folder / "flat", **options),
+            "flat/Posts.parquet",
+            {
+                "format": None,
+                "split_by": "year",
+                "since": "2001-01-01",
+                "until": "2030-01-01",
+                "tags": ["python"],
+                "all_tags": True,
+                "skip_malformed": True,
+            },
+            {"posts": "site/Posts.xml"},
+        )
+    ],
+    DatabaseFile: [
+        Case(
+            sqlite,
+            "q.db",
+            {
+                "search": "titles",
+                "stemming": True,
+                "site_field": "Site",
+                "site": "beer.stackexchange.com",
+                "nest": None,
+                "tags": True,
+            },
+            {"1 output": "old.jsonl"},
+            read=lambda path: read_about(path).record,
+        ),
+        Case(
+            lambda folder, **options: sqlite(folder, source="site", **options),
+            "q.db",
+            {"search": None, "stemming": None, "site_field": None, "site": None, "tags": False}
+            | {"nest": []},
+            {
+                "1 posts": "site/Posts.xml",
+                "1 comments": "site/Comments.xml",
+                "tags": "tags.jsonl",
+            },
+            read=lambda path: read_about(path).record,
+            with_all={"nest": ["comments"], "tags": True},
+        ),
+    ],
+    TagsFile: [
+        Case(
+            lambda folder, **options: write_tags(
+                so2docs.tags(folder / "site"), str(folder / "t.jsonl"), **options
+            ),
+            "t.jsonl",
+            {},
+            {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
+        )
+    ],
+    _ChangesFile: [
+        Case(
+            diff,
+            "c.jsonl",
+            {
+                "format": "elasticsearch",
+                "elasticsearch_index": "others",
+                "site_field": "Site",
+                "deleted": True,
+                "only": "added",
+                "ignore": "Score",
+            },
+            {"old": "old.jsonl", "new": "new.jsonl"},
+        )
+    ],
+}
+CASES_OF_ALL = [case for cases in CASES.values() for case in cases]
+
+
+def test_every_product_has_a_case() -> None:
+    # The folder of a site needs Spark: its case is in tests/spark/test_spark.py.
+    assert set(Product.__subclasses__()) == {*CASES, PatchedOutput, SiteFolder}
+
+
+@pytest.mark.parametrize("case", CASES_OF_ALL, ids=lambda case: case.path)
+def test_another_option_or_input_is_told(case: Case, tmp_path: Path) -> None:
+    if case.path.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    folder = make_inputs(tmp_path)
+    case.make(folder, **case.with_all)
+    before = (folder / case.path).stat()
+    case.make(folder, **case.with_all)
+    assert (folder / case.path).stat() == before
+    record = case.read(str(folder / case.path))
+    assert record is not None
+    assert {file.role for file in record.input} == case.inputs.keys()
+    assert record.options.keys() == case.options.keys() or case is CONVERT
+    for name, value in case.options.items():
+        if value is None:
+            continue
+        with pytest.raises(ExistingOutputError) as error:
+            case.make(folder, **case.with_all | {name: value})
+        assert (error.value.state, name in str(error.value)) == ("other options", True)
+    for path in case.inputs.values():
+        data = (folder / path).read_bytes()
+        (folder / path).write_bytes(data + b"\n")
+        with pytest.raises(ExistingOutputError) as error:
+            case.make(folder, **case.with_all)
+        assert (error.value.state, Path(path).name in str(error.value)) == ("another input", True)
+        (folder / path).write_bytes(data)
+    case.make(folder, **case.with_all)
+    assert (folder / case.path).stat() == before
+
+
+def test_any_option_of_a_conversion_that_is_recorded_is_compared(tmp_path: Path) -> None:
+    """Which options are recorded, and that each other value is another, test_fingerprint says."""
+    CONVERT.make(make_inputs(tmp_path))
+    record = read_provenance(str(tmp_path / CONVERT.path))
+    assert record is not None
+    for name in record.options:
+        other = replace(record, options=record.options | {name: "other"})
+        assert record.compare(other).state == "other options"
+        assert name in str(so2docs.OutputError(record.compare(other).reason))
+
+
+def test_a_patched_output_is_known_by_its_bytes(tmp_path: Path) -> None:
+    folder = make_inputs(tmp_path)
+    diff(folder)
+    old, changes, new = (str(folder / name) for name in ("old.jsonl", "c.jsonl", "patched.jsonl"))
+    made = so2docs.patch(old, changes, new)
+    assert so2docs.patch(old, changes, new) == made
+    product = PatchedOutput(old, ChangeReader(changes), new)
+    assert product.compare().state == "up to date"
+    with Path(new).open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(ExistingOutputError) as error:
+        so2docs.patch(old, changes, new)
+    assert error.value.state == "another input"
+    assert so2docs.patch(old, changes, new, update=True) == made
+
+
+def test_files_that_a_killed_run_did_not_name_are_made_again(tmp_path: Path) -> None:
+    folder = make_inputs(tmp_path)
+    diff(folder, deleted=True)
+    before = (folder / "c.jsonl").read_bytes()
+    (folder / "ids").unlink()
+    diff(folder, deleted=True)
+    assert (folder / "ids").exists()
+    assert (folder / "c.jsonl").read_bytes() == before
