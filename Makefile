@@ -6,7 +6,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 CORE := setup.py $(wildcard so2docs/parse/native/*)
 
-.PHONY: demo test test-long test-spark test-browser test-datasets fuzz faults format docs bench profile sanitize fuzz-core clean
+.PHONY: demo quick test test-long test-spark test-browser test-datasets fuzz faults format docs bench bench-sources profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -18,6 +18,15 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto -m "not long and not spark and not browser"
+
+# While you work: the modules without files, then one way through each product, with few combinations.
+QUICK := $(wildcard tests/test_[a-eg-z]*.py) tests/test_formulas.py tests/store tests/parse/test_rows.py \
+  tests/parse/test_posts.py tests/options/test_table.py tests/api/test_convert.py \
+  tests/conversions/test_samples.py tests/reader/test_frames.py tests/statistics tests/inspection \
+  tests/flat/test_tags.py tests/changes tests/metadata/test_card.py tests/sqlite/test_sqlite.py
+quick: $(VENV)/installed-test
+	$(BIN)/pytest -n auto -m "not long and not spark and not browser" $(QUICK) \
+	  -k "not jobs3 and not any_rows and not segments and not published and not python and not killed"
 
 # What takes seconds a test: published dumps of megabytes, recipes over all of them, faults in dozens, memory, archives
 # that unpack to gigabytes, the pages of the docs.
@@ -63,10 +72,10 @@ ROUNDS ?= 2000
 SEED ?= 0
 faults: $(VENV)/installed-test
 ifdef EVERY
-	$(BIN)/python tests/faults --every "$(EVERY)"
+	$(BIN)/python faults --every "$(EVERY)"
 else
-	$(BIN)/python tests/faults --rounds $(ROUNDS) --seed $(SEED)
-	$(BIN)/python tests/faults --calls --rounds $(ROUNDS) --seed $(SEED)
+	$(BIN)/python faults --rounds $(ROUNDS) --seed $(SEED)
+	$(BIN)/python faults --calls --rounds $(ROUNDS) --seed $(SEED)
 endif
 
 format: $(VENV)/installed-test
@@ -96,13 +105,20 @@ sanitize: $(SANITIZED)/so2docs
 	fi
 	cat $(SANITIZED)/replayed
 	test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1
+	PYTHONPATH=tests $(BIN)/python -m support.bzip2_samples $(SANITIZED)/bzip2-seeds
+	for variant in "" -DSO2DOCS_PORTABLE; do \
+	  gcc $(SANITIZERS) $$variant -DREPLAY fuzz/fuzz_bzip2.c -lbz2 -o $(SANITIZED)/replay && \
+	  $(SANITIZED)/replay $(SANITIZED)/bzip2-seeds/* || exit 1; \
+	done > $(SANITIZED)/replayed
+	cat $(SANITIZED)/replayed
+	test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1
 	for variant in "" -DSO2DOCS_PORTABLE; do \
 	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so && \
 	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
-	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/parse/test_core.py tests/parse/test_join.py tests/parse/test_markdown.py tests/store/test_idmap.py || exit 1; \
+	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/parse/test_core.py tests/parse/test_join.py tests/parse/test_markdown.py tests/store/test_idmap.py tests/dump/test_bzip2.py || exit 1; \
 	done
 
-# Twenty minutes of coverage-guided fuzzing: the C alone, then both cores side by side.
+# Thirty minutes of coverage-guided fuzzing: the C alone, bzip2 next to libbz2, then both cores side by side.
 FUZZ_SECONDS ?= 600
 FUZZ := -dict=fuzz/fuzz_core.dict -timeout=20 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
 
@@ -111,6 +127,9 @@ fuzz-core: $(SANITIZED)/so2docs
 	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/corpus
 	clang $(SANITIZERS) -fsanitize=fuzzer fuzz/fuzz_canonical.c -o $(SANITIZED)/fuzz
 	$(SANITIZED)/fuzz $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
+	PYTHONPATH=tests $(BIN)/python -m support.bzip2_samples $(SANITIZED)/bzip2-corpus
+	clang $(SANITIZERS) -fsanitize=fuzzer fuzz/fuzz_bzip2.c -lbz2 -o $(SANITIZED)/fuzz
+	$(SANITIZED)/fuzz -timeout=20 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/bzip2-corpus
 	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so
 	LD_PRELOAD=$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED):tests \
@@ -118,7 +137,8 @@ fuzz-core: $(SANITIZED)/so2docs
 
 docs: $(VENV)/installed-test
 	$(BIN)/python -m cogapp -r -I tests so2docs/options/keywords.py so2docs/types.py
-	$(BIN)/python -m cogapp -r -I tests docs/cli.md
+	$(BIN)/python -m cogapp -r -I tests docs/cli.md docs/api.md
+	$(BIN)/python packaging/man.py man
 
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
@@ -139,6 +159,11 @@ $(VENV)/installed-test: $(VENV)/installed
 SIZE ?= 1GB
 bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/run.py --size $(SIZE) --json build/bench.json
+
+# The same dump from each kind of source, and 45 GB through a pipe (LARGE=8GB for less). Takes an hour, and 50 GB of disk.
+LARGE ?= 45GB
+bench-sources: $(VENV)/installed
+	$(BIN)/python benchmarks/sources.py --size $(SIZE) --large $(LARGE)
 
 # Where the time of one worker goes in each pass.
 profile: $(VENV)/installed

@@ -296,7 +296,7 @@ def _sites(dump: Path, folder: Path) -> tuple[Path, Path, tuple[int, int]]:
     lines, columns = folder / "lines", folder / "columns"
     done = so2docs.convert_all(dumps, lines, site_field="Site")
     so2docs.convert_all(dumps, columns, site_field="Site", format="parquet")
-    reports = [one.report for one in done if one.report is not None]
+    reports = [one.result for one in done if one.result is not None]
     assert len(reports) == len(dumps)
     totals = sum(one.questions for one in reports), sum(one.answers for one in reports)
     return lines, columns, totals

