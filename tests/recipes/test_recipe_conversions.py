@@ -35,6 +35,7 @@ HOSTS = {
     "beer.stackexchange.com": None,
     "eosio.meta.stackexchange.com": None,
 }
+WITH_FORMULAS = ("datascience.meta-2024-04", "mathoverflow.meta-2013-09")
 SITES = list(HOSTS) if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
 SOME = ("dba.meta-2024-04", "beer.stackexchange.com")
 LATER = ("messages", "chunks", "blocks", "hub")
@@ -70,6 +71,11 @@ class Site:
     def convert(self, output: Path, **options: Any) -> so2docs.Report:
         site = None if options.get("recipe") == "hub" else self.given
         return so2docs.convert(self.folder, output, site=site, **options)
+
+    @cached_property
+    def markdown(self) -> Callable[[str], str]:
+        sign = "$" if self.folder.name in WITH_FORMULAS else ""
+        return cache(partial(to_markdown, sign=sign))
 
     def expected(self, name: str, body: Callable[[str], str]) -> list[Row]:
         if name == "edits":
@@ -121,7 +127,7 @@ def without_nulls(value: Any) -> Any:
 def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
     if not LONG and name in LATER and site.folder.name not in SOME:
         pytest.skip("with SO2DOCS_LONG=1")
-    expected = site.expected(name, str if name in ("preferences", "blocks") else cache(to_markdown))
+    expected = site.expected(name, str if name in ("preferences", "blocks") else site.markdown)
     report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1)
     assert jsonl(tmp_path / "one.jsonl") == expected
     written = {path.name for path in tmp_path.iterdir()}
