@@ -77,19 +77,21 @@ def is_typed_date(text: str) -> bool:
     return _TYPED_DATE.fullmatch(text) is not None
 
 
-_ARCHIVES = {
-    "alcohol": "beer",
-    "communitybuilding": "moderators",
-    "mattermodeling": "materials",
-    "medicalsciences": "health",
-    "psychology": "cogsci",
-    "video": "avp",
-    "writing": "writers",
+_RENAMED = {
+    "avp": "video",
+    "beer": "alcohol",
+    "cogsci": "psychology",
+    "health": "medicalsciences",
+    "materials": "mattermodeling",
+    "moderators": "communitybuilding",
+    "programmers": "softwareengineering",
+    "ui": "ux",
+    "writers": "writing",
 }
-"""Renamed sites of stackexchange.com, by current name; archives have the former name:
+"""Renamed sites of stackexchange.com, by former name. Archives have the former name, apart from
+`programmers` and `ui`:
 https://github.com/LunarWatcher/se-data-dump-transformer/blob/master/sedd/data/files_map.py."""
 
-_RENAMED = {former: name for name, former in _ARCHIVES.items()}
 _FORMER_META = re.compile(r"meta\.([a-z0-9-]+)\.(stackexchange|stackoverflow)\.com")
 """Start of the names of meta sites until 2017; Stack Exchange's own is meta.stackexchange.com."""
 
@@ -105,16 +107,6 @@ def site_host(name: str) -> str:
     site, dot, domain = host.partition(".")
     is_renamed = domain in ("stackexchange.com", "meta.stackexchange.com")
     return f"{_RENAMED.get(site, site)}{dot}{domain}" if is_renamed else host
-
-
-def host_names(host: str) -> set[str]:
-    """All hosts of a site, current and former, from any of them."""
-    host = site_host(host)
-    site, dot, domain = host.partition(".")
-    names = {host}
-    if domain in ("stackexchange.com", "meta.stackexchange.com"):
-        names.add(f"{_ARCHIVES.get(site, site)}{dot}{domain}")
-    return names | {re.sub(r"^([a-z0-9-]+)\.meta\.", r"meta.\1.", name) for name in names}
 
 
 FIRST_FABRICATED_ID = 1_000_000_001

@@ -278,6 +278,9 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
         base: Pages(store, base, environment, renderings, several=several)
         for base, store in ((f"/{slug}" if several else "", stores[slug]) for slug in stores)
     }
+    hosts = {pages.store.site.host: pages for pages in sites.values() if pages.store.site.host}
+    for pages in sites.values():
+        pages.sites = hosts
     routes: list[Any] = [Mount("/static", StaticFiles(directory=_STATIC), name="static")]
     for base, pages in sites.items():
         routes += [Mount(base, routes=pages.routes())] if base else pages.routes()

@@ -1,6 +1,6 @@
 """Bodies, comments and titles -> safe HTML, or HTML with marked changes. Pure.
 
-nh3 sanitizes bodies; links to posts in the database become local, code is highlighted, formulas
+nh3 sanitizes bodies; links to pages of this reader become local, code is highlighted, formulas
 become MathML. Every pattern takes linear time for any text.
 
 Two versions are compared by lines first, then by the words of changed lines. A comparison takes at
@@ -12,21 +12,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import takewhile
 from typing import Any, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import nh3
 from markupsafe import Markup, escape
 
 from so2docs.counts import plural
-from so2docs.domain import host_names
 from so2docs.escape import remove_bidi_controls, unescape
 from so2docs.formulas import pieces
+from so2docs.serve.links import AFTER_ADDRESS, parse_link, tag_link
 from so2docs.serve.mathml import mathml
 from so2docs.sqlite.rows import is_html
 
@@ -182,17 +182,13 @@ _ATTRIBUTE = re.compile(r'\b(src|alt)="([^"]*)"')
 _LITERAL = {"pre", "code", "kbd", "samp"}
 """Elements without formulas."""
 _INLINE = {"br"}
-_POST = re.compile(
-    r"/(?:questions|q)/(\d{1,18})(?:/[^/#?]*)?(?:/(\d{1,18}))?/?(?:\?[^#]*)?(?:#.*)?"
-)
-_ANSWER = re.compile(r"/a/(\d{1,18})(?:/\d+)?/?(?:\?[^#]*)?(?:#.*)?")
-_MENTIONED = re.compile(r"/(?:questions|q|a)/(\d{1,18})(?:/[^/#?\s\"'<>()]{0,200}/(\d{1,18}))?")
 _LANGUAGE = re.compile(r"\blang-([\w+#.-]+)")
 _NEVER_HIGHLIGHTED = {"none", "default", "text"}
 # `code`, [text](address), an address, **strong**, *emphasis*: the Markdown that comments have.
 # Comments have 600 characters; the limits keep texts of other makes from taking longer than that.
 _IN_COMMENT = re.compile(
     r"(?P<tick>`{1,5}+)(?P<code>.{1,600}?)(?<!`)(?P=tick)(?!`)"
+    r"|\[(?:meta-)?tag:(?P<tag>[^\s\[\]]{1,100}+)\]"
     r"|\[(?P<text>[^\[\]]{1,600}+)\]\((?P<to>https?://[^\s()]{1,600}+"
     r"(?:\([^\s()]{0,300}+\)[^\s()]{0,300}+)?+)[^()]{0,200}+\)"
     r"|(?P<bare>https?://[^\s<>\"']{1,2000}+)"
@@ -206,7 +202,6 @@ _WITHOUT_FORMULAS = re.compile(
 )
 _MARK = re.compile("[\x02\x03]")
 _MARKS = {"\x02": "<mark>", "\x03": "</mark>"}
-_AFTER_ADDRESS = ".,;:!?)*_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,16 +210,14 @@ class Renderer:
 
     Attributes:
         host: The site's address, for links without a host; None if unknown.
-        base: Prefix of the paths of the reader.
-        questions: Question ids by post id, for the linked posts in the database.
+        pages: Paths of the linked pages that this reader has, by `Link.key`.
         images: Whether images are loaded from their addresses.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
     """
 
     host: str | None = None
-    base: str = ""
-    questions: Mapping[int, int] = field(default_factory=dict)
+    pages: Mapping[str, str] = field(default_factory=dict)
     images: bool = False
     tags: tuple[str, ...] = ()
     sign: str = ""
@@ -342,8 +335,12 @@ class Renderer:
                 yield f"<strong>{_escape(match['strong'])}</strong>"
             elif emphasis := match["em"] or match["em2"]:
                 yield f"<em>{_escape(emphasis)}</em>"
+            elif tag := match["tag"]:
+                path = self.pages.get(tag_link(tag, self.host).key)
+                link = Markup('<a class="tag" href="{}">{}</a>')
+                yield str(link.format(path, tag) if path else Markup.escape(match[0]))
             else:
-                address = match["to"] or match["bare"].rstrip(_AFTER_ADDRESS)
+                address = match["to"] or match["bare"].rstrip(AFTER_ADDRESS)
                 if match["bare"]:
                     at = match.start() + len(address)
                 link = Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>')
@@ -368,6 +365,8 @@ class Renderer:
         value = value.strip()
         if value.lower().startswith("mailto:"):
             return value
+        if (link := parse_link(value, self.host)) and link.key in self.pages:
+            return self.pages[link.key]
         if value.startswith("//"):
             value = f"https:{value}"
         elif value.startswith("/") and self.host:
@@ -376,29 +375,8 @@ class Renderer:
             parts = urlsplit(value)
         except ValueError:
             return None
-        if parts.scheme.lower() not in ("http", "https") or not parts.netloc:
-            return None
-        return self._local(parts) or value
-
-    def _local(self, parts: SplitResult) -> str | None:
-        """The local address of a post in the database; None for other addresses."""
-        if self.host is None or (parts.hostname or "").removeprefix("www.") not in host_names(
-            self.host
-        ):
-            return None
-        path = parts.path + (f"#{parts.fragment}" if parts.fragment else "")
-        if match := _ANSWER.fullmatch(path):
-            post_id = int(match[1])
-        elif match := _POST.fullmatch(path):
-            post_id = int(match[2] or match[1])
-        else:
-            return None
-        question_id = self.questions.get(post_id)
-        if question_id is None:
-            return None
-        if question_id == post_id:
-            return f"{self.base}/questions/{question_id}"
-        return f"{self.base}/a/{post_id}"
+        is_web = parts.scheme.lower() in ("http", "https") and parts.netloc
+        return value if is_web else None
 
     def _image(self, tag: str) -> str:
         attributes = dict(_ATTRIBUTE.findall(tag))
@@ -422,12 +400,6 @@ def _quotation(spoilers: list[bool], match: re.Match[str]) -> str:
     spoilers.append("spoiler" in match["rest"])
     start = '<details class="spoiler"><summary>Spoiler</summary>' if spoilers[-1] else ""
     return f"{start}<blockquote>"
-
-
-def linked_ids(texts: Iterable[str]) -> set[int]:
-    """Ids of posts in the addresses of some texts."""
-    numbers = (number for text in texts for match in _MENTIONED.findall(text) for number in match)
-    return {int(number) for number in numbers if number}
 
 
 def _highlight(code: str, names: tuple[str, ...]) -> str | None:

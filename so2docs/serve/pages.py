@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -19,7 +19,8 @@ from so2docs.domain import licenses
 from so2docs.escape import remove_bidi_controls
 from so2docs.formulas import without_cut_formula
 from so2docs.serve import thread
-from so2docs.serve.bodies import Renderer, linked_ids, mark_words, remove_marks
+from so2docs.serve.bodies import Renderer, mark_words, remove_marks
+from so2docs.serve.links import Link, find_links
 from so2docs.serve.query import Query, parse
 from so2docs.serve.rendering import Renderings, Text
 from so2docs.serve.store import (
@@ -70,6 +71,7 @@ _MOST_PAGES_OF_ALL_SITES = 25
 _ON_FRONT = 6
 _ON_QUESTION = 5
 _ON_PROFILE = 10
+_PREFIXES = {"comment": "posts/comments", "user": "users"}
 _LINKED = {
     (False, False): "linked",
     (False, True): "linked from",
@@ -139,6 +141,7 @@ class Pages:
             several: Whether the server has other sites.
         """
         self.store, self.base, self.several = store, base, several
+        self.sites = {store.site.host or "": self}
         self._environment = environment
         self._renderings = renderings
 
@@ -158,6 +161,7 @@ class Pages:
             "/a/{id:post}": self.post,
             "/a/{id:post}/{user:user}": self.post,
             "/posts/{id:post}": self.post,
+            "/posts/comments/{id:post}": self.comment,
             "/posts/{id:post}/revisions{end:json}": self.revisions,
             "/tags{end:json}": self.tags,
             "/tags/{tag}/info": self.tagged,
@@ -245,6 +249,53 @@ class Pages:
         some = list(dict.fromkeys(texts))
         return dict(zip(some, self._renderings.render(renderer, some), strict=True))
 
+    def _linked_pages(self, texts: Iterable[str]) -> dict[str, str]:
+        """Paths of the pages in this reader that some texts lead to, by `Link.key`."""
+        links: dict[str, list[Link]] = {}
+        for link in find_links(texts, self.store.site.host):
+            links.setdefault(link.host, []).append(link)
+        # This site is known even if its database names no host.
+        sites = self.sites | {self.store.site.host or "": self}
+        pages: dict[str, str] = {}
+        for host in links.keys() & sites.keys():
+            pages |= sites[host].find_pages(links[host])
+        return pages
+
+    def find_pages(self, links: Sequence[Link]) -> dict[str, str]:
+        """Paths of those pages of this site that exist, by `Link.key`."""
+        store, ids = self.store, dict[str, set[int]]()
+        for link in links:
+            if link.kind in ("post", "revisions", "comment", "user"):
+                numbers = {int(number) for number in (link.name, link.question) if number}
+                ids.setdefault(link.kind, set()).update(numbers)
+        questions = store.find_questions(ids.get("post", set()) | ids.get("revisions", set()))
+        known: dict[str, Container[int]] = {
+            "comment": store.find_comments(ids.get("comment", ())),
+            "user": store.find_users(ids.get("user", ())),
+        }
+        pages = {}
+        for link in links:
+            name, path = link.name, ""
+            if link.kind == "post":
+                # An answer that is not here leads to its question.
+                for number in (int(name), int(link.question or 0)):
+                    if number in questions and not path:
+                        kind = "questions" if questions[number] == number else "a"
+                        path = f"/{kind}/{number}"
+            elif link.kind == "revisions" and store.has_history and int(name) in questions:
+                path = f"/posts/{int(name)}/revisions"
+            elif link.kind in known and int(name) in known[link.kind]:
+                path = f"/{_PREFIXES[link.kind]}/{int(name)}"
+            elif link.kind == "tag" and store.has_tags(name):
+                path = f"/questions/tagged/{quote(name, safe='+')}"
+            elif link.kind == "search":
+                path = _address("/search", {"q": name or None})
+            elif link.kind == "list" and (name != "/users" or store.has_users):
+                path = name or "/"
+            if path:
+                pages[link.key] = f"{self.base}{path}"
+        return pages
+
     def front(self, request: Request) -> Response:
         """Counts, plots, and the latest and the best questions."""
         overview = self.store.site.overview
@@ -297,8 +348,9 @@ class Pages:
         described = {} if tag is None else self.store.tag_texts(tag)
         excerpt, wiki = described.get("Excerpt"), described.get("Wiki")
         if wiki:
-            questions = self.store.find_questions(linked_ids([wiki]))
-            renderer = Renderer(self.store.site.host, self.base, questions, sign=self.store.sign)
+            renderer = Renderer(
+                self.store.site.host, self._linked_pages([wiki]), sign=self.store.sign
+            )
             wiki = self._render(renderer, [("body", wiki)])["body", wiki]
         return {"excerpt": excerpt, "wiki": wiki}
 
@@ -416,8 +468,7 @@ class Pages:
         texts = list(thread.document_texts(document))
         renderer = Renderer(
             self.store.site.host,
-            self.base,
-            self.store.find_questions(linked_ids(text for _, text in texts)),
+            self._linked_pages(text for _, text in texts),
             images,
             tuple(thread.tags(document)),
             self.store.sign,
@@ -460,14 +511,13 @@ class Pages:
         html_titles = self._titles(title for title in titles.values() if title)
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
         host = self.store.site.host
-        questions = self.store.find_questions(linked_ids(urls))
         return thread.Known(
             self.base,
             host,
             self.store.user_names(thread.user_ids(entries)),
             {number: html_titles.get(title or "") for number, title in titles.items()},
             numbers or {},
-            Renderer(host, self.base, questions).address,
+            Renderer(host, self._linked_pages(urls)).address,
         )
 
     def revisions(self, request: Request) -> Response:
@@ -518,11 +568,25 @@ class Pages:
         if "question" in parameters and self.store.find_question(parameters["id"]) is None:
             parameters["id"] = parameters["question"]
         post_id, question_id = self._find_post(request)
+        fragment = f"answer-{post_id}" if question_id != post_id else ""
+        return self._lead_to(post_id, question_id, fragment)
+
+    def comment(self, request: Request) -> Response:
+        """Lead to where a comment is shown."""
+        comment_id = request.path_params["id"]
+        post_id = self.store.find_comments([comment_id]).get(comment_id)
+        question_id = None if post_id is None else self.store.find_question(post_id)
+        if post_id is None or question_id is None:
+            raise HTTPException(404, f"There is no comment {comment_id} here.")
+        return self._lead_to(post_id, question_id, f"comment-{comment_id}")
+
+    def _lead_to(self, post_id: int, question_id: int, fragment: str) -> Response:
+        """Lead to the page of a question that shows a post."""
         address = f"{self.base}/questions/{question_id}"
         if question_id != post_id:
             place = self.store.answer_ids(question_id).index(post_id) // ANSWERS_PAGE
-            address += f"?page={place + 1}" * bool(place) + f"#answer-{post_id}"
-        return RedirectResponse(address, 302)
+            address += f"?page={place + 1}" * bool(place)
+        return RedirectResponse(address + f"#{fragment}" * bool(fragment), 302)
 
     def _find_post(self, request: Request) -> tuple[int, int]:
         """Ids of the requested post and of its question."""

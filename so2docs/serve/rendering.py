@@ -83,7 +83,6 @@ class Renderings:
     def _render(self, renderer: Renderer, texts: Sequence[Text]) -> list[str]:
         """Render texts in order, up to the first one that ends its worker."""
         values = {item.name: getattr(renderer, item.name) for item in fields(renderer)}
-        values["questions"] = list(renderer.questions.items())
         request = orjson.dumps([values, texts]) + b"\n"
         rendered: list[str] = []
         with suppress(OSError, ValueError), self._worker() as process:
@@ -159,7 +158,7 @@ def work() -> None:
     _limit_memory()
     for line in sys.stdin.buffer:
         values, texts = orjson.loads(line)
-        renderer = Renderer(**{**values, "questions": dict(values["questions"])})
+        renderer = Renderer(**values)
         for kind, text in texts:
             _limit_time(_CPU_SECONDS)
             sys.stdout.buffer.write(orjson.dumps(_render(renderer, kind, text)) + b"\n")

@@ -288,6 +288,20 @@ class Store:
         """The question of a post; None if the post does not exist."""
         return self.find_questions([post_id]).get(post_id)
 
+    def find_comments(self, comment_ids: Iterable[int]) -> dict[int, int]:
+        """Ids of posts by the ids of their comments, for the comments in this database."""
+        is_known = "comments" in self.about.rows
+        return self._column("comments", "PostId", comment_ids) if is_known else {}
+
+    def find_users(self, user_ids: Iterable[int]) -> set[int]:
+        """The users of some ids who have a page."""
+        ids = _comma_separated(user_ids)
+        columns = [("questions", "OwnerUserId"), ("answers", "OwnerUserId")]
+        columns += [("users", "Id")] * self.has_users
+        selects = (f"SELECT {column} AS Id FROM {table} WHERE {column} IN ({ids})"
+                   for table, column in columns)  # fmt: skip
+        return {row["Id"] for row in self._rows(" UNION ".join(selects))}
+
     def linked_questions(self, question_id: int) -> list[Row]:
         """Questions linked from a question, and (`is_from`) questions that link to it."""
         if "links" not in self.about.rows:
@@ -463,6 +477,11 @@ class Store:
     def tag(self, name: str) -> int:
         """How many questions have a tag."""
         return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
+
+    def has_tags(self, names: str) -> bool:
+        """Whether there are questions of a tag, or of each of several: `a+b`, `a+or+b`."""
+        tags = [tag for tag in names.replace("+", " ").split() if tag != "or"]
+        return bool(self.tag(names)) or (bool(tags) and all(map(self.tag, tags)))
 
     def tag_texts(self, name: str) -> Row:
         """The description of a tag: `Excerpt` (text) and `Wiki` (HTML), None if missing."""

@@ -15,7 +15,9 @@ for _name in ("nh3", "pygments", "math_core", "markupsafe"):
 from so2docs.serve.bodies import Kind, Renderer  # noqa: E402
 from so2docs.serve.rendering import Renderings  # noqa: E402
 
-SITE = Renderer(host="bread.stackexchange.com", questions={1: 1, 5: 1}, sign="$")
+HOST = "bread.stackexchange.com"
+SITE = Renderer(HOST, {f"{HOST} post 5 ": "/a/5", f"{HOST} tag rye ": "/questions/tagged/rye"},
+                sign="$")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,7 @@ SITE = Renderer(host="bread.stackexchange.com", questions={1: 1, 5: 1}, sign="$"
         ),
         ("<b>x</b> & y", "&lt;b&gt;x&lt;/b&gt; &amp; y"),
         ("[a](javascript:x)", None),
+        ("[tag:rye] [tag:oat]", '<a class="tag" href="/questions/tagged/rye">rye</a> [tag:oat]'),
     ],
 )
 def test_comments(text: str, expected: str | None) -> None:

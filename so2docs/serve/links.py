@@ -1,0 +1,106 @@
+"""Addresses in texts -> the pages of sites that they lead to. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from so2docs.domain import site_host
+from so2docs.escape import unescape
+
+AFTER_ADDRESS = ".,;:!?)*_"
+"""Signs after an address in a text that do not belong to it."""
+
+# An address, or in an attribute a path on the same site. A slash that starts the next address also
+# ends this one, so the time is linear.
+_ADDRESS = re.compile(r"""(?:(?:https?:)?//|(?<=["'])/)[^\s"'<>()]{1,2000}+""", re.IGNORECASE)
+_TAG = re.compile(r"\[(?:meta-)?tag:([^\s\[\]]{1,100}+)\]")
+_PATHS = {
+    kind: re.compile(path + "/?")
+    for kind, path in {
+        "post": r"/questions/(?P<question>\d{1,18})(?:/[^/]*(?:/(?P<name>\d{1,18}))?)?",
+        "short": r"/(?:q|a|posts)/(?P<name>\d{1,18})(?:/\d+)?",
+        "revisions": r"/posts/(?P<name>\d{1,18})/revisions",
+        "comment": r"/posts/comments/(?P<name>\d{1,18})",
+        "user": r"/users/(?P<name>-?\d{1,18})(?:/[^/]*)?",
+        "tag": r"/(?:questions/tagged|tags)/(?P<name>[^/]+?)(?:/info)?",
+        "list": r"(?P<name>|/|/questions|/unanswered|/tags|/users)",
+        "search": r"/search",
+    }.items()
+}
+_COMMENT = re.compile(r"comment(\d{1,18})_\d+")
+
+
+class Link(NamedTuple):
+    """A page of a site.
+
+    Attributes:
+        host: The site's current host; empty for a site whose host is unknown.
+        kind: `post`, `revisions`, `comment`, `user`, `tag`, `list` or `search`.
+        name: Id, name of the tag, path of the list, or words to search for.
+        question: Id of the question of a post, which is shown if the post is missing; or empty.
+    """
+
+    host: str
+    kind: str
+    name: str
+    question: str = ""
+
+    @property
+    def key(self) -> str:
+        """The page as one string."""
+        return " ".join(self)
+
+
+def parse_link(address: str, host: str | None) -> Link | None:
+    """The page of an address; None for other pages and invalid addresses.
+
+    Args:
+        address: An address, or a path on the same site.
+        host: Current host of this site; None if unknown.
+    """
+    try:
+        parts = urlsplit(address)
+        name = parts.hostname or ""
+    except ValueError:
+        return None
+    is_path = not parts.scheme and not parts.netloc and address.startswith("/")
+    if not is_path and (parts.scheme.lower() not in ("http", "https", "") or not name):
+        return None
+    host = (host or "") if is_path else site_host(name.removeprefix("www."))
+    if comment := _COMMENT.fullmatch(parts.fragment):
+        return Link(host, "comment", comment[1])
+    for kind, path in _PATHS.items():
+        if match := path.fullmatch(parts.path):
+            values = match.groupdict(default="")
+            if kind == "search":
+                values["name"] = parse_qs(parts.query).get("q", [""])[0]
+            elif kind == "tag":
+                values["name"] = unquote(values["name"])
+            elif kind == "post" and not values["name"]:
+                # Old addresses of answers have the id in the fragment alone.
+                fragment = parts.fragment if re.fullmatch(r"\d{1,18}", parts.fragment) else ""
+                values["name"] = fragment or values["question"]
+            return Link(host, "post" if kind == "short" else kind, **values)
+    return None
+
+
+def find_links(texts: Iterable[str], host: str | None) -> set[Link]:
+    """The pages that some texts lead to; also pages of sites that nobody serves."""
+    return set(_find_links(texts, host))
+
+
+def tag_link(name: str, host: str | None) -> Link:
+    """The page of a tag of this site."""
+    return Link(host or "", "tag", name)
+
+
+def _find_links(texts: Iterable[str], host: str | None) -> Iterator[Link]:
+    for text in texts:
+        for match in _ADDRESS.finditer(text):
+            link = parse_link(unescape(match[0]).rstrip(AFTER_ADDRESS), host)
+            if link is not None:
+                yield link
+        yield from (tag_link(match[1], host) for match in _TAG.finditer(text))

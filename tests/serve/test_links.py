@@ -1,0 +1,161 @@
+"""Links in posts lead to the pages that the reader has, of all its sites, by any of their names."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import DUMPS, NO_DUMPS
+from support.serve_site import served
+
+import so2docs
+from so2docs.serve.links import Link, find_links, parse_link
+
+for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
+    pytest.importorskip(_name, reason=f"{_name} is not installed")
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+
+TEA, BEER = "tea.stackexchange.com", "alcohol.stackexchange.com"
+
+
+@pytest.mark.parametrize(
+    ("address", "link"),
+    [
+        ("/questions/1", (TEA, "post", "1", "1")),
+        ("//tea.stackexchange.com/questions/1/x/2?noredirect=1#2", (TEA, "post", "2", "1")),
+        ("http://www.tea.stackexchange.com/questions/1/x#5", (TEA, "post", "5", "1")),
+        ("https://beer.stackexchange.com/q/1/55", (BEER, "post", "1", "")),
+        ("https://alcohol.stackexchange.com/a/2/", (BEER, "post", "2", "")),
+        ("/posts/2", (TEA, "post", "2", "")),
+        ("/posts/2/revisions", (TEA, "revisions", "2", "")),
+        ("/questions/1/x#comment7_1", (TEA, "comment", "7", "")),
+        ("/posts/comments/7", (TEA, "comment", "7", "")),
+        ("/users/-1/community?tab=answers", (TEA, "user", "-1", "")),
+        ("/tags/c%2B%2B/info", (TEA, "tag", "c++", "")),
+        ("/questions/tagged/a+or+b?sort=newest", (TEA, "tag", "a+or+b", "")),
+        ("/search?tab=votes&q=hot%20tea", (TEA, "search", "hot tea", "")),
+        ("https://tea.stackexchange.com", (TEA, "list", "", "")),
+        ("/unanswered", (TEA, "list", "/unanswered", "")),
+        ("/questions/ask", None),
+        ("/posts/2/edit", None),
+        ("/help/badges", None),
+        ("ftp://tea.stackexchange.com/q/1", None),
+        ("https://[tea/q/1", None),
+        ("q/1", None),
+    ],
+)
+def test_addresses_of_pages(address: str, link: tuple[str, ...] | None) -> None:
+    assert parse_link(address, TEA) == link
+    if link is not None:
+        body = f'<a href="{address.replace("&", "&amp;")}">x</a>'
+        assert find_links([body], TEA) == {Link(*link)}
+
+
+@pytest.mark.parametrize("part", ["/", "//", "https://", '"/', "//a/q/1", "[tag:", "[tag:a"])
+def test_addresses_are_found_in_linear_time(part: str) -> None:
+    def seconds(count: int) -> float:
+        begun = time.thread_time()
+        find_links([part * count], TEA)
+        return time.thread_time() - begun + 0.002
+
+    assert min(seconds(80_000) / seconds(20_000) for _ in range(3)) < 8
+
+
+def post(question_id: int, body: str, **more: Any) -> dict[str, Any]:
+    created = {"CreationDate": "2020-01-01T00:00:00.000", "Score": 1, "Body": body}
+    return {"Id": question_id, "Title": f"Question {question_id}", "Tags": ["hot"], "Answers": []
+            } | created | more  # fmt: skip
+
+
+def links(*addresses: str) -> str:
+    return "".join(f'<p><a href="{address}">x</a></p>' for address in addresses)
+
+
+LINKS = {
+    "https://beer.stackexchange.com/questions/3/x": "/beer/questions/3",
+    "https://alcohol.stackexchange.com/a/4/9": "/beer/a/4",
+    "https://alcohol.stackexchange.com/questions/3/x/99#99": "/beer/questions/3",
+    "https://alcohol.stackexchange.com/posts/comments/70": "/beer/posts/comments/70",
+    "https://alcohol.stackexchange.com/q/3#comment70_4": "/beer/posts/comments/70",
+    "https://alcohol.stackexchange.com/users/8/ann": "/beer/users/8",
+    "https://alcohol.stackexchange.com/search?q=a+b": "/beer/search?q=a%20b",
+    "https://alcohol.stackexchange.com/tags/hot/info": "/beer/questions/tagged/hot",
+    "https://alcohol.stackexchange.com/": "/beer/",
+    "/questions/tagged/hot": "/tea/questions/tagged/hot",
+    "/questions/1": "/tea/questions/1",
+}
+OUTSIDE = [
+    "https://alcohol.stackexchange.com/q/999",
+    "https://alcohol.stackexchange.com/tags/cold",
+    "https://alcohol.stackexchange.com/users/999",
+    "https://alcohol.stackexchange.com/users",
+    "https://alcohol.stackexchange.com/posts/3/revisions",
+    "https://alcohol.stackexchange.com/questions/ask",
+    "https://coffee.stackexchange.com/q/3",
+]
+
+
+def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
+    comments = [{"Id": 70, "PostId": 4, "Text": "see [tag:hot]"}]
+    answer = {"Id": 4, "ParentId": 3, "Score": 0, "Body": "b", "Comments": comments}
+    so2docs.to_sqlite([post(1, links(*LINKS, *OUTSIDE))], tmp_path / "tea.db", site=TEA)
+    so2docs.to_sqlite([post(3, links("/q/3"), Answers=[answer], OwnerUserId=8)],
+                      tmp_path / "beer.db", site=BEER)  # fmt: skip
+    prefix = {"tea": "/tea.stackexchange.com", "beer": "/alcohol.stackexchange.com"}
+    with (
+        served(tmp_path / "tea.db", tmp_path / "beer.db") as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        page = client.get(f"{prefix['tea']}/questions/1").text
+        hrefs = re.findall(r'<p><a href="([^"]*)"[^>]*>x</a></p>', page)
+        paths = [re.sub(r"^/(\w+)/", lambda m: prefix[m[1]] + "/", path) for path in LINKS.values()]
+        assert hrefs == [*paths, *OUTSIDE]
+        for path in paths:
+            assert client.get(path, follow_redirects=True).status_code == 200
+        to = client.get(f"{prefix['beer']}/posts/comments/70").headers["location"]
+        assert to == f"{prefix['beer']}/questions/3#comment-70"
+        shown = client.get(to).text
+        assert 'id="comment-70"' in shown
+        assert f'<a class="tag" href="{prefix["beer"]}/questions/tagged/hot">hot</a>' in shown
+
+
+@pytest.fixture(scope="module")
+def beer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+    archive = DUMPS / "archives" / "beer.stackexchange.com.7z"
+    if not archive.exists():
+        pytest.skip(NO_DUMPS)
+    database = tmp_path_factory.mktemp("beer") / "beer.stackexchange.com.db"
+    so2docs.to_sqlite(archive, database, nest=("comments",))
+    with served(database) as address, httpx.Client(base_url=address, timeout=60) as client:
+        yield client, list(so2docs.documents(archive, nest=("comments",)))
+
+
+@pytest.mark.long
+def test_all_links_of_a_renamed_site_to_its_own_posts_stay_here(beer: Any) -> None:
+    """An independent count: addresses of posts that the dump holds, by both names of the site."""
+    client, documents = beer
+    posts = [post for document in documents for post in (document, *document["Answers"])]
+    ids = {post["Id"] for post in posts}
+    own = re.compile(
+        r"https?://(?:beer|alcohol)\.stackexchange\.com/"
+        r"(?:a/(\d+)|(?:q|questions)/(\d+)(?:/[^\"/?#\s]*/(\d+))?)"
+    )
+
+    def count(text: str) -> int:
+        return sum(int(m[3] or m[2] or m[1]) in ids for m in own.finditer(text))
+
+    total = outside = 0
+    for document in documents:
+        texts = []
+        for post in (document, *document["Answers"]):
+            texts += [post["Body"], *(comment["Text"] for comment in post["Comments"])]
+        if found := sum(map(count, texts)):
+            page = client.get(f"/questions/{document['Id']}").text
+            hrefs = re.findall(r'href="([^"]*)" rel="noopener noreferrer nofollow"', page)
+            outside += sum(map(count, hrefs))
+            total += found
+    assert (total, outside) == (116, 0)
