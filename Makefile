@@ -56,7 +56,7 @@ test-datasets: $(READERS)/installed
 $(READERS)/installed: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(READERS)
 	$(READERS)/bin/python -m pip install --quiet --editable '.[readers,test]'
-	$(READERS)/bin/python -m pip install --quiet --no-deps beir trl  # Without torch, which only training needs.
+	$(READERS)/bin/python -m pip install --quiet --no-deps beir mteb trl  # Without torch, which only training needs.
 	@touch $@
 
 # As long as SECONDS says, steered by coverage where atheris can be installed.

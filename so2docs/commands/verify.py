@@ -40,11 +40,13 @@ def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) ->
 
     Exit codes: 0 the output matches, 1 it differs, as the message says.
     """
-    if os.path.isdir(output):
+    from so2docs.metadata.manifest import is_retrieval_set
+    from so2docs.metadata.manifest import verify as check
+
+    if os.path.isdir(output) and not is_retrieval_set(output):
         from so2docs.folders import verify_all
 
         return show_sites(verify_all, output, jobs=jobs, quiet=quiet, report=report)
-    from so2docs.metadata.manifest import verify as check
 
     # Report skipped checks even with --quiet.
     result = check(output, report=report, progress=shows_progress(quiet))

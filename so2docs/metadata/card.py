@@ -30,6 +30,7 @@ from so2docs.metadata.manifest import (
     Manifest,
     load,
     load_from_report,
+    locate,
     manifest_path,
 )
 from so2docs.options.choices import split_compression
@@ -40,6 +41,7 @@ from so2docs.output import new_files
 from so2docs.output.part_files import MANIFEST, TargetKind, check_own, check_replaceable
 from so2docs.output.paths import OutputPaths
 from so2docs.progress import log
+from so2docs.recipes import beir
 from so2docs.recipes.finding import RECIPES
 from so2docs.report import Report
 from so2docs.schema import DATES
@@ -252,7 +254,11 @@ _CONTEXT: dict[str, Any] = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
 }
-_FORMATS = {".parquet": "application/x-parquet", ".json": "application/json"}
+_FORMATS = {
+    ".parquet": "application/x-parquet",
+    ".json": "application/json",
+    ".tsv": "text/tab-separated-values",
+}
 _LINES = "application/jsonlines"
 _READ_LINES = (".jsonl", ".jsonl.gz")
 
@@ -318,8 +324,11 @@ _TASKS = {
     "preferences": ("question-answering", "text-generation"),
     "thread": ("text-generation",),
     "chunks": ("text-retrieval",),
+    "triplets": ("sentence-similarity", "text-ranking"),
+    "kto": ("question-answering", "text-generation"),
     "blocks": ("text-generation",),
     "hub": ("question-answering", "text-generation"),
+    "beir": ("text-retrieval",),
 }
 """Categories of https://huggingface.co/tasks by recipe."""
 _BY_SITE = "train"
@@ -371,11 +380,6 @@ def check_card(
             "name of a file or folder"
         )
     _check_format(options.form.format)
-    if options.recipe is not None and options.recipe.recipe.files:
-        raise OptionError(
-            f"{flag('card', True)} does not support recipe {options.recipe.spec}, which "
-            "writes a folder; leave one of them out"
-        )
     folder = _folder_of_card(names)
     check_folder_of_card(folder, filter(None, read), force=force)
     own = manifest_path(names.output)
@@ -389,6 +393,8 @@ def check_folder_of_card(folder: str, read: Iterable[str] = (), *, force: bool) 
     Raises:
         OutputError: Another file has the path of the card or of its `croissant.json`.
     """
+    if folder and not os.path.exists(folder):  # The conversion makes it, or says so.
+        return
     card, described = (os.path.join(folder, name) for name in (_CARD, _CROISSANT))
     if not (force and os.path.isfile(card)):
         check_own(card, CARD, read)
@@ -407,9 +413,6 @@ def describe(
         So2docsError: A file cannot be written.
         OSError: A file is missing.
     """
-    of_recipe = () if options.recipe is None else options.recipe.recipe.files
-    if of_recipe:
-        return
     manifest = Manifest.of(names, options, report, read, hashes_input=with_card)
     report.manifest = manifest.to_json()
     if with_card:
@@ -484,10 +487,11 @@ def describe_existing(
             written.
         OptionError: Cards do not support the format of the output.
     """
-    folder, own = os.path.dirname(output), manifest_path(output)
     if report is not None:
         manifest = load_from_report(report, output)
-    else:
+    output = locate(output)
+    folder, own = os.path.dirname(output), manifest_path(output)
+    if report is None:
         manifest = load(own) if os.path.exists(own) else Manifest.of_existing(output)
     _check_format(str(manifest.options.get("format")))
     if not manifest.is_in_place(folder):
@@ -527,6 +531,11 @@ class Described:
 
     folder: str
     manifest: Manifest
+
+    @property
+    def is_retrieval_set(self) -> bool:
+        """Whether the output is the whole folder, with configurations of its own."""
+        return bool(self.manifest.counts["recipe"] == "beir")
 
     def path(self, name: str) -> str:
         """The path of a file of the output, relative to the card."""
@@ -584,9 +593,16 @@ def text(outputs: list[Described]) -> str:
     tasks = dict.fromkeys(task for recipe in recipes for task in _TASKS.get(recipe, ()))
     front += _yaml_list("task_categories", tasks)
     front += _yaml_list("tags", ["stack-exchange", "question-answering", "so2docs"])
-    front += ["size_categories:", f"- {_size_category(sum(counts))}", "configs:"]
+    front += ["size_categories:", f"- {_size_category(sum(counts))}"]
+    front += (
+        beir.FRONT_MATTER if any(output.is_retrieval_set for output in outputs) else ["configs:"]
+    )
     # An empty output has no columns, and would keep other outputs from loading.
-    full = [pair for pair in zip(names, outputs, strict=True) if _documents(pair[1].manifest)]
+    full = [
+        (name, output)
+        for name, output in zip(names, outputs, strict=True)
+        if _documents(output.manifest) and not output.is_retrieval_set
+    ]
     is_by_site = len(full) > 1 and all(output.folder for _, output in full)
     if is_by_site:
         front += ['- config_name: "default"', "  default: true", "  data_files:"]
@@ -599,7 +615,8 @@ def text(outputs: list[Described]) -> str:
         for split, paths in output.splits.items():
             front += [f"  - split: {split}", "    path:"]
             front += (f"    - {json.dumps(path)}" for path in paths)
-    front.append("dataset_info:")
+    if full:
+        front.append("dataset_info:")
     for name, output in full:  # The columns of hundreds of sites take megabytes.
         front += _dataset_info(name, output, has_features=not is_by_site)
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]
@@ -662,9 +679,9 @@ def croissant_text(outputs: list[Described]) -> str:
             for part in _distribution(name, output)
         ],
         "recordSet": [
-            _record_set(name, output, output.manifest.schema or {})
+            record_set
             for name, output in zip(names, outputs, strict=True)
-            if _has_record_set(output.manifest)
+            for record_set in _record_sets(name, output)
         ],
     }
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
@@ -682,7 +699,7 @@ def _distribution(name: str, output: Described) -> Iterator[dict[str, Any]]:
             "encodingFormat": _encoding(path),
             "sha256": file.sha256,
         }
-    if len(paths) > 1:
+    if len(paths) > 1 and not output.is_retrieval_set:
         yield {
             "@type": "cr:FileSet",
             "@id": f"{name}-files",
@@ -693,12 +710,27 @@ def _distribution(name: str, output: Described) -> Iterator[dict[str, Any]]:
         }
 
 
-def _record_set(name: str, output: Described, schema: Mapping[str, Any]) -> dict[str, Any]:
-    if len(output.paths) > 1:
-        source = {"fileSet": {"@id": f"{name}-files"}}
-    else:
-        source = {"fileObject": {"@id": output.paths[0]}}
-    dates = DATES if _is_plain_parquet(output.manifest) else frozenset[str]()
+def _record_sets(name: str, output: Described) -> Iterator[dict[str, Any]]:
+    if output.is_retrieval_set:
+        for configuration, (_, file) in beir.CONFIGURATIONS.items():
+            source = {"fileObject": {"@id": output.path(file)}}
+            yield _record_set(configuration, source, beir.SCHEMAS[file])
+    elif output.manifest.schema is not None and _has_record_set(output.manifest):
+        kind, id_ = (
+            ("fileSet", f"{name}-files")
+            if len(output.paths) > 1
+            else ("fileObject", output.paths[0])
+        )
+        dates = DATES if _is_plain_parquet(output.manifest) else frozenset[str]()
+        yield _record_set(name, {kind: {"@id": id_}}, output.manifest.schema, dates)
+
+
+def _record_set(
+    name: str,
+    source: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    dates: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
     return {
         "@type": "cr:RecordSet",
         "@id": name,
@@ -757,7 +789,7 @@ def _has_record_set(manifest: Manifest) -> bool:
 
     It reads neither zstd nor JSON arrays, nor JSON lines with lists nested in lists of objects.
     """
-    if manifest.schema is None or manifest.counts["recipe"] == "hub":
+    if manifest.counts["recipe"] == "hub":
         return False
     is_nested = manifest.counts["recipe"] in (None, "preferences")
     return _is_parquet(manifest) or (
@@ -788,6 +820,8 @@ def command(output: Described) -> str:
     usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:
         del usual["body"]  # Recipes may set it.
+    if output.is_retrieval_set:
+        usual["compression"] = "none"  # It has plain files, and no option for others.
     words = ["so2docs", "convert", manifest.input[0].name, output.path(manifest.output)]
     for name in (name for name in OPTIONS if name in manifest.options):
         value = manifest.options[name]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -30,7 +31,9 @@ from so2docs.output.part_files import MANIFEST, side_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import read_provenance
 from so2docs.output.provenance import CONTRACT, count, within_64_bits
+from so2docs.output.retrieval_set import RECORDS
 from so2docs.progress import bar, log
+from so2docs.recipes.beir import CORPUS, FILES
 from so2docs.report import Report
 
 FORMAT = 1
@@ -49,8 +52,12 @@ class File:
     sha256: str | None
 
     @classmethod
-    def of(cls, path: str) -> File:
+    def of(cls, path: str, name: str | None = None) -> File:
         """Describe a file with its hash; reads it once.
+
+        Args:
+            path: Path of the file.
+            name: Name in the description; the name without the folder if None.
 
         Raises:
             OSError: The file cannot be read.
@@ -58,7 +65,7 @@ class File:
         try:
             with open(path, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
-                return cls(os.path.basename(path), file.tell(), digest.hexdigest())
+                return cls(name or os.path.basename(path), file.tell(), digest.hexdigest())
         except OSError as error:
             error.filename = path  # A failing read does not set it.
             raise
@@ -131,8 +138,8 @@ class Manifest:
         if names.output == "-":
             files = [File("-", report.output_bytes, None)]
         else:
-            files = [File.of(path) for path in names.earlier_files()]
-        provenance = read_provenance(names.earlier_files()[0]) if names.output != "-" else None
+            files = _describe_files(names)
+        provenance = read_provenance(names.data_files()[0]) if names.output != "-" else None
         of_input = File.of if hashes_input else File.without_hash
         input_files = [path for path in dict.fromkeys(read) if os.path.isfile(path)]
         return cls(
@@ -140,7 +147,7 @@ class Manifest:
             __version__,
             CONTRACT,
             options.host if provenance is None else provenance.site,
-            os.path.basename(names.output),
+            _name(names.output),
             within_64_bits(Fingerprint.of(options).by_option()),
             count(report),
             list(map(of_input, input_files)),
@@ -151,15 +158,18 @@ class Manifest:
 
     @classmethod
     def of_existing(cls, output: str) -> Manifest:
-        """Make the manifest of an output of one file, from its provenance; reads it once.
+        """Make the manifest of an output that is not split, from its provenance; reads it once.
 
         Raises:
             OutputError: The file is missing, or has no provenance.
         """
         advice = f"give its report, or convert the dump again with {flag('card', True)}"
-        if not os.path.isfile(output):
+        is_set = os.path.basename(output) == RECORDS
+        names = OutputPaths(output, None, made_of_it=FILES if is_set else ())
+        paths = names.data_files()
+        if not paths:
             raise OutputError(f"{output}: not found, or split into several files; {advice}")
-        provenance = read_provenance(output)
+        provenance = read_provenance(paths[0])
         if provenance is None or "questions" not in provenance.counts:
             raise OutputError(f"{output}: does not say how it was made; {advice}")
         return cls(
@@ -167,11 +177,11 @@ class Manifest:
             provenance.version,
             provenance.contract,
             provenance.site,
-            os.path.basename(output),
+            _name(output),
             provenance.options,
             provenance.counts,
             [File(file.name, file.bytes, None) for file in provenance.input],
-            [File.of(output)],
+            _describe_files(names),
             _recorded_schema(provenance.options, provenance.counts["recipe"]),
         )
 
@@ -190,9 +200,34 @@ class Manifest:
         return all(os.path.isfile(path) and os.path.getsize(path) == size for path, size in paths)
 
 
+def _describe_files(names: OutputPaths) -> list[File]:
+    """Describe the files of an output, by their paths relative to its folder."""
+    folder = os.path.dirname(names.output)
+    return [
+        File.of(path, Path(os.path.relpath(path, folder or ".")).as_posix())
+        for path in names.data_files()
+    ]
+
+
+def _name(output: str) -> str:
+    """The name of an output for users: of a retrieval set, the name of its folder."""
+    folder, name = os.path.split(output)
+    return os.path.basename(os.path.abspath(folder)) if name == RECORDS else name
+
+
+def is_retrieval_set(path: str) -> bool:
+    """Whether a path is the folder of a retrieval set."""
+    return os.path.isfile(os.path.join(path, CORPUS))
+
+
+def locate(output: str) -> str:
+    """The path that the side files of an output are next to; a retrieval set has them inside."""
+    return os.path.join(output, RECORDS) if is_retrieval_set(output) else output
+
+
 def manifest_path(output: str) -> str:
     """Path of the manifest of an output."""
-    return side_file(output, MANIFEST)
+    return side_file(locate(output), MANIFEST)
 
 
 def _license(paths: Iterable[str]) -> str | None:
@@ -368,7 +403,8 @@ def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
         is_whole = is_whole and {"recipe", "records"} <= manifest.counts.keys()
         of_files = [*manifest.input, *manifest.files]
         is_whole = is_whole and all(
-            isinstance(file.bytes, int) and file.name == os.path.basename(file.name)
+            isinstance(file.bytes, int)
+            and (file.name == os.path.basename(file.name) or file.name in FILES)
             for file in of_files
         )
         is_whole = is_whole and isinstance(manifest.options, dict)
@@ -459,11 +495,11 @@ def verify(
     manifest = load(source, "give its report") if report is None else load_from_report(source, name)
     is_named = manifest.output != "-"
     names = [file.name for file in manifest.files] if is_named else [os.path.basename(name)]
-    paths = [os.path.join(os.path.dirname(name), of_file) for of_file in names]
+    paths = [os.path.join(os.path.dirname(locate(name)), of_file) for of_file in names]
     for path, file in zip(paths, manifest.files, strict=True):
         _check_file(path, file)
         _check_record(path, manifest)
-    if manifest.options.get("format") not in _READ:
+    if manifest.options.get("format") not in _READ or is_retrieval_set(name):
         return Verified(name, len(paths), None, validated=False, hashed=is_named)
     check = _validator(manifest, source)
     total = sum(file.bytes for file in manifest.files)

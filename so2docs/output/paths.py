@@ -25,6 +25,7 @@ from so2docs.output.part_files import (
 )
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import Provenance
+from so2docs.recipes.beir import README
 from so2docs.report import Report
 
 _EXTENSIONS = (
@@ -95,6 +96,10 @@ class OutputPaths:
             return len(path), path
         files = [self.file(label) for label in self.form.labels.split("|")]
         return files.index(path), path
+
+    def data_files(self) -> list[str]:
+        """The existing output files without the card of a retrieval set."""
+        return [path for path in self.earlier_files() if os.path.basename(path) != README]
 
     @property
     def strays(self) -> str:
@@ -211,7 +216,7 @@ class OutputOfConversion(Product[Report]):
 
     def existing_files(self) -> list[str]:
         """Files of the output that exist, in order."""
-        return self._names.earlier_files()
+        return self._names.data_files()
 
     def read_records(self) -> list[Provenance | None]:
         """The record of each file."""

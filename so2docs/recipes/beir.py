@@ -25,23 +25,25 @@ CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 QRELS_AS_JSON, README = "qrels/test.jsonl", "README.md"
 FILES = (CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README)
 
-README_TEXT = """\
+CONFIGURATIONS = {
+    "default": ("test", QRELS_AS_JSON),
+    "corpus": ("corpus", CORPUS),
+    "queries": ("queries", QUERIES),
+}
+"""Split and file of each configuration that MTEB loads."""
+
+FRONT_MATTER = ["configs:"]
+"""The configurations as lines of the front matter of a dataset card."""
+
+for _name, (_split, _file) in CONFIGURATIONS.items():
+    FRONT_MATTER += [f"- config_name: {_name}", *(["  default: true"] * (_name == "default"))]
+    FRONT_MATTER += ["  data_files:", f"  - split: {_split}", f"    path: {_file}"]
+_CONFIGURATIONS = "\n".join(FRONT_MATTER)
+
+README_TEXT = f"""\
 ---
 # Written by so2docs --recipe beir.
-configs:
-- config_name: default
-  default: true
-  data_files:
-  - split: test
-    path: qrels/test.jsonl
-- config_name: corpus
-  data_files:
-  - split: corpus
-    path: corpus.jsonl
-- config_name: queries
-  data_files:
-  - split: queries
-    path: queries.jsonl
+{_CONFIGURATIONS}
 task_categories:
 - text-retrieval
 ---
@@ -55,11 +57,17 @@ The content is by the users of the site, under CC BY-SA: 2.5, 3.0 or 4.0, by its
 DUPLICATE = 3
 """`LinkTypeId` of a duplicate: table LinkTypes of the Stack Exchange Data Explorer."""
 
+_JUDGEMENT = record(**{"query-id": TEXT, "corpus-id": TEXT, "score": INTEGER})
+SCHEMAS = {
+    CORPUS: record(_id=TEXT, title=TEXT, text=TEXT),
+    QUERIES: record(_id=TEXT, text=TEXT),
+    QRELS_AS_JSON: _JUDGEMENT,
+}
 SCHEMA = {
     "oneOf": [
-        record(**{CORPUS: record(_id=TEXT, title=TEXT, text=TEXT)}),
-        record(**{QUERIES: record(_id=TEXT, text=TEXT)}),
-        record(**{QRELS: record(**{"query-id": TEXT, "corpus-id": TEXT, "score": INTEGER})}),
+        record(**{CORPUS: SCHEMAS[CORPUS]}),
+        record(**{QUERIES: SCHEMAS[QUERIES]}),
+        record(**{QRELS: _JUDGEMENT}),
     ]
 }
 

@@ -387,7 +387,6 @@ def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
     [
         ("-", {}),
         ("q.ravendbdump", {}),
-        ("beir", {"recipe": "beir", "links": SITE / "PostLinks.xml"}),
     ],
 )
 def test_refuses_a_card_for_unsupported_outputs(
@@ -402,6 +401,34 @@ def test_refuses_a_card_for_unsupported_outputs(
         pytest.raises(so2docs.OptionError, match="reads the dump a second time"),
     ):
         so2docs.convert(dump, tmp_path / "q.jsonl", card=True, restart=True)
+
+
+def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:
+    """It has the configurations of the folder, and a manifest in it."""
+    output = tmp_path / "set"
+    so2docs.convert(SITE, output, recipe="beir")
+    configurations = [line for line in front_matter(output / "README.md")[0] if "path:" in line]
+    run("card", output)
+    lines, _ = front_matter(output / "README.md")
+    assert lines[1:3] == ["license:", "- cc-by-sa-4.0"]
+    assert [line for line in lines if "path:" in line] == configurations
+    assert len(configurations) == 3
+    assert not so2docs.convert(SITE, output, recipe="beir", card=True).is_new
+    so2docs.convert(SITE, output, recipe="beir", card=True, force=True)
+    command = re.findall(r"^\$ so2docs (.*)$", front_matter(output / "README.md")[1], re.MULTILINE)
+    again = command[0].split()
+    again[1:3] = map(str, (SITE, tmp_path / "again"))
+    assert run(*again).returncode == 0
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.jsonl"):
+        assert (tmp_path / "again" / name).read_bytes() == (output / name).read_bytes()
+    assert so2docs.verify(output).files == 4
+    croissant = json.loads((output / "croissant.json").read_text())
+    names = [record_set["name"] for record_set in croissant["recordSet"]]
+    assert names == ["default", "corpus", "queries"]
+    with (output / "qrels" / "test.jsonl").open("ab") as qrels:
+        qrels.write(b"\n")
+    result = run("verify", output)
+    assert (result.returncode, "test.jsonl: has bytes" in result.stderr) == (1, True), result
 
 
 def test_a_card_of_shares_has_a_split_for_each(tmp_path: Path) -> None:

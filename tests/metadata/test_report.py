@@ -191,15 +191,13 @@ def test_a_card_says_the_same_as_the_report(tmp_path: Path) -> None:
     assert resealed(plain, input=[]) == resealed(report.manifest, input=[])
 
 
-def test_a_retrieval_set_has_no_manifest(tmp_path: Path) -> None:
-    report = so2docs.convert(
-        SITE / "Posts.xml",
-        tmp_path / "beir",
-        recipe="beir",
-        links=SITE / "PostLinks.xml",
-        report=tmp_path / "report.json",
-    )
-    assert report.manifest is None
+def test_a_retrieval_set_is_verified_by_its_report(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    so2docs.convert(SITE, tmp_path / "beir", recipe="beir", report=report)
+    assert so2docs.verify(tmp_path / "beir", report=report).files == 4
+    (tmp_path / "beir" / "queries.jsonl").write_bytes(b"")
+    with pytest.raises(so2docs.OutputError, match=r"queries\.jsonl: has bytes 0"):
+        so2docs.verify(tmp_path / "beir", report=report)
 
 
 def test_the_summary_counts_the_strays_of_tables_in_the_side_file(tmp_path: Path) -> None:

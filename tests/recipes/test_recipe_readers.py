@@ -1,6 +1,6 @@
 """The outputs of recipes, card included, read by the programs that data sets are made for."""
 
-import importlib
+import importlib.util
 import os
 from pathlib import Path
 from typing import Any
@@ -296,15 +296,47 @@ def test_beir_loads_a_retrieval_set(accepted: bool, dump: Path, tmp_path: Path) 
         assert query in queries
 
 
-def test_a_retrieval_set_has_the_configurations_of_mteb(
-    dump: Path, tmp_path: Path, load_dataset: Any
-) -> None:
-    """MTEB itself needs torch; it loads these by `datasets`."""
+@pytest.mark.parametrize("card", [False, True])
+@pytest.mark.usefixtures("load_dataset")  # For its cache.
+def test_mteb_loads_a_retrieval_set(card: bool, dump: Path, tmp_path: Path) -> None:
+    """MTEB's loader, in its module alone, since the package imports torch."""
     folder = tmp_path / "set"
-    so2docs.convert(dump, folder, recipe="beir")
-    for name, split, file in (
-        ("corpus", "corpus", "corpus.jsonl"),
-        ("queries", "queries", "queries.jsonl"),
-        ("default", "test", "qrels/test.jsonl"),
+    so2docs.convert(dump, folder, recipe="beir", card=card)
+    loader = _module_of_mteb("abstasks/retrieval_dataset_loaders.py")
+    loaded = loader.RetrievalDatasetLoader(str(folder), revision=None).load()
+    corpus, queries = jsonl(folder / "corpus.jsonl"), jsonl(folder / "queries.jsonl")
+    assert [(row["id"], row["title"], row["text"]) for row in loaded["corpus"]] == [
+        (entry["_id"], entry["title"], entry["text"]) for entry in corpus
+    ]
+    texts = {query["_id"]: query["text"] for query in queries}
+    assert {row["id"]: row["text"] for row in loaded["queries"]} == texts
+    expected: dict[str, dict[str, int]] = {}
+    for row in jsonl(folder / "qrels" / "test.jsonl"):
+        expected.setdefault(row["query-id"], {})[row["corpus-id"]] = 1
+    assert loaded["relevant_docs"] == expected
+
+
+def _module_of_mteb(name: str) -> Any:
+    package = importlib.util.find_spec("mteb")
+    if package is None or package.origin is None:
+        return _reader("mteb")
+    spec = importlib.util.spec_from_file_location("module", Path(package.origin).parent / name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_mlcroissant_reads_a_retrieval_set(dump: Path, tmp_path: Path) -> None:
+    mlcroissant = _reader("mlcroissant")
+    folder = tmp_path / "set"
+    so2docs.convert(dump, folder, recipe="beir", card=True)
+    dataset = mlcroissant.Dataset(jsonld=folder / "croissant.json")
+    assert not dataset.metadata.ctx.issues.errors
+    for name, file in (
+        ("corpus", "corpus.jsonl"),
+        ("queries", "queries.jsonl"),
+        ("default", "qrels/test.jsonl"),
     ):
-        assert load_dataset(str(folder), name, split=split).to_list() == jsonl(folder / file)
+        assert sum(1 for _ in dataset.records(name)) == len(jsonl(folder / file))
