@@ -4,7 +4,8 @@ import gzip
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,28 @@ def large_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byt
     from support.table_sites import write_large_site
 
     return write_large_site(tmp_path_factory.mktemp("large"))
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Mount a small file system; a second call changes its size."""
+    folder = tmp_path / "tmpfs"
+
+    def mount(size: int) -> Path:
+        options = f"size={size}" + (",remount" if folder.exists() else "")
+        folder.mkdir(exist_ok=True)
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        result = subprocess.run(command, check=False, capture_output=True, text=True)
+        if result.returncode:
+            folder.rmdir()
+            pytest.skip(f"cannot mount a small file system: {result.stderr.strip()}")
+        return folder
+
+    if not shutil.which("mount") or not hasattr(os, "geteuid") or os.geteuid():
+        pytest.skip("only root can mount a small file system")
+    yield mount
+    if folder.exists():
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture(scope="session", params=["compiled", "python"])

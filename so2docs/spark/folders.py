@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from so2docs.dump import storage
-from so2docs.errors import DumpError, OutputError, So2docsError
+from so2docs.errors import DiskFullError, DumpError, OutputError, So2docsError
 from so2docs.output import provenance
 from so2docs.output.product import Product
 from so2docs.output.provenance import Provenance
@@ -84,14 +84,30 @@ def draft(folder: str, run: str) -> Iterator[str]:
             os.rmdir(os.path.dirname(common))
 
 
-def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder in the local directory of Spark that has most room; Spark removes what remains."""
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A folder in the local directory of Spark with the most free space.
+
+    Raises:
+        DiskFullError: A disk is full; advises `spark.local.dir` if it is that of the folder.
+    """
     places = [
         (shutil.disk_usage(place).free, place)
         for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
         if os.path.isdir(place)
     ]
-    return tempfile.TemporaryDirectory(prefix="so2docs-", dir=max(places)[1] if places else None)
+    with tempfile.TemporaryDirectory(
+        prefix="so2docs-", dir=max(places)[1] if places else None
+    ) as path:
+        try:
+            yield path
+        except DiskFullError as error:
+            problem = str(error.args[0]).partition("; ")[0]
+            if not problem.startswith(path):
+                raise
+            # On a cluster, Spark chooses the disk, not the option of `convert` in the advice.
+            advice = "give Spark a larger disk in spark.local.dir"
+            raise DiskFullError(f"{problem}; {advice}", retry="") from error
 
 
 def publish(folder: str, run: str, draft: str, report: Report) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
-from so2docs.errors import ChangedDumpError, ClusterError, DiskFullError, OptionError, So2docsError
+from so2docs.errors import ChangedDumpError, ClusterError, OptionError, So2docsError
 from so2docs.options.table import Options
 
 if TYPE_CHECKING:
@@ -72,10 +72,6 @@ def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2
     except ChangedDumpError as error:
         error.advice = "wait until it is complete and run the same command again"
         return error
-    except DiskFullError as error:
-        # Its advice names options of the plain command: on a cluster, Spark chooses the disk.
-        problem = str(error.args[0]).partition("; ")[0]
-        return DiskFullError(f"{problem}; give Spark a larger disk in spark.local.dir", retry="")
     except So2docsError as error:
         return error
     except Exception as error:

@@ -138,7 +138,15 @@ def names(dumps: Sequence[str]) -> list[str]:
         above = {name[: slash.start()] for name in names_ for slash in _SLASH.finditer(name)}
         if len(set(names_)) == len(names_) and above.isdisjoint(names_):
             return names_
-    raise OptionError(f"two dumps have the same name, such as {dumps[0]}; convert them one by one")
+    shared = next(name for name in names_ if names_.count(name) > 1 or name in above)
+    first, second, *_ = (
+        dump
+        for dump, name in zip(dumps, names_, strict=True)
+        if f"{name}/".startswith(f"{shared}/")
+    )
+    raise OptionError(
+        f"{first} and {second}: have the same name; convert them one by one, into different folders"
+    )
 
 
 def _place(path: str) -> list[str]:

@@ -75,10 +75,11 @@ def check_room(
     for names, folder, size in needed.values():
         free = shutil.disk_usage(folder).free
         if free < size:
+            movable = f", or put the spill elsewhere with {flag('work_dir')}"
             raise DiskFullError(
                 f"{folder}: about {_readable(size)} are needed for {' and '.join(names)} of a dump "
                 f"of {_readable(dump_bytes)}, but only {_readable(free)} are available; "
-                f"free up space, or put the spill elsewhere with {flag('work_dir')}"
+                f"free some space{movable if 'the spill' in names else ''}"
             )
     _, _, size = needed[os.stat(spill).st_dev]
     return int(shutil.disk_usage(spill).free - size)

@@ -32,28 +32,6 @@ def small(tmp_path: Path) -> Path:
     return write_dump(tmp_path / "small.xml", *some_rows(60))
 
 
-@pytest.fixture
-def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Mount a small file system; a second call changes its size."""
-    folder = tmp_path / "tmpfs"
-
-    def mount(size: int) -> Path:
-        options = f"size={size}" + (",remount" if folder.exists() else "")
-        folder.mkdir(exist_ok=True)
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        result = subprocess.run(command, check=False, capture_output=True, text=True)
-        if result.returncode:
-            folder.rmdir()
-            pytest.skip(f"cannot mount a small file system: {result.stderr.strip()}")
-        return folder
-
-    if not shutil.which("mount") or not hasattr(os, "geteuid") or os.geteuid():
-        pytest.skip("only root can mount a small file system")
-    yield mount
-    if folder.exists():
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 def convert(dump: Path, output: Path, jobs: int = 1, **options: object) -> so2docs.Report:
     return so2docs.convert(dump, output, jobs=jobs, chunk_bytes=100_000, **options)  # type: ignore[arg-type]
 
@@ -66,7 +44,7 @@ def test_a_shortage_is_found_before_the_start(
         convert(dump, full / "questions.jsonl.gz")
     assert "about 1." in str(caught.value)
     assert "MB are needed for the spill and the output of a dump of 1." in str(caught.value)
-    assert "free up space, or put the spill elsewhere with work_dir" in str(caught.value)
+    assert "free some space, or put the spill elsewhere with work_dir" in str(caught.value)
     with pytest.raises(so2docs.DiskFullError, match=f"{full}.*: about .* for the spill of a dump"):
         convert(dump, tmp_path / "questions.jsonl.gz", work_dir=full)
     with pytest.raises(so2docs.DiskFullError, match=f"{full}: .* for the output of a dump"):

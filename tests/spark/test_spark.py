@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -353,6 +354,25 @@ def test_a_worker_that_dies_is_the_failure_of_its_site(
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("full", ["output", "spill"])
+def test_advice_on_a_full_disk_names_that_disk(
+    full: str, tmp_path: Path, tmpfs: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = noisy_dump(tmp_path / "in" / "Posts.xml", range(1, 400, 2))
+    small, large = str(tmpfs(200_000)), str(tmp_path)
+    out, spill = (small, large) if full == "output" else (large, small)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", spill)
+    site = sites.Site("in", str(dump), f"{out}/site")
+    folders.begin((site.folder, "run"))
+    with pytest.raises(so2docs.DiskFullError, match=f"^{small}/") as caught:
+        convert_site(site, run="run", keywords={}, site_field=None)
+    message = str(caught.value)
+    assert "work_dir" not in message
+    assert ("spark.local.dir" in message) == (full == "spill")
+    assert ("free some space" in message) == (full == "output")
+
+
+@pytest.mark.spark
 def test_a_full_disk_is_the_failure_of_its_site(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,15 +383,13 @@ def test_a_full_disk_is_the_failure_of_its_site(
 
     def convert_or_fill(site: sites.Site, **keywords: Any) -> so2docs.Report:
         if site.name == "full":
-            raise so2docs.DiskFullError("/x: about 1 GB is needed; give --work-dir a larger one")
+            raise so2docs.DiskFullError("/x: the disk is full")
         return convert_site(site, **keywords)
 
     monkeypatch.setattr(api, "convert_site", convert_or_fill)
     report = on_spark.convert(session, dumps, tmp_path / "out", on_error="skip")
     assert list(report.sites) == ["good"]
     assert isinstance(report.failures["full"], so2docs.DiskFullError)
-    assert "spark.local.dir" in str(report.failures["full"])
-    assert "work-dir" not in str(report.failures["full"])
 
 
 @pytest.mark.spark
@@ -547,8 +565,9 @@ def test_names_of_sites(paths: list[str], expected: list[str]) -> None:
 
 
 def test_two_dumps_of_one_name_are_refused() -> None:
-    with pytest.raises(so2docs.OptionError, match="same name"):
-        sites.names(["beer/Posts.xml", "beer/Posts.xml.gz"])
+    with pytest.raises(so2docs.OptionError) as error:
+        sites.names(["wine.7z", "beer/Posts.xml", "beer/Posts.xml.gz"])
+    assert "beer/Posts.xml and beer/Posts.xml.gz: have the same name" in str(error.value)
 
 
 def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
