@@ -187,8 +187,7 @@ def convert(
         DiskFullError: The disk of an executor is full.
         ClusterError: Spark ended a job.
     """
-    if on_error not in ("stop", "skip"):
-        raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
+    sites.check_on_error(on_error)
     begun_at = time.perf_counter()
     kwargs: dict[str, Any] = validate_keywords(keywords, "documents", "files")
     options = _make_options(kwargs)
@@ -245,6 +244,7 @@ def documents(
     typed: bool = False,
     site_field: str | None = None,
     site: str | None = None,
+    on_error: OnError | None = None,
     **keywords: Unpack[DocumentKeywords],
 ) -> DataFrame:
     """Nest the questions of dumps, as a data frame.
@@ -258,6 +258,9 @@ def documents(
         typed: Typed columns, as those of `--format parquet`, instead of JSON.
         site_field: As in `convert`; typed columns have a column `Site` without it.
         site: As in `convert`.
+        on_error: What to do with a damaged dump. `stop`: the action fails. `skip`: the data frame
+            lacks its questions, and a log of Spark has the error. If None, `skip` where Spark has
+            `spark.sql.files.ignoreCorruptFiles`.
         keywords: As in `convert`, but for those that say what files are like.
 
     Returns:
@@ -272,11 +275,21 @@ def documents(
 
     kwargs = validate_keywords(keywords, "documents")
     jobs.columns(_make_options(kwargs), typed=typed)
-    push_filters = spark.conf.get("spark.sql.python.filterPushdown.enabled", "false") == "true"
-    own = {"typed": typed, "site_field": site_field, "site": site, "push_filters": push_filters}
+    own = {
+        "typed": typed,
+        "site_field": site_field,
+        "site": site,
+        "on_error": on_error and sites.check_on_error(on_error),
+        "push_filters": _is_set(spark, "spark.sql.python.filterPushdown.enabled"),
+        "ignoreCorruptFiles": _is_set(spark, "spark.sql.files.ignoreCorruptFiles"),
+    }
     spark.dataSource.register(Questions)
     reader = spark.read.format(Questions.name()).options(**to_texts({**kwargs, **own}))
     return reader.load(sites.patterns(source))
+
+
+def _is_set(spark: SparkSession, name: str) -> bool:
+    return bool(spark.conf.get(name, "false") == "true")
 
 
 def _make_options(kwargs: Mapping[str, Any]) -> Options:

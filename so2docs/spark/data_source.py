@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,10 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from so2docs.errors import OptionError
+from so2docs.errors import DumpError, OptionError, So2docsError
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OPTIONS, Options
+from so2docs.progress import log
 from so2docs.spark import jobs, sites
 from so2docs.spark.jobs import catch_errors
 from so2docs.spark.sites import document_batches
@@ -35,7 +37,10 @@ from so2docs.spark.sites import document_batches
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_OWN = ("path", "paths", "typed", "site_field", "site", "push_filters")
+_IGNORES_ERRORS = "ignorecorruptfiles"
+"""The option of Spark's file sources that `on_error` extends, in lower case as all options."""
+
+_OWN = ("path", "paths", "typed", "site_field", "site", "push_filters", "on_error", _IGNORES_ERRORS)
 _OF_TABLES = "provider"
 """An option that Spark adds for `CREATE TABLE … USING so2docs`; those of the user start with
 `option.` there, next to others of Spark's."""
@@ -43,6 +48,19 @@ _OF_TABLES = "provider"
 _METADATA = "so2docs"
 """Where a table of Spark's catalog keeps the options, in the metadata of its first column: Spark
 4.3 does not give them back when the table is read."""
+
+
+@contextmanager
+def _without_traceback() -> Iterator[None]:
+    """Let Spark report an error of this package without its traceback.
+
+    The worker process of Spark ends after an error, so that the variable affects no other.
+    """
+    try:
+        yield
+    except So2docsError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
 
 
 class Questions(DataSource):  # type: ignore[misc]
@@ -61,6 +79,7 @@ class Questions(DataSource):  # type: ignore[misc]
         """The name for `format`."""
         return "so2docs"
 
+    @_without_traceback()
     def schema(self) -> StructType:
         """The columns that the options ask for."""
         schema = _Request(self._texts).columns
@@ -68,6 +87,7 @@ class Questions(DataSource):  # type: ignore[misc]
             schema.fields[0].metadata = {_METADATA: json.dumps(self._texts)}
         return schema
 
+    @_without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of a schema, which may be a subset."""
         saved = schema.fields[0].metadata.get(_METADATA) if schema.fields else None
@@ -85,10 +105,17 @@ class _Request:
         self.typed = _parse_switch(texts.get("typed", "true"))
         # Spark refuses a reader that takes filters while it is not set up to push them.
         self.push_filters = _parse_switch(texts.get("push_filters", "false"))
+        ignores_errors = _parse_switch(texts.get(_IGNORES_ERRORS, "false"))
+        self.on_error = sites.check_on_error(
+            texts.get("on_error", "skip" if ignores_errors else "stop")
+        )
         self.site_field = "Site" if self.typed else texts.get("site_field")
         options = {name: text for name, text in texts.items() if name not in _OWN}
         kwargs = {name: _parse_keyword(name, text) for name, text in options.items()}
-        self.kwargs: dict[str, Any] = validate_keywords(kwargs, "documents")
+        try:
+            self.kwargs: dict[str, Any] = validate_keywords(kwargs, "documents")
+        except TypeError as error:  # An unknown name.
+            raise OptionError(str(error)) from error
         if "site" in texts:
             self.kwargs["site"] = texts["site"]
 
@@ -134,13 +161,16 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         if len(schema) < len(columns) and not {"fields", "without"} & {*kwargs}:
             kwargs["fields"] = ["Id", *(name for name in self._columns if name not in own)]
 
+    @_without_traceback()
     def partitions(self) -> Sequence[InputPartition]:
         """A dump a partition, the largest first."""
         request = self._request
         options = request.options
-        sizes = dict(
-            sites.raise_or_note(sites.find(request.patterns, _run_here, nest=options.nest))
-        )
+        found = sites.find(request.patterns, _run_here, nest=options.nest)
+        failures: dict[str, So2docsError] | None = {} if request.on_error == "skip" else None
+        sizes = dict(sites.raise_or_note(found, failures))
+        for error in (failures or {}).values():
+            log.warning("%s; left out", error)
         if request.kwargs.get("site") is None:
             for site in sizes:
                 sites.check_host(site, options)
@@ -153,14 +183,22 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The questions of a dump, in Arrow batches."""
+        if partition.value is None:  # Spark's partition where there are none.
+            return
         batches = document_batches(
             partition.value,
             keywords=self._request.kwargs,
             typed=self._request.typed,
             site_field=self._request.site_field,
         )
-        for batch in batches:
-            yield batch.select(self._columns)
+        try:
+            with _without_traceback():
+                for batch in batches:
+                    yield batch.select(self._columns)
+        except DumpError as error:
+            if self._request.on_error == "stop":
+                raise
+            log.warning("%s; left out", error)
 
 
 class FilteringReader(DumpReader):

@@ -29,7 +29,7 @@ from so2docs.dump.dump import open_dump
 from so2docs.dump.kinds import PACKED
 from so2docs.dump.opening import Catalog, file_in_folder
 from so2docs.dump.tables import find_tables
-from so2docs.errors import ClusterError, DumpError, OptionError, So2docsError
+from so2docs.errors import ClusterError, DumpError, OptionError, So2docsError, flag
 from so2docs.options.output_form import output_form, output_suffix
 from so2docs.options.request import build_run_options
 from so2docs.options.sites import host
@@ -112,6 +112,13 @@ def locate(path: str | os.PathLike[str]) -> str:
 def is_several(source: Dumps) -> bool:
     """Whether a source may match several dumps."""
     return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
+
+
+def check_on_error(value: str) -> str:
+    """Check what to do with a dump that cannot be converted; returns the value."""
+    if value not in ("stop", "skip"):
+        raise OptionError(f"{flag('on_error')} is {value!r}; it must be 'stop' or 'skip'")
+    return value
 
 
 def find_dumps(pattern: str) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.spark_runs import SAMPLES, assert_same_as_parquet
+from support.spark_runs import SAMPLES, assert_same_as_parquet, sparse_dump
 
 import so2docs
 from so2docs import spark as on_spark
@@ -59,17 +59,54 @@ def test_a_pattern_is_a_partition_a_dump(session: Any) -> None:
         ({"min_score": "high"}, "min_score is 'high'; it must be a whole number"),
         ({"nest": "posts"}, "nest is 'posts'; it must be one or more of"),
         ({"tag": "c"}, "unexpected keyword argument 'tag'"),
+        ({"on_error": "go"}, "on_error is 'go'; it must be 'stop' or 'skip'"),
     ],
 )
 def test_wrong_options_say_so(session: Any, options: dict[str, str], message: str) -> None:
-    with pytest.raises(PySparkException, match=message):
+    with pytest.raises(PySparkException, match=message) as caught:
         session.read.format("so2docs").options(**options).load(str(SAMPLES / "posts.xml"))
+    assert "Traceback" not in str(caught.value)
 
 
 def test_a_dump_that_is_not_there_says_so(session: Any, tmp_path: Path) -> None:
     frame = session.read.format("so2docs").load(str(tmp_path / "none.xml"))
-    with pytest.raises(PySparkException, match=r"none\.xml: cannot be read: No such file"):
+    with pytest.raises(
+        PySparkException, match=r"none\.xml: cannot be read: No such file"
+    ) as caught:
         frame.count()
+    assert "Traceback" not in str(caught.value)
+
+
+def test_policies_on_damage(session: Any, tmp_path: Path) -> None:
+    ids = range(1, 600, 3)
+    sparse_dump(tmp_path / "good" / "Posts.xml", ids)
+    sparse_dump(tmp_path / "malformed" / "Posts.xml", ids, malformed=301)
+    cut = sparse_dump(tmp_path / "truncated" / "Posts.xml", ids)
+    cut.write_bytes(cut.read_bytes()[:-500])
+
+    def load(name: str, **options: str) -> dict[str, int]:
+        frame = session.read.format("so2docs").options(**options).schema("Site string, Id bigint")
+        return dict(map(tuple, frame.load(str(tmp_path / name)).groupBy("Site").count().collect()))
+
+    good = load("good")
+    assert good == {"good": sum(1 for _ in so2docs.documents(tmp_path / "good"))}
+    for option in ({"on_error": "skip"}, {"ignoreCorruptFiles": "true"}):
+        assert load("*", **option) == good
+        assert load("truncated", **option) == {}
+    with pytest.raises(PySparkException, match="is cut off"):
+        load("*", ignoreCorruptFiles="true", on_error="stop")
+    with pytest.raises(PySparkException, match="is not well-formed"):
+        load("malformed")
+    skipping = so2docs.documents(tmp_path / "malformed", skip_malformed=True)
+    assert load("malformed", skip_malformed="true") == {"malformed": sum(1 for _ in skipping)}
+    strays = str(SAMPLES / "strays.xml")
+    with pytest.raises(PySparkException, match="StrictError"):
+        load(strays, strict="true")
+    assert load(strays, strict="true", on_error="skip") == {}
+    session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    frame = on_spark.documents(session, tmp_path / "*")
+    assert {row.Site for row in frame.select("Site").collect()} == {"good"}
+    session.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
 
 def test_a_table_of_the_catalog(session: Any, tmp_path: Path) -> None:
