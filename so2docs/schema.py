@@ -151,6 +151,17 @@ class Table:
         return frozenset(name for name in names if self.attributes[name] == INTEGER)
 
     @cached_property
+    def references(self) -> Mapping[str, str]:
+        """Attributes with the `Id` of a row of another table or of this one, and that table."""
+        ends = {"UserId": "users", "PostId": "posts", "ParentId": "posts", "AnswerId": "posts"}
+        return {
+            name: table
+            for name in self.attributes
+            for end, table in ends.items()
+            if name.endswith(end)
+        }
+
+    @cached_property
     def reserved(self) -> frozenset[str]:
         """Keys added to a row by so2docs, which no attribute may have."""
         return frozenset({*self.given, *self.users.values()})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from so2docs.commands.options import GroupedCommand, examples, given_keywords, table_option
 from so2docs.metadata.document_schema import build_schema
-from so2docs.options.choices import Core
+from so2docs.options.choices import Core, SqlSystem
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OutputForm
+from so2docs.schema import DUMP
 
 _CORE: Core = "python"
 
@@ -22,6 +23,7 @@ _CORE: Core = "python"
         """
         so2docs schema --with comments > question.schema.json
         so2docs schema --recipe preferences
+        so2docs schema --tables --sql postgres | psql --dbname NAME
         """
     ),
 )
@@ -40,12 +42,27 @@ _CORE: Core = "python"
     show_default=True,
     help="Format of the output: for MongoDB, documents have an _id, and dates are objects.",
 )
-def schema(site_field: str | None, form: str, **options: Any) -> None:
+@click.option("--tables", "of_tables", is_flag=True, help="Describe flat tables; needs --sql.")
+@click.option(
+    "--sql",
+    type=click.Choice(get_args(SqlSystem)),
+    help="Print the tables as SQL: definitions, keys and indexes, with foreign keys as comments.",
+)
+def schema(
+    site_field: str | None, form: str, of_tables: bool, sql: SqlSystem | None, **options: Any
+) -> None:
     """Print the JSON Schema (2020-12) of documents or records converted with these options.
 
     The schema describes each line of JSON lines, each member of a JSON array, and every second line
     of bulk lines for Elasticsearch. Its $id ends in the version of the schema.
     """
+    if of_tables != (sql is not None):
+        raise click.UsageError("give both --tables and --sql, or neither")
+    if sql is not None:
+        from so2docs.flat.sql import DIALECTS, definitions
+
+        click.echo(definitions(DUMP.values(), DIALECTS[sql]), nl=False)
+        return
     keywords = validate_keywords(given_keywords(options), "documents")
     site = None if site_field is None else (site_field, "")
     document_schema = build_schema(build_options(keywords, OutputForm(form), site, core=_CORE))

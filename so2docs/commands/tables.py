@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any, get_args
 
 import click
@@ -17,7 +18,7 @@ from so2docs.commands.options import (
     table_option,
 )
 from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
-from so2docs.options.choices import TableFormat
+from so2docs.options.choices import SqlSystem, TableFormat
 from so2docs.schema import DUMP
 
 
@@ -26,6 +27,7 @@ from so2docs.schema import DUMP
     so2docs tables beer.stackexchange.com.7z beer
     so2docs tables stackoverflow.com-Votes.7z votes --split-by month
     so2docs tables beer.stackexchange.com.7z beer --format duckdb
+    so2docs tables beer.stackexchange.com.7z beer --format csv --load postgres
     so2docs tables 2024-07/*.7z --output-dir tables
     """
 )
@@ -52,6 +54,13 @@ from so2docs.schema import DUMP
     default="parquet",
     show_default=True,
     help="Of the files; csv and jsonl are gzip, sqlite and duckdb one database with all tables.",
+)
+@click.option(
+    "--load",
+    cls=GroupedOption,
+    group="Output",
+    type=click.Choice(get_args(SqlSystem)),
+    help="With --format csv, also write DIR/load.sql, which loads the tables into this system.",
 )
 @table_option("split_by", "Write a folder of files for each year or month of the rows.")
 @table_option("skip_malformed")
@@ -89,6 +98,11 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     report = write_tables(*paths, **keywords, progress=shows_progress(quiet))
     if not quiet:
         tell(report)
+        if options["load"]:
+            from so2docs.flat.sql import DIALECTS
+
+            run = " && ".join(DIALECTS[options["load"]].run)
+            suggest(f"cd {shlex.quote(paths[1])} && {run}")
         if options["format"] == "parquet" and not options["split_by"]:
             path = os.path.join(paths[1], DUMP[next(iter(report))].file)
             query = f"SUMMARIZE FROM '{os.path.splitext(path)[0]}.parquet'"

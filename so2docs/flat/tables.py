@@ -25,16 +25,18 @@ from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import OptionError, did_you_mean, flag, resumable
 from so2docs.flat.columns import RowSelection, TableColumns, milliseconds, periods, why_stray
+from so2docs.flat.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
 from so2docs.flat.writing import ENCODERS, EXTENSIONS, LEVEL, TableWriter, writer_for
 from so2docs.options.choices import (
     DATABASE_ENDINGS,
     UNCOMPRESSED,
     Core,
     SplitBy,
+    SqlSystem,
     TableFormat,
     split_compression,
 )
-from so2docs.options.option import choose, names
+from so2docs.options.option import choose, contradiction, names
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import OPTIONS
 from so2docs.output.compression import SEGMENT_BYTES, compress
@@ -45,10 +47,12 @@ from so2docs.output.new_files import (
     new_folder,
     remove_empty_folders,
     temporary_folder,
+    write_file,
 )
 from so2docs.output.part_files import (
     PART,
     STRAYS,
+    check_own,
     remove,
     side_file,
 )
@@ -85,6 +89,7 @@ class _Request:
         selection: Filter of the rows.
         skip_malformed: Whether malformed rows are strays, instead of errors.
         core: `compiled` or `python`.
+        dialect: The system that loads the files, if known.
         options: Values for the provenance: all options that affect the content of the files.
     """
 
@@ -93,6 +98,7 @@ class _Request:
     selection: RowSelection
     skip_malformed: bool
     core: Core
+    dialect: Dialect | None
     options: dict[str, Any]
 
 
@@ -171,9 +177,11 @@ class ColumnsVisitor(Visitor):
         segments: list[Segment] = []
         if self._batches:
             table = pa.Table.from_batches(self._batches, self._columns.schema)
-            encoder = ENCODERS[self._request.format](self._columns.schema)
-            split_by = self._request.split_by
-            parts = periods(table, self._columns.date, split_by) if split_by else [("", table)]
+            request = self._request
+            encoder = ENCODERS[request.format](self._columns.schema, request.dialect)
+            parts: Iterable[tuple[str, Any]] = [("", table)]
+            if request.split_by:
+                parts = periods(table, self._columns.date, request.split_by)
             segments = [encoder.segment(part, label) for label, part in parts]
         if segments or self._strays:
             self._segments, self._strays = store(self._path, segments, self._strays)
@@ -310,6 +318,7 @@ _TABLES_VERSION = 1
 
 _DATABASES: dict[TableFormat, str] = {"sqlite": "tables.db", "duckdb": "tables.duckdb"}
 _FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".duckdb", ".parquet")
+_SYNONYMS = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "sqlserver"}
 _NEEDS: dict[str, str] = {"duckdb": "duckdb"}
 _SHARED = ("since", "until", "tags", "all_tags", "split_by", "skip_malformed")
 """Options shared with `convert` that affect the content of the files."""
@@ -367,6 +376,7 @@ def tables(
     *,
     only: str | Iterable[str] = (),
     format: TableFormat = "parquet",  # noqa: A002 - same name as in `convert`.
+    load: SqlSystem | None = None,
     split_by: SplitBy | None = None,
     since: str | date | None = None,
     until: str | date | None = None,
@@ -397,6 +407,8 @@ def tables(
         only: Names of tables, such as `posts,votes`; all tables of the dump if empty.
         format: `parquet`, `csv` or `jsonl` (gzip), or one database with all tables: `sqlite` or
             `duckdb`.
+        load: Also write `load.sql` for `postgres`, `mysql` (MariaDB, too), `sqlserver` or
+            `clickhouse`: definitions, loading, keys and indexes; for the format `csv`.
         split_by: Write a folder with a file for each `year` or `month`, in the layout of Hive:
             `Posts/year=2019/Posts.parquet`.
         since: Keep rows of this date (UTC) or later, in tables whose rows have a date.
@@ -426,6 +438,7 @@ def tables(
     _check_is_folder(where)
     table_names = _chosen(only)
     form = choose("format", format, get_args(TableFormat), {"db": "sqlite", "ndjson": "jsonl"})
+    dialect = None if load is None else DIALECTS[choose("load", load, DIALECTS, _SYNONYMS)]
     kwargs = {
         "since": since,
         "until": until,
@@ -439,7 +452,10 @@ def tables(
     values = {
         name: OPTIONS[name].read(OPTIONS[name].check(value)) for name, value in kwargs.items()
     }
-    request = _request(form, values, table_names, core)
+    request = _request(form, values, table_names, core, dialect)
+    script = os.path.join(where, LOAD_SQL)
+    if dialect is not None and os.path.exists(script) and not force:
+        check_own(script, SCRIPT)
     report = TablesReport(where)
     # A repeated call skips complete tables; a database is renamed after its last table.
     with disk_errors(), resumable(lambda: bool(report)), Catalog() as catalog:
@@ -467,6 +483,9 @@ def tables(
                 if results is None:
                     results = run.write(target)
                 report.tables |= {table.name: table for table in results}
+            if dialect is not None:
+                loaded = [table for table in DUMP.values() if table.name in report]
+                write_file(script, definitions(loaded, dialect, load=True).encode())
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
@@ -500,7 +519,11 @@ def _chosen(only: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _request(
-    form: TableFormat, values: dict[str, Any], table_names: tuple[str, ...], core: Core
+    form: TableFormat,
+    values: dict[str, Any],
+    table_names: tuple[str, ...],
+    core: Core,
+    dialect: Dialect | None,
 ) -> _Request:
     package = _NEEDS.get(form)
     for name in filter(None, ("pyarrow", package)):
@@ -513,6 +536,8 @@ def _request(
             f"{flag('split_by', values['split_by'])} contradicts {flag('format', form)}, which is "
             "one file"
         )
+    if dialect is not None:
+        _check_loaded(form, values["split_by"], dialect)
     if values["tags"] and table_names and "posts" not in table_names:
         raise OptionError(
             f"{flag('tags')} is for posts, which {flag('only')} leaves out; name posts in it, too"
@@ -524,14 +549,31 @@ def _request(
     selection = RowSelection(**limits, tags=values["tags"], all_tags=values["all_tags"])
     options = {"format": form, **{name: values[name] for name in _SHARED}}
     options["tags"] = list(values["tags"])
+    if dialect is not None:
+        options["load"] = dialect.name
     return _Request(
         form,
         values["split_by"],
         selection,
         values["skip_malformed"],
         choose_core(core),
+        dialect,
         options,
     )
+
+
+def _check_loaded(form: TableFormat, split_by: SplitBy | None, dialect: Dialect) -> None:
+    """Refuse files that a script would not load."""
+    if form != "csv":
+        raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
+    if split_by is not None:
+        raise contradiction("load", "split_by")
+    from pyarrow.csv import WriteOptions
+
+    if dialect.null and not hasattr(WriteOptions, "null_string"):
+        raise OptionError(
+            f"CSV for {dialect.name} needs a later pyarrow; pip install --upgrade pyarrow"
+        )
 
 
 def _with_time(text: str) -> str:
@@ -594,7 +636,7 @@ class _Run:
         path = target.path
         if target.is_split:
             path = os.path.join(target.split_folder, os.path.basename(path))
-        writer = writer_for(path, self._request.format)
+        writer = writer_for(path, self._request.format, self._request.dialect)
         try:
             results = [self._read(file, writer, strays, target.name) for file in target.files]
             files_written = writer.finish()

@@ -17,6 +17,7 @@ import orjson
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.flat.columns import TableColumns
+from so2docs.flat.sql import Dialect
 from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
@@ -47,12 +48,14 @@ class Encoder:
 
     Args:
         schema: Schema of the Arrow tables.
+        dialect: The system that loads the file, if known.
     """
 
     compression: ClassVar[Compression] = "none"
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
         self.schema = schema
+        self.dialect = dialect
 
     def header(self) -> bytes:
         """The bytes before the first row, uncompressed."""
@@ -119,11 +122,18 @@ class CsvEncoder(_TextEncoder):
 
     def lines(self, table: Any) -> bytes:
         """Encode each row as a line of CSV."""
+        import pyarrow as pa
         import pyarrow.csv
 
         sink = io.BytesIO()
-        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")
-        pyarrow.csv.write_csv(as_texts(table), sink, options)
+        options: dict[str, Any] = {"include_header": False, "quoting_style": "needed"}
+        table = as_texts(table)
+        if self.dialect is not None and self.dialect.null:
+            options["null_string"] = self.dialect.null
+        if self.dialect is not None and not self.dialect.has_booleans:
+            types = {f.name: pa.int8() if f.type == pa.bool_() else f.type for f in table.schema}
+            table = table.cast(pa.schema(types))
+        pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(**options))
         return sink.getvalue()
 
 
@@ -248,17 +258,19 @@ class FileWriter(TableWriter):
     Args:
         path: Name of the file.
         form: Format of the file.
+        dialect: The system that loads the file, if known.
     """
 
-    def __init__(self, path: str, form: TableFormat) -> None:
+    def __init__(self, path: str, form: TableFormat, dialect: Dialect | None) -> None:
         self._path = path
         self._form = form
+        self._dialect = dialect
         self._files: dict[str, Output] = {}
         self._folders: list[str] = []
 
     def begin(self, columns: TableColumns) -> None:
         """Start the only table."""
-        self._encoder = ENCODERS[self._form](columns.schema)
+        self._encoder = ENCODERS[self._form](columns.schema, self._dialect)
 
     def append(self, segment: Segment) -> None:
         """Copy a segment to the file of its period."""
@@ -414,11 +426,11 @@ def _explain_duckdb(path: str) -> Iterator[None]:
         raise OutputError(message, retry="fix this") from error
 
 
-def writer_for(path: str, form: TableFormat) -> TableWriter:
+def writer_for(path: str, form: TableFormat, dialect: Dialect | None) -> TableWriter:
     """Make the writer of a format, for a file, a folder or a database."""
     if form == "sqlite":
         return SqliteWriter(path)
-    return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form)
+    return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form, dialect)
 
 
 def _create(table: Table, types: Mapping[Type, str]) -> str:

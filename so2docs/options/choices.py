@@ -14,6 +14,7 @@ Core = Literal["auto", "python", "compiled"]
 SplitBy = Literal["year", "month"]
 ChangesFormat = Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
 TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
+SqlSystem = Literal["postgres", "mysql", "sqlserver", "clickhouse"]
 Search = Literal["titles", "all", "none"]
 
 

@@ -1,0 +1,397 @@
+"""`tables --load`: the script loads every value into the systems that it is for.
+
+PostgreSQL and MariaDB are those of Debian (`apt-get install postgresql mariadb-server`); ClickHouse
+is chdb, and sqlglot parses the SQL. `make test-datasets` installs the last two.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, get_args
+from xml.sax.saxutils import quoteattr
+
+import py7zr
+import pytest
+from support.command import run
+from support.dumps import answer, question, write_dump
+from support.flat_oracle import Row, as_date, rows_of
+from support.places import DUMPS, NO_DUMPS
+from support.table_sites import SITE
+
+import so2docs
+from so2docs.flat.sql import DIALECTS, definitions
+from so2docs.options.choices import SqlSystem
+from so2docs.schema import DUMP, Table
+
+ARCHIVES = ("beer.stackexchange.com", "eosio.meta.stackexchange.com")
+HARD = (
+    "NULL",
+    "",
+    "\\N",
+    "a\n\\.\nb",
+    "a\r\n\\.\r\nb\\",
+    'x",y\n"',
+    "\\",
+    '"',
+    "\\x41 \\\\ %s {a} $(dir)",
+    "é 🍺 \u0085\u200d\x7f",
+    ",NULL,",
+    "line\n",
+)
+
+
+@pytest.fixture(scope="module")
+def hard_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with texts that CSV and scripts of SQL get wrong."""
+    folder = tmp_path_factory.mktemp("hard") / "tea.stackexchange.com"
+    folder.mkdir()
+    posts = [question(1, tags="&lt;a&gt;&lt;b&quot;'\\,&gt;"), answer(2, 1), answer(3, 4)]
+    write_dump(folder / "Posts.xml", *posts)
+    shutil.copy(SITE / "Votes.xml", folder)
+    reference = {"\n": "&#xA;", "\r": "&#xD;"}
+    rows = [
+        f'  <row Id="{number}" PostId="1" Text={quoteattr(text, reference)} UserId="-1" />\n'
+        for number, text in enumerate(HARD, 1)
+    ]
+    rows += ['  <row Id="100" CreationDate="2019-02-28T23:59:59.9" Score="many" />\n']
+    (folder / "Comments.xml").write_text(f"<comments>\n{''.join(rows)}</comments>", "utf-8")
+    badges = [
+        f'  <row Id="{number}" UserId="{number}" Class="1" TagBased="{value}" />\n'
+        for number, value in enumerate(("True", "False", "maybe"), 1)
+    ]
+    (folder / "Badges.xml").write_text(f"<badges>\n{''.join(badges)}</badges>", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module", params=["hard", *ARCHIVES])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if request.param == "hard":
+        return request.getfixturevalue("hard_site")  # type: ignore[no-any-return]
+    archive = DUMPS / "archives" / f"{request.param}.7z"
+    if not archive.exists():
+        pytest.skip(NO_DUMPS)
+    folder = tmp_path_factory.mktemp(request.param)
+    with py7zr.SevenZipFile(archive) as packed:
+        packed.extractall(folder)
+    return folder
+
+
+Read = Callable[[Table], list[Row]]
+Loaded = tuple[Read, str]
+"""A function that reads a table back, and what the script printed."""
+
+
+def call(*command: str | Path, folder: Path, **settings: Any) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=folder, capture_output=True, check=False, **settings
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def _program(name: str, package: str) -> Path:
+    """Path of a server's program, or skip the test."""
+    places = [*map(Path, os.get_exec_path()), Path("/usr/sbin")]
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    for place in places:
+        if (place / name).exists():
+            return place / name
+    pytest.skip(f"{name} is not installed; apt-get install {package}")
+
+
+@contextmanager
+def _server(*command: str | Path, user: str | None, ready: list[str | Path]) -> Iterator[None]:
+    server = subprocess.Popen(
+        [str(part) for part in command],
+        user=user,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        command_ready = [str(part) for part in ready]
+        while subprocess.run(command_ready, capture_output=True, check=False).returncode:
+            assert server.poll() is None
+            time.sleep(0.1)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture(scope="module")
+def short_folder() -> Iterator[Path]:
+    """A folder whose path is short enough for the socket of a server."""
+    with tempfile.TemporaryDirectory(prefix="so2docs-") as folder:
+        os.chmod(folder, 0o755)  # PostgreSQL refuses to run as root.
+        yield Path(folder)
+
+
+@contextmanager
+def postgres(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
+    initdb, psql = _program("initdb", "postgresql"), _program("psql", "postgresql")
+    user = "postgres" if os.geteuid() == 0 else None
+    data = folder / "postgres"
+    data.mkdir()
+    if user is not None:
+        os.chmod(folder, 0o755)
+        os.chown(data, pwd.getpwnam(user).pw_uid, -1)
+    call(initdb, "-D", data, "-U", "tester", "-E", "UTF8", "--no-sync", folder=data, user=user)
+    client: list[str | Path] = [psql, "-X", "-q", "-A", "-t", "-h", data, "-U", "tester", "-d"]
+    options = ("-k", data, "-c", "listen_addresses=", "-c", "fsync=off")
+    ready = [*client, "postgres", "-c", "SELECT 1"]
+
+    def load(files: Path) -> Loaded:
+        call(*client, "postgres", "-c", 'CREATE DATABASE "t"', folder=files)
+        printed = call(*client, "t", "--file", "load.sql", folder=files)
+
+        def read(table: Table) -> list[Row]:
+            names = {name.lower(): name for name in (*table.attributes, "Other")}
+            sql = f"SELECT row_to_json(t) FROM {table.stem} AS t"
+            lines = call(*client, "t", "-c", sql, folder=files).split("\n")
+            rows = [json.loads(line) for line in lines if line]
+            return [{names[name]: value for name, value in row.items()} for row in rows]
+
+        return read, printed
+
+    with _server(initdb.parent / "postgres", "-D", data, *options, user=user, ready=ready):
+        yield load
+        call(*client, "postgres", "-c", 'DROP DATABASE IF EXISTS "t"', folder=folder)
+
+
+@contextmanager
+def mysql(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
+    install = _program("mariadb-install-db", "mariadb-server")
+    daemon, program = _program("mariadbd", "mariadb-server"), _program("mariadb", "mariadb-client")
+    data, socket = folder / "mysql", folder / "mysql.sock"
+    user = ["--user=root"] if os.geteuid() == 0 else []
+    form = "--auth-root-authentication-method=normal"
+    call(install, "--no-defaults", *user, f"--datadir={data}", form, folder=folder)
+    client: list[str | Path] = [program, "--no-defaults", f"--socket={socket}", "-N", "-u", "root"]
+    options = ("--no-defaults", *user, f"--datadir={data}", f"--socket={socket}")
+
+    def load(files: Path) -> Loaded:
+        for packed in files.glob("*.csv.gz"):
+            packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+        call(*client, "-e", "CREATE DATABASE t", folder=files)
+        with (files / "load.sql").open("rb") as script:
+            printed = call(*client, "--local-infile=1", "t", folder=files, stdin=script)
+
+        def read(table: Table) -> list[Row]:
+            pairs = ", ".join(f"'{name}', {name}" for name in (*table.attributes, "Other"))
+            sql = f"SELECT JSON_OBJECT({pairs}) FROM {table.stem}"
+            settings = ("--default-character-set=utf8mb4", "--raw", "t", "-e", sql)
+            lines = call(*client, *settings, folder=files).split("\n")
+            return [json.loads(line) for line in lines if line]
+
+        return read, printed.replace("\t", "|")
+
+    skipped = ("--skip-networking", "--skip-grant-tables", "--innodb-flush-log-at-trx-commit=0")
+    ready = [*client, "-e", "SELECT 1"]
+    with _server(daemon, *options, *skipped, user=None, ready=ready):
+        yield load
+
+
+_CHDB = """
+import os, sys
+from chdb import session
+with session.Session(sys.argv[1]) as database:
+    for sql in sys.argv[2:]:
+        text = open(sql).read() if sql.endswith(".sql") else sql
+        result = database.query(text, "CSV" if sql.endswith(".sql") else "JSONEachRow")
+        print(result)
+"""
+
+
+@contextmanager
+def clickhouse(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
+    _reader("chdb")
+    python = importlib.import_module("sys").executable
+
+    def load(files: Path) -> Loaded:
+        # A process each, because a process has one session of chdb.
+        database = folder / "clickhouse"
+        shutil.rmtree(database, ignore_errors=True)
+        use = ("CREATE DATABASE IF NOT EXISTS t", "USE t")
+        chdb = (python, "-c", _CHDB, database, *use)
+        printed = call(*chdb, "load.sql", folder=files)
+
+        def read(table: Table) -> list[Row]:
+            sql = f"SELECT * FROM {table.stem} SETTINGS output_format_json_quote_64bit_integers=0"
+            lines = call(*chdb, sql, folder=files).split("\n")
+            return [json.loads(line) for line in lines if line.startswith("{")]
+
+        return read, printed.replace('"', "").replace(",", "|")
+
+    yield load
+
+
+def _reader(name: str) -> Any:
+    """Import a program of the extra `readers`; skip the test if it is missing."""
+    if "SO2DOCS_READERS" in os.environ:
+        return importlib.import_module(name)
+    return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
+
+
+SYSTEMS = {"postgres": postgres, "mysql": mysql, "clickhouse": clickhouse}
+
+
+@pytest.mark.readers
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_value_in_the_database(
+    system: SqlSystem, site: Path, short_folder: Path, tmp_path: Path
+) -> None:
+    folder = short_folder / f"{system}-{site.name[:4]}"
+    folder.mkdir()
+    with SYSTEMS[system](folder) as load:
+        so2docs.tables(site, tmp_path / "out", format="csv", load=system)
+        read, printed = load(tmp_path / "out")
+        for table in DUMP.values():
+            if not (site / table.file).exists():
+                continue
+            expected = rows_of(site / table.file, table)
+            rows = [_typed(row, table) for row in read(table)]
+            assert _sorted(rows) == _sorted(expected)
+    counts = {
+        name: int(count)
+        for name, _, count in (line.partition("|") for line in printed.splitlines())
+        if count.isdecimal()
+    }
+    assert counts == _broken(site)
+
+
+def _typed(row: Row, table: Table) -> Row:
+    """A row of a database in the form of the oracle."""
+    kinds = {**table.attributes, "Other": "texts"}
+    values = {}
+    for name, kind in kinds.items():
+        value = row[name]
+        if value is not None and kind == "date":
+            value = as_date(datetime.fromisoformat(value))
+        elif value is not None and kind == "boolean":
+            value = bool(value)
+        elif kind == "texts" and isinstance(value, str):
+            value = json.loads(value)
+        values[name] = value
+    return values
+
+
+def _sorted(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["Id"], repr(row)))
+
+
+def _broken(site: Path) -> dict[str, int]:
+    """The number of rows that break each foreign key, from the XML."""
+    post_and_user = {"PostId": "Posts", "UserId": "Users"}
+    links = {
+        "Posts": {"ParentId": "Posts", "AcceptedAnswerId": "Posts"}
+        | {"OwnerUserId": "Users", "LastEditorUserId": "Users"},
+        "PostLinks": {"PostId": "Posts", "RelatedPostId": "Posts"},
+        "Comments": post_and_user,
+        "Votes": post_and_user,
+        "PostHistory": post_and_user,
+        "Badges": {"UserId": "Users"},
+        "Tags": {"ExcerptPostId": "Posts", "WikiPostId": "Posts"},
+    }
+    rows = {
+        table.stem: rows_of(site / table.file, table)
+        for table in DUMP.values()
+        if (site / table.file).exists()
+    }
+    ids = {stem: {row["Id"] for row in of_table} for stem, of_table in rows.items()}
+    return {
+        f"{stem}.{column}": sum(
+            row[column] is not None and row[column] not in ids[target] for row in rows[stem]
+        )
+        for stem, columns in links.items()
+        for column, target in columns.items()
+        if stem in rows and target in rows
+    }
+
+
+@pytest.mark.readers
+@pytest.mark.parametrize("system", DIALECTS)
+def test_definitions_parse(system: SqlSystem) -> None:
+    """Statements that load are for a client, or too rare for the parser."""
+    sqlglot = _reader("sqlglot")
+    language = {"sqlserver": "tsql"}.get(system, system)
+    text = definitions(DUMP.values(), DIALECTS[system], load=True)
+    text = re.sub(r"^(\\|LOAD DATA|BULK INSERT|INSERT).*(\n +.*|\n\);)*", "", text, flags=re.M)
+    statements = [found for found in sqlglot.parse(text, dialect=language) if found is not None]
+    tables = [found for found in statements if found.key == "create" and found.kind == "TABLE"]
+    assert [found.this.this.name for found in tables] == [table.stem for table in DUMP.values()]
+    for found, table in zip(tables, DUMP.values(), strict=True):
+        columns = [column.name for column in found.this.expressions]
+        assert columns == [*table.attributes, "Other"]
+    assert sum(found.key == "union" for found in statements) == 1
+
+
+@pytest.mark.parametrize("system", get_args(SqlSystem))
+def test_the_script(system: SqlSystem, hard_site: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    arguments = (hard_site, folder, "--format", "csv", "--load", system, "--only", "posts,votes")
+    done = run("tables", *arguments)
+    assert done.returncode == 0, done.stderr
+    script = (folder / "load.sql").read_text("utf-8")
+    assert re.findall(r"CREATE TABLE (\w+)", script) == ["Posts", "Votes"]
+    assert re.findall(r"'[^']*\b(\w+)\.csv", script) == ["Posts", "Votes"]
+    assert re.findall(r"ADD FOREIGN KEY \((\w+)\) REFERENCES (\w+) \(Id\)", script) == [
+        ("ParentId", "Posts"),
+        ("AcceptedAnswerId", "Posts"),
+        ("PostId", "Posts"),
+    ]
+    assert run("tables", *arguments).returncode == 0
+    printed = run("schema", "--tables", "--sql", system).stdout
+    assert set(re.findall(r"^CREATE TABLE.*?;", printed, re.M | re.S)) >= set(
+        re.findall(r"^CREATE TABLE.*?;", script, re.M | re.S)
+    )
+    assert ".csv" not in printed
+    (folder / "load.sql").write_text("-- Mine")
+    assert run("tables", *arguments).returncode == 1
+    assert (folder / "load.sql").read_text() == "-- Mine"
+    assert run("tables", *arguments, "--force").returncode == 0
+    assert (folder / "load.sql").read_text("utf-8") == script
+
+
+def test_files_are_for_one_system(hard_site: Path, tmp_path: Path) -> None:
+    so2docs.tables(hard_site, tmp_path, only="badges", format="csv", load="mysql")
+    with gzip.open(tmp_path / "Badges.csv.gz", "rt") as file:
+        assert file.read().splitlines()[1:3] == [
+            "1,1,NULL,NULL,1,1,NULL",
+            "2,2,NULL,NULL,1,0,NULL",
+        ]
+    with pytest.raises(so2docs.OutputError, match="load"):
+        so2docs.tables(hard_site, tmp_path, only="badges", format="csv", load="postgres")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"load": "oracle", "format": "csv"}, "postgres"),
+        ({"load": "postgres"}, "csv"),
+        ({"load": "postgres", "format": "csv", "split_by": "year"}, "split_by"),
+    ],
+)
+def test_options_that_are_refused(
+    options: dict[str, Any], message: str, hard_site: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(so2docs.OptionError, match=message):
+        so2docs.tables(hard_site, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_tables_need_a_system() -> None:
+    assert run("schema", "--tables").returncode == 2
+    assert run("schema", "--sql", "mysql").returncode == 2
