@@ -10,7 +10,6 @@ import gzip
 import importlib
 import json
 import os
-import pwd
 import re
 import shutil
 import subprocess
@@ -147,7 +146,7 @@ def postgres(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
     data.mkdir()
     if user is not None:
         os.chmod(folder, 0o755)
-        os.chown(data, pwd.getpwnam(user).pw_uid, -1)
+        shutil.chown(data, user)
     call(initdb, "-D", data, "-U", "tester", "-E", "UTF8", "--no-sync", folder=data, user=user)
     client: list[str | Path] = [psql, "-X", "-q", "-A", "-t", "-h", data, "-U", "tester", "-d"]
     options = ("-k", data, "-c", "listen_addresses=", "-c", "fsync=off")
