@@ -17,6 +17,7 @@ import pytest
 import zstandard
 from support.command import run
 from support.messages import heard
+from support.places import version
 
 import so2docs
 from so2docs.errors import OptionError, OutputError, So2docsError
@@ -588,14 +589,14 @@ def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None
             so2docs.diff(old, new).write(old, force=force)
     written = tmp_path / "changes.jsonl"
     so2docs.diff(old, new).write(written)
-    whole = written.stat()
+    whole = version(written)
     assert (
         so2docs.diff(old, new).write(written).as_dict() == so2docs.diff(old, new).count().as_dict()
     )
-    assert written.stat() == whole
+    assert version(written) == whole
     with pytest.raises(OutputError, match=r"exists, made with other options \(only\)"):
         so2docs.diff(old, new, only="added").write(written)
-    assert written.stat() == whole
+    assert version(written) == whole
     so2docs.diff(old, new).write(written, force=True)
     with pytest.raises(OutputError):
         so2docs.patch(old, written, old, force=True)

@@ -23,6 +23,15 @@ def is_small(source: Path) -> bool:
     return sum(file.stat().st_size for file in files) < SMALL
 
 
+def version(path: Path) -> tuple[int, int, int]:
+    """Inode, size and modification time of a file: equal if nothing wrote it in between.
+
+    The whole result of ``stat`` also has the time of the last access, which reading changes.
+    """
+    state = path.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
 def real_dumps() -> Iterator[Any]:
     """Every published ``Posts.xml`` as a parameter; without dumps, a skipped parameter."""
     sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
