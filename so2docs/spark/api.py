@@ -214,13 +214,9 @@ def convert(
     is_finished = partial(
         sites.is_up_to_date, keywords=kwargs, site_field=site_field, update=update
     )
-    results = sites.find(
-        patterns,
-        partial(run, spark),
-        folder=folder,
-        nest=options.nest,
-        is_finished=None if force else is_finished,
-    )
+    found = sites.find(patterns, partial(run, spark), folder)
+    inspect = partial(sites.inspect, nest=options.nest, is_finished=None if force else is_finished)
+    results = zip(found, run(spark, inspect, found), strict=True)
     sizes = dict(raise_or_note(results, failures))
     for s in sizes:  # Before anything is converted.
         sites.check_host(s, options)

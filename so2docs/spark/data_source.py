@@ -11,19 +11,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
+from functools import partial
+from operator import contains, eq
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    EqualNullSafe,
     EqualTo,
     Filter,
     GreaterThan,
     GreaterThanOrEqual,
     In,
     InputPartition,
+    IsNotNull,
     LessThan,
     LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
 )
 
 from so2docs.errors import DumpError, OptionError, So2docsError
@@ -100,8 +108,13 @@ class _Request:
     """The request in the options of a data source."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        path, paths = texts.get("path"), texts.get("paths", "[]")
-        self.patterns = sites.patterns([path] if path else json.loads(paths))
+        path, paths = texts.get("path"), texts.get("paths")
+        if not path and not paths:
+            raise OptionError(
+                "no dump is given; give its path. Spark loses the options of a table that declares "
+                "columns: create it without columns, and choose them by the option fields"
+            )
+        self.patterns = sites.patterns([path] if path else json.loads(paths or ""))
         self.typed = _parse_switch(texts.get("typed", "true"))
         # Spark refuses a reader that takes filters while it is not set up to push them.
         self.push_filters = _parse_switch(texts.get("push_filters", "false"))
@@ -133,7 +146,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
     def __init__(self, request: _Request, schema: StructType) -> None:
         self._request = request
-        self._sites: set[str] | None = None
+        self._filters: Sequence[Filter] = ()
         self._columns = schema.fieldNames()
         self._prune(schema)
 
@@ -166,20 +179,20 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         """A dump a partition, the largest first."""
         request = self._request
         options = request.options
-        found = sites.find(request.patterns, _run_here, nest=options.nest)
+        selected = [
+            site
+            for site in sites.find(request.patterns, _run_here)
+            if all(_passes(filter_, site.name) for filter_ in self._filters)
+        ]
+        sizes = _run_here(partial(sites.inspect, nest=options.nest), selected)
         failures: dict[str, So2docsError] | None = {} if request.on_error == "skip" else None
-        sizes = dict(sites.raise_or_note(found, failures))
+        sized = dict(sites.raise_or_note(zip(selected, sizes, strict=True), failures))
         for error in (failures or {}).values():
             log.warning("%s; left out", error)
         if request.kwargs.get("site") is None:
-            for site in sizes:
+            for site in sized:
                 sites.check_host(site, options)
-        selected = [
-            (site, size or 0)
-            for site, size in sizes.items()
-            if self._sites is None or site.name in self._sites
-        ]
-        return [InputPartition(site) for site in sites.by_size(selected)]
+        return [InputPartition(site) for site in sites.by_size(sized.items())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The questions of a dump, in Arrow batches."""
@@ -202,44 +215,66 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
 
 class FilteringReader(DumpReader):
-    """Reads dumps, and leaves out while parsing what filters would drop."""
+    """Reads dumps, and leaves out early what the filters of a query would drop."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Leave out while parsing what filters on Score, CreationDate and Site would drop.
+        """Choose dumps by filters on Site, and drop questions while parsing by other filters.
 
-        All filters are returned: Spark applies them to what is left.
+        All filters are returned: Spark applies them to the rows that are read.
         """
-        kwargs = self._request.kwargs
-        if kwargs.get("limit") is None and self._request.typed:  # A limit counts after filters.
+        self._filters = filters
+        if self._request.kwargs.get("limit") is None:  # A limit counts after filters.
             for filter_ in filters:
                 self._push(filter_)
         return filters
 
     def _push(self, filter_: Filter) -> None:
-        kwargs = self._request.kwargs
-        # Of two conditions, one is enough here; dumps have milliseconds.
         match filter_:
-            case EqualTo(("Site",), str(name)):
-                self._keep_sites([name])
-            case In(("Site",), names):
-                self._keep_sites(names)
-            case (
-                EqualTo(("Score",), int(score))
-                | GreaterThan(("Score",), int(score))
-                | GreaterThanOrEqual(("Score",), int(score))
-            ):
-                kwargs.setdefault("min_score", score)
-            case GreaterThan(("CreationDate",), datetime() as time) | GreaterThanOrEqual(
-                ("CreationDate",), datetime() as time
-            ):
-                kwargs.setdefault("since", time - timedelta(milliseconds=1))
-            case LessThan(("CreationDate",), datetime() as time) | LessThanOrEqual(
-                ("CreationDate",), datetime() as time
-            ):
-                kwargs.setdefault("until", time + timedelta(milliseconds=1))
+            case EqualTo((name,), value):
+                self._limit(_MINIMA, name, value, -_MILLISECOND)
+                self._limit(_MAXIMA, name, value, _MILLISECOND)
+            case GreaterThan((name,), value) | GreaterThanOrEqual((name,), value):
+                self._limit(_MINIMA, name, value, -_MILLISECOND)
+            case LessThan((name,), value) | LessThanOrEqual((name,), value):
+                self._limit(_MAXIMA, name, value, _MILLISECOND)
+            case IsNotNull(("AcceptedAnswerId",)):
+                self._request.kwargs.setdefault("accepted", True)
 
-    def _keep_sites(self, names: Sequence[str]) -> None:
-        self._sites = {*names} if self._sites is None else self._sites & {*names}
+    def _limit(
+        self, keywords: Mapping[str, str], column: str, value: Any, margin: timedelta
+    ) -> None:
+        """Set the keyword for a bound of a column, unless another condition has set it."""
+        if column in keywords and isinstance(value, int | datetime):
+            bound = value + margin if isinstance(value, datetime) else value
+            self._request.kwargs.setdefault(keywords[column], bound)
+
+
+_MINIMA = {"Score": "min_score", "AnswerCount": "min_answers", "CreationDate": "since"}
+_MAXIMA = {"AnswerCount": "max_answers", "CreationDate": "until"}
+"""Keywords for the bounds of columns."""
+
+_MILLISECOND = timedelta(milliseconds=1)
+"""The precision of dates in dumps: `until` and Spark differ on whether a bound is included."""
+
+_TESTS: dict[type[Filter], Callable[[str, Any], bool]] = {
+    EqualTo: eq,
+    EqualNullSafe: eq,
+    In: lambda site, sites: site in sites,
+    StringStartsWith: str.startswith,
+    StringEndsWith: str.endswith,
+    StringContains: contains,
+}
+"""Functions that apply a filter to the name of a site."""
+
+
+def _passes(filter_: Filter, site: str) -> bool:
+    """Whether questions of a site may pass a filter."""
+    is_negated = isinstance(filter_, Not)
+    condition = filter_.child if is_negated else filter_
+    test = _TESTS.get(type(condition))
+    if test is None or condition.attribute != ("Site",):
+        return True
+    return test(site, condition.value) != is_negated
 
 
 def _run_here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:

@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from so2docs.api.convert import (
@@ -68,28 +67,24 @@ IsFinished = Callable[[Site], bool]
 """Tells whether the finished folder of a site is left unchanged."""
 
 
-def find(
-    patterns: Sequence[str],
-    run: Run,
-    *,
-    folder: str = "",
-    nest: tuple[str, ...] = (),
-    is_finished: IsFinished | None = None,
-) -> list[tuple[Site, Size | So2docsError]]:
-    """Find dumps by paths and patterns, name them, and look at each; `run` does so."""
+def find(patterns: Sequence[str], run: Run, folder: str = "") -> list[Site]:
+    """Find dumps by paths and patterns, and name them.
+
+    Args:
+        patterns: Paths and patterns.
+        run: Runs `find_dumps` where the dumps can be read.
+        folder: Folder for the folders of the sites; empty for a data frame.
+    """
     paths: dict[str, None] = {}
     for matches in run(find_dumps, patterns):
         if isinstance(matches, So2docsError):
             raise matches
         paths |= dict.fromkeys(matches)
     parts = [name.split("/") for name in names(list(paths))]
-    sites = [
+    return [
         Site("/".join(own), path, storage.join(folder, *own) if folder else "")
         for own, path in zip(parts, paths, strict=True)
     ]
-    return list(
-        zip(sites, run(partial(inspect, nest=nest, is_finished=is_finished), sites), strict=True)
-    )
 
 
 def patterns(source: Dumps) -> list[str]:
@@ -248,9 +243,9 @@ def check_host(site: Site, options: Options) -> None:
         ) from error
 
 
-def by_size(sites: Iterable[tuple[Site, int]]) -> list[Site]:
+def by_size(sites: Iterable[tuple[Site, Size]]) -> list[Site]:
     """The longest first, so that none is left for the end."""
-    return [site for site, _ in sorted(sites, key=lambda one: -one[1])]
+    return [site for site, _ in sorted(sites, key=lambda entry: -(entry[1] or 0))]
 
 
 def convert_site(

@@ -15,11 +15,13 @@ from so2docs.spark.sites import Site
 pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import (
-    EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
     InputPartition,
+    IsNotNull,
     LessThan,
+    LessThanOrEqual,
+    StringStartsWith,
 )
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -116,6 +118,14 @@ def test_a_table_of_the_catalog(session: Any, tmp_path: Path) -> None:
             f"CREATE TABLE {name} USING so2docs "
             f"OPTIONS (path '{SAMPLES / 'site'}', nest 'all', min_score '1')"
         )
+        session.sql(
+            f"CREATE TABLE {name}_fields USING so2docs "
+            f"OPTIONS (path '{SAMPLES / 'site'}', fields 'Id,Title')"
+        )
+        assert session.table(f"{name}_fields").columns == ["Id", "Title", "Site", "Other"]
+        session.sql(f"CREATE TABLE {name}_columns (Id BIGINT) USING so2docs OPTIONS (path '/x')")
+        with pytest.raises(PySparkException, match="choose them by the option fields"):
+            session.table(f"{name}_columns").count()
         table = session.table(name)
         plain = list(so2docs.documents(SAMPLES / "site", nest="all", min_score=1))
         rows = table.selectExpr("Id", "size(Comments) AS Comments", "Site").collect()
@@ -125,7 +135,8 @@ def test_a_table_of_the_catalog(session: Any, tmp_path: Path) -> None:
         with pytest.raises(PySparkException, match="'tag'"):
             session.sql(f"CREATE TABLE other USING so2docs OPTIONS (path '{SAMPLES}', tag 'c')")
     finally:
-        session.sql(f"DROP TABLE IF EXISTS {name}")
+        for end in ("", "_fields", "_columns"):
+            session.sql(f"DROP TABLE IF EXISTS {name}{end}")
 
 
 def test_a_schema_of_the_user_prunes_columns(session: Any) -> None:
@@ -160,7 +171,13 @@ CONDITIONS = [
     "Score = 7",
     "CreationDate >= timestamp'2024-01-10 00:00:00'",
     "CreationDate <= timestamp'2024-01-09 00:00:00'",
+    "CreationDate = timestamp'2024-01-09 00:00:00'",
+    "AnswerCount > 0 AND AnswerCount <= 2",
+    "AnswerCount = 1",
+    "AcceptedAnswerId IS NOT NULL",
     "Site = 'votes'",
+    "Site LIKE 'v%' AND NOT Site LIKE '%s'",
+    "Site NOT IN ('votes', 'values') AND Site LIKE '%o%'",
     "Site IN ('votes', 'none') AND Score >= 0",
     "Score >= 1 OR Id < 5",
 ]
@@ -182,21 +199,27 @@ def test_filters_that_are_pushed_down_change_nothing(session: Any, condition: st
 PUSHED = {"push_filters": "true"}
 
 
-def test_filters_reach_the_conversion() -> None:
+def test_filters_reach_the_conversion(tmp_path: Path) -> None:
+    shutil.copy(SAMPLES / "votes.xml", tmp_path)
     time = datetime(2024, 1, 2, tzinfo=UTC)
     filters = [
         GreaterThan(("Score",), 2),
         GreaterThanOrEqual(("CreationDate",), time),
         LessThan(("CreationDate",), time),
-        EqualTo(("Site",), "votes"),
+        StringStartsWith(("Site",), "vo"),
+        LessThanOrEqual(("AnswerCount",), 3),
+        IsNotNull(("AcceptedAnswerId",)),
     ]
-    questions = Questions({"path": str(SAMPLES / "v*.xml"), "until": "2025-01-01", **PUSHED})
+    questions = Questions({"path": str(tmp_path / "v*.xml"), "until": "2025-01-01", **PUSHED})
     reader = questions.reader(build_schema(Id=LongType()))
     assert reader.pushFilters(filters) == filters
     kwargs = reader._request.kwargs
     assert (kwargs["min_score"], kwargs["until"]) == (2, "2025-01-01")
+    assert (kwargs["max_answers"], kwargs["accepted"]) == (3, True)
     assert kwargs["since"] <= time
-    assert [one.value.name for one in reader.partitions()] == ["votes"]
+    (tmp_path / "values.xml").write_text("<posts>")  # Not opened.
+    (partition,) = reader.partitions()
+    assert partition.value.name == "votes"
     limited = Questions({"path": str(SAMPLES / "votes.xml"), "limit": "2", **PUSHED})
     reader = limited.reader(build_schema(Id=LongType()))
     assert reader.pushFilters(filters) == filters
