@@ -43,7 +43,8 @@ def convert_all(
     Args:
         sources: Paths of the dumps, in any form supported by `convert`.
         output_dir: Folder for the outputs, made if it does not exist. Outputs are `SITE.jsonl.gz`,
-            with the extension of the format, or `SITE/train.jsonl.gz` with recipe `hub`.
+            with the extension of the format, or `SITE/train-00000-of-00001.jsonl.gz` with
+            recipe `hub`.
         when_done: Called with the result of each conversion as it ends, in any order.
         keywords: Keywords of `convert`, for each dump.
 

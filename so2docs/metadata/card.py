@@ -608,7 +608,7 @@ def text(outputs: list[Described]) -> str:
         front += ['- config_name: "default"', "  default: true", "  data_files:"]
         front += [f"  - split: {_TRAIN}", "    path:"]
         files = (path.rpartition("/")[2] for _, output in full for path in output.paths)
-        kinds = dict.fromkeys(re.sub(r"-\d+(?=\.)", "-*", name) for name in files)
+        kinds = dict.fromkeys(re.sub(r"-\d+(-of-\d+)?(?=\.)", "-*", name) for name in files)
         front += (f"    - {json.dumps(f'*/{kind}')}" for kind in kinds)
     for name, output in full:
         front += [f"- config_name: {json.dumps(name)}", "  data_files:"]

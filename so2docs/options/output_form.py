@@ -19,7 +19,11 @@ from so2docs.options.choices import (
     split_compression,
 )
 from so2docs.options.option import contradiction
+from so2docs.options.request import find_recipe
 from so2docs.options.table import OPTIONS, OTHER_FORMS, OutputForm
+
+HUB_FILE_BYTES = 500_000_000
+"""Default size of files for the Hugging Face hub: that of `datasets.Dataset.push_to_hub`."""
 
 _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
@@ -68,13 +72,17 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
         for name in ("split_size", "split_files", "split_by", "split_share")
         if kwargs.get(name) is not None
     }
+    choice = find_recipe(kwargs)
+    is_for_hub = choice is not None and choice.recipe.is_by_site and output != "-"
+    if is_for_hub and not splits:
+        splits["split_size"] = HUB_FILE_BYTES
     if len(splits) > 1:
         raise contradiction(*splits)
     if output == "-" and (splits or name == "parquet"):
         what = flag(*next(iter(splits.items()))) if splits else flag("format", name)
         raise OptionError(f"{what} cannot go to standard output; give the name of a file")
     compression = _compression(output, name, kwargs.get("compression"))
-    return OutputForm(name, compression, index or "questions", **splits)
+    return OutputForm(name, compression, index or "questions", has_total=is_for_hub, **splits)
 
 
 def default_output(kwargs: Mapping[str, Any]) -> str:

@@ -237,6 +237,7 @@ class OutputForm:
 
     Attributes:
         is_looked_up: Whether an index supports lookup of single documents.
+        has_total: Whether the names of numbered files end in the number of files.
     """
 
     format: str = _output(
@@ -300,6 +301,7 @@ class OutputForm:
         "with all of its answers.",
     )
     is_looked_up: bool = True
+    has_total: bool = False
 
     @property
     def is_split(self) -> bool:
@@ -318,7 +320,7 @@ class OutputForm:
         if self.split_share is not None:
             return "|".join(name for name, _ in bounds(self.split_share))
         if self.split_by is None:
-            return r"\d{5,}"
+            return r"\d{5,}-of-\d{5,}|\d{5,}" if self.has_total else r"\d{5,}"
         return (r"\d{4}" if self.split_by == "year" else r"\d{4}-\d\d") + f"|{UNDATED}"
 
     @property

@@ -7,8 +7,10 @@ documents come. All files are renamed together, after the last one is complete.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from so2docs.errors import OutputError, flag
 from so2docs.options.option import bounds
@@ -17,7 +19,7 @@ from so2docs.output import formats
 from so2docs.output.compression import trailer_bytes
 from so2docs.output.file import Output
 from so2docs.output.index import index_path as index_of
-from so2docs.output.part_files import FileState, explain_errors, publish, remove
+from so2docs.output.part_files import FileState, explain_errors, part_path, publish, remove
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Copy, Segment
@@ -131,7 +133,16 @@ class Writer:
         while len(self._finished) < len(self._cuts):
             self._end(self._next())
         self._end(self._next())
-        return list(self._finished)
+        return [self._with_total(file) if self._form.has_total else file for file in self._finished]
+
+    def _with_total(self, file: FileState) -> FileState:
+        """Add the number of files, known only now, to the temporary name of a file."""
+        named = replace(file, label=f"{file.label}-of-{len(self._finished):05}")
+        old, new = (state.all_files(self._names.file(state.label)) for state in (file, named))
+        for (old_path, _), (new_path, _) in zip(old, new, strict=True):
+            with explain_errors(part_path(new_path)):
+                os.replace(part_path(old_path), part_path(new_path))
+        return named
 
     def _next(self) -> Output:
         """The file of the next number."""

@@ -123,25 +123,32 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
+def file_of(output: Path, name: str) -> Path:
+    """The only file of an output; files for the hub are numbered."""
+    return output.with_stem(f"{output.stem}-00000-of-00001") if name == "hub" else output
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
     if not LONG and name in LATER and site.folder.name not in SOME:
         pytest.skip("with SO2DOCS_LONG=1")
     expected = site.expected(name, str if name in ("preferences", "blocks") else site.markdown)
     report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1)
-    assert jsonl(tmp_path / "one.jsonl") == expected
+    one, two = (file_of(tmp_path / file, name) for file in ("one.jsonl", "two.jsonl"))
+    assert jsonl(one) == expected
     written = {path.name for path in tmp_path.iterdir()}
     if name in ("edits", "hub"):  # Events and comments of posts that are not there.
         written.discard(".one.jsonl.strays")
-    assert written == {"one.jsonl", ".one.jsonl.index"}
+    assert written == {one.name, f".{one.name}.index"}
     assert (report.recipe, report.records) == (name, len(expected))
     assert report.without_record == len(site.questions) - len({*map(question_of, expected)})
     site.convert(tmp_path / "two.parquet", recipe=name, body="html", jobs=2, chunk_bytes=300_000)
-    assert parquet(tmp_path / "two.parquet") == site.expected(name, str)
+    assert parquet(file_of(tmp_path / "two.parquet", name)) == site.expected(name, str)
     site.convert(tmp_path / "two.jsonl", recipe=name, jobs=2, chunk_bytes=300_000)
-    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+    assert two.read_bytes() == one.read_bytes()
     site.convert(tmp_path / "one.parquet", recipe=name, body="html", jobs=1)
-    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+    one, two = (file_of(tmp_path / file, name) for file in ("one.parquet", "two.parquet"))
+    assert one.read_bytes() == two.read_bytes()
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -172,7 +179,7 @@ def test_every_record_after_an_interruption(
                 site.convert(output, recipe=name, body="html", jobs=1)
         report = site.convert(output, recipe=name, body="html", jobs=1)
         assert report.resumed
-        assert read(output) == expected
+        assert read(file_of(output, name)) == expected
 
 
 @pytest.mark.parametrize(
@@ -258,6 +265,38 @@ def test_same_bytes_for_any_jobs_and_chunks(unpacked_dumps: Path, tmp_path: Path
         )
         contents.add(output.read_bytes())
     assert len(contents) == 1
+
+
+def test_files_for_the_hub_have_their_number(
+    unpacked_dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number is known at the end; a conversion that is interrupted there resumes."""
+    dump = unpacked_dumps / "beer.stackexchange.com"
+    output = tmp_path / "train.jsonl"
+    options: Row = {"recipe": "hub", "split_size": "500kB"}
+    usual = os.replace
+
+    def stop(source: Any, target: Any) -> None:
+        if "00002-of-" in str(target):
+            raise Stop
+        usual(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stop)
+        with pytest.raises(Stop):
+            so2docs.convert(dump, output, **options)
+    report = so2docs.convert(dump, output, **options)
+    names = sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".")
+    assert names == [f"train-{n:05}-of-{report.files:05}.jsonl" for n in range(report.files or 0)]
+    assert (report.files or 0) > 3
+    records = [record for name in names for record in jsonl(tmp_path / name)]
+    assert records == list(so2docs.documents(dump, recipe="hub"))
+    assert not so2docs.convert(dump, output, **options).is_new
+    shorter = so2docs.convert(dump, output, force=True, recipe="hub")
+    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == [
+        "train-00000-of-00001.jsonl"
+    ]
+    assert shorter.files == 1
 
 
 def test_split(unpacked_dumps: Path, tmp_path: Path) -> None:
