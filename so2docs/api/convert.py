@@ -396,7 +396,11 @@ def _find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterat
 def open_dump(
     source: DumpLike, options: Options, run: RunOptions, names: OutputPaths, catalog: Catalog
 ) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
-    """Find the posts and tables of a dump, open the first one to read, and close all at the end."""
+    """Find the posts and tables of a dump, and close all at the end.
+
+    The first one to read is opened, so that an error of it leaves no output folder. A resumed
+    session opens it at a later chunk.
+    """
     threads, folder = run.threads, names.work_folder
     posts = find_posts(source, catalog, threads=threads, work_dir=folder)
     with closing(posts), ExitStack() as stack:
@@ -404,8 +408,9 @@ def open_dump(
         for table in table_files.values():
             stack.enter_context(closing(table))
         announce([posts, *table_files.values()])
-        first, *_ = in_reading_order(posts, table_files.values())
-        first.open(threads=threads, work_dir=folder)
+        if run.restart or not has_spill(names):
+            first, *_ = in_reading_order(posts, table_files.values())
+            first.open(threads=threads, work_dir=folder)
         yield posts, table_files
 
 

@@ -40,6 +40,7 @@ from so2docs.dump.compressed import (
 )
 from so2docs.dump.kinds import Kind, join_names, members_with
 from so2docs.dump.lzma2 import Lzma2, ReadAt
+from so2docs.dump.places import START, Mark, Place
 from so2docs.dump.source import BLOCK_BYTES, Parts, Read, Stream, read_blocks
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.schema import Table
@@ -85,15 +86,20 @@ class Archive(ABC):
         self._opened = 0
         self._block = Stream(read_blocks(lambda _: b""))
         self._number = -1
+        self._place = START
+        self._earlier: list[tuple[int, Place]] = []
 
     @abstractmethod
-    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
-        """Decompress the block of an entry from its start.
+    def open_block(
+        self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
+    ) -> Parts:
+        """Decompress the block of an entry.
 
         Args:
             entry: The entry.
             threads: Number of threads that decompress.
             work_dir: Folder for temporary files; the system's temporary folder if None.
+            place: The first byte to return: the start of the block, or a place in it.
         """
 
     @abstractmethod
@@ -137,7 +143,19 @@ class Archive(ABC):
         """Announce all members to be read, so that others may be skipped."""
         self._expected.update(entries)
 
-    def read(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+    def resume_after(self, entry: Entry, place: Place) -> None:
+        """Open the block of a member at a place in this member from now on, for later members."""
+        in_block = place._replace(offset=entry.offset + place.offset, crc=0)
+        self._earlier.append((entry.block, in_block))
+
+    def read(
+        self,
+        entry: Entry,
+        threads: int,
+        work_dir: str | None,
+        place: Place | None = None,
+        mark: Mark = lambda _: None,
+    ) -> Parts:
         """Read a member, and stop reading any other one.
 
         The bytes before it in its block are skipped. A thread reads the member, and may still run
@@ -147,6 +165,8 @@ class Archive(ABC):
             entry: The member.
             threads: Number of threads that decompress.
             work_dir: Folder for temporary files; the system's temporary folder if None.
+            place: A place in the member to start at, marked earlier; None for its start.
+            mark: Called with places in the member, before the bytes after them are returned.
 
         Raises:
             ArchiveError: The member is encrypted, or its compression is not supported.
@@ -159,31 +179,44 @@ class Archive(ABC):
             if self._expected and entry not in self._expected:
                 self._expected.clear()
                 self._number = -1  # The open block skips members that were not announced.
+            places = [place for number, place in self._earlier if number == entry.block]
+            first = max((place for place in places if place.offset <= entry.offset), default=START)
+            if place is not None:
+                first = place._replace(offset=entry.offset + place.offset)
+                self._number = -1
             if self._number != entry.block or self._block.count > entry.offset:
                 self._block.close()
-                self._block = Stream(self.open_block(entry, threads, work_dir))
+                self._block = Stream(self.open_block(entry, threads, work_dir, first))
+                self._block.count, self._place = first.offset, first
                 self._number = entry.block
-        start, left, crc = entry.offset, entry.size, 0
-        while left:
+            start, end, at, crc = entry.offset, entry.offset + entry.size, 0, first.crc
+            mark(self._place._replace(offset=self._place.offset - start, crc=crc))
+        while at < end:
             with self._lock:
                 if self._opened != opened:
                     raise EOFError
-                before = start - self._block.count
+                at = self._block.count
                 try:
-                    data = self._block.read_part(before or left)
+                    data = self._block.read_part((start if at < start else end) - at)
                 except BaseException:
                     self._number = -1  # Other members of the block fail in the same way.
                     raise
+                found = self._place
             if not data:
                 raise EOFError
-            if before:
+            if found.offset == at:
+                mark(found._replace(offset=at - start, crc=crc))
+            at += len(data)
+            if at <= start:
                 continue
-            start += len(data)
-            left -= len(data)
             crc = crc32(data, crc)
-            if not left and entry.crc is not None and crc != entry.crc:
+            if at == end and entry.crc is not None and crc != entry.crc:
                 raise OSError("its checksum is wrong")
             yield data
+
+    def _mark(self, place: Place) -> None:
+        """Note the latest place in the open block."""
+        self._place = place
 
     def close(self) -> None:
         """End the threads that decompress, if any, and close the file."""
@@ -209,6 +242,11 @@ _SEVEN_ZIP_NAMES = {
     _LZMA: "LZMA",
     _LZMA2: "LZMA2",
     **_REFUSED,
+}
+_FROM_START: dict[bytes, Callable[[Read], Parts]] = {
+    _COPY: read_blocks,
+    _DEFLATE: decompress_deflate,
+    _ZSTD: lambda read: decompress_zstd(read, 1),
 }
 _UNKNOWN_SIZE = 1 << 62
 _FEED = 32 * 1024
@@ -243,13 +281,17 @@ class SevenZip(Archive):
             )
         )
 
-    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
+    def open_block(
+        self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
+    ) -> Parts:
         """Decompress the block of an entry."""
         with _translate_seven_zip_errors(self.name):
             streams = self._archive.header.main_streams
-            return self._open_folder(streams, entry.block, threads, work_dir)
+            return self._open_folder(streams, entry.block, threads, work_dir, place)
 
-    def _open_folder(self, streams: Any, number: int, threads: int, work_dir: str | None) -> Parts:
+    def _open_folder(
+        self, streams: Any, number: int, threads: int, work_dir: str | None, place: Place
+    ) -> Parts:
         """Decompress a folder, which is 7z's term for a solid block."""
         name, folders, info = self.name, streams.unpackinfo.folders, streams.packinfo
         folder = folders[number]
@@ -262,19 +304,17 @@ class SevenZip(Archive):
         first = sum(map(_count_streams, folders[:number]))
         start = self._archive.afterheader + info.packpos + sum(info.packsizes[:first])
         size = info.packsizes[first]
-        self.file.seek(start)
-        packed = read_range(self.file, size)
+        skipped = place.packed // 8 if place.level else place.packed
+        self.file.seek(start + skipped)
+        packed = read_range(self.file, size - skipped)
         unpacked = folder.get_unpack_size()
         if len(folder.coders) == 1:
             coder = folder.coders[0]
             method, properties = coder["method"], coder["properties"]
-            if method == _COPY:
-                return read_blocks(packed)
-            if method in (_BZIP2, _ZSTD):
-                decompress = decompress_bzip2 if method == _BZIP2 else decompress_zstd
-                return decompress(packed, threads)
-            if method == _DEFLATE:
-                return decompress_deflate(packed)
+            if method == _BZIP2:
+                return decompress_bzip2(packed, threads, place, self._mark)
+            if decompress := _FROM_START.get(method):
+                return decompress(packed)
             if method in (_LZMA, _LZMA2):
                 is_lzma2 = method == _LZMA2
                 new = raw_lzma(name, properties, unpacked, is_lzma2=is_lzma2)
@@ -284,7 +324,7 @@ class SevenZip(Archive):
                 dictionary = lzma2_dictionary(properties)
                 read_at = self._reader_at(start, size)
                 stream = Lzma2(read_at, size, new, dictionary=dictionary, work_dir=work_dir)
-                return stream.parts(threads, self._tell_wanted(number))
+                return stream.parts(threads, self._tell_wanted(number), place, self._mark)
         _check_chain(name, folder.coders)
         return _decompress_by_py7zr(packed, folder.get_decompressor(size))
 
@@ -464,8 +504,10 @@ class Zip(Archive):
         methods = (member.compress_type for member in self._members)
         return dict(Counter(_ZIP_NAMES.get(method, f"method {method}") for method in methods))
 
-    def open_block(self, entry: Entry, threads: int, work_dir: str | None) -> Parts:
-        """Decompress the block of an entry."""
+    def open_block(
+        self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
+    ) -> Parts:
+        """Decompress the block of an entry; places in it are not marked."""
         member = self._members[entry.block]
         with _translate_zip_errors(self.name):
             if member.flag_bits & _ENCRYPTED:

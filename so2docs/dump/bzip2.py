@@ -20,9 +20,11 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from so2docs.dump.kinds import BZIP2
+from so2docs.dump.places import START, Mark, Place
 from so2docs.dump.source import BLOCK_BYTES, Parts, Read
 from so2docs.parse.core import choose_core, compiled
 
@@ -213,15 +215,14 @@ class _Input:
         numbers: Positions of the numbers after it, which were found ahead.
     """
 
-    def __init__(self, read: Read, decoder: Decoder) -> None:
+    def __init__(self, read: Read, decoder: Decoder, position: int) -> None:
         self._read = read
         self._decoder = decoder
         self._data = bytearray()
-        self._first = 0
-        self._searched = 0
+        self._first = position // 8 * 8
+        self._searched = self.position = position
         self.failure: Exception = EOFError()
         self.at_end = False
-        self.position = 0
         self.numbers: deque[int] = deque()
 
     @property
@@ -324,31 +325,38 @@ class _Reader:
         decoder: Decodes blocks.
         pool: Threads that decode.
         ahead: Number of blocks to decode ahead.
+        place: The first block; the start of the data, or one that was marked.
     """
 
-    def __init__(self, read: Read, decoder: Decoder, pool: ThreadPoolExecutor, ahead: int) -> None:
-        self._input = _Input(read, decoder)
+    def __init__(
+        self, read: Read, decoder: Decoder, pool: ThreadPoolExecutor, ahead: int, place: Place
+    ) -> None:
+        self._input = _Input(read, decoder, place.packed)
+        self._place = place
         self._decoder = decoder
         self._pool = pool
         self._ahead = ahead
         self._tasks: deque[_Task] = deque()
 
-    def parts(self) -> Parts:
+    def parts(self, mark: Mark) -> Parts:
         """The bytes of all streams."""
         data = self._input
-        while level := data.read_header():
-            combined = 0
+        offset, _, level, combined, _ = self._place
+        while level or (level := data.read_header()):
             while data.read_number() == _BLOCK:
+                mark(Place(offset, data.position, level, combined))
                 block = self._read_block(level)
                 data.move(data.position // 8 * 8 + block.end)
-                yield block.start
-                yield from block.parts
+                for part in chain((block.start,), block.parts):
+                    offset += len(part)
+                    yield part
                 combined = (combined << 1 | combined >> 31) & 0xFFFFFFFF ^ block.crc
             if data.need(_END_BITS) < _END_BITS:
                 raise data.failure
             if data.bits(data.position + _NUMBER_BITS, _CRC_BITS) != combined:
                 raise OSError("the checksum of a stream is wrong")
             data.move(-(-(data.position + _END_BITS) // 8) * 8)
+            level = combined = 0
 
     def _read_block(self, level: int) -> Block:
         """Read the block at the position.
@@ -398,8 +406,16 @@ class _Reader:
             tasks.append(_Task(start, level, future))
 
 
-def decompress_bzip2(read: Read, threads: int) -> Parts:
+def decompress_bzip2(
+    read: Read, threads: int, place: Place = START, mark: Mark = lambda _: None
+) -> Parts:
     """Decompress one or several bzip2 streams block by block, in several threads.
+
+    Args:
+        read: Returns compressed bytes, from the byte with the first bit of the place.
+        threads: Number of threads.
+        place: The first block.
+        mark: Called with the place of each block.
 
     Raises:
         EOFError: The data ends within a stream.
@@ -409,6 +425,6 @@ def decompress_bzip2(read: Read, threads: int) -> Parts:
     threads = max(1, threads)
     pool = ThreadPoolExecutor(threads, "so2docs-bzip2")
     try:
-        yield from _Reader(read, decoder, pool, threads + 2).parts()
+        yield from _Reader(read, decoder, pool, threads + 2, place).parts(mark)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -27,6 +27,7 @@ from typing import BinaryIO, NamedTuple
 from so2docs.counts import plural
 from so2docs.dump import storage
 from so2docs.dump.kinds import check_head, check_root
+from so2docs.dump.places import Restart
 from so2docs.dump.source import BLOCK_BYTES, End, changed_error, check_unchanged
 from so2docs.errors import (
     DumpError,
@@ -460,6 +461,10 @@ class Dump:
         for number, start in enumerate(range(self.start, self.end, size)):
             if number not in done_chunks:
                 yield Chunk(number, self, start, min(start + size, self.end))
+
+    def restart_after(self, chunk: Chunk) -> Restart | None:
+        """None, since ranges of a file are read in any order."""
+        return None
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
         """Size of the file in bytes, and the bytes in the chunks of `done_chunks`."""

@@ -22,6 +22,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from so2docs.dump.compressed import Decompressor, decompress_streams
+from so2docs.dump.places import START, Mark, Place
 from so2docs.dump.source import BLOCK_BYTES, Parts, Read
 
 ReadAt = Callable[[int, int], bytes]
@@ -58,14 +59,16 @@ class Block(NamedTuple):
     length: int
 
 
-def find_blocks(read_at: ReadAt, size: int) -> Iterator[Block]:
+def find_blocks(read_at: ReadAt, size: int, place: Place = START) -> Iterator[Block]:
     """Find blocks by chunk headers, up to the end or the first invalid block.
 
     Args:
         read_at: Reads the stream.
         size: Bytes of the stream.
+        place: The first block.
     """
-    start = at = offset = length = 0
+    offset, start, length = place.offset, place.packed, 0
+    at = start
     while at < size:
         header = read_at(_HEADER_BYTES, at).ljust(_HEADER_BYTES, b"\xff")
         control = header[0]
@@ -181,23 +184,32 @@ class Lzma2:
         self._most_threads = max(1, _DICTIONARIES // dictionary)
         self._work_dir = work_dir
 
-    def parts(self, threads: int, is_wanted: Callable[[int, int], bool]) -> Parts:
+    def parts(
+        self,
+        threads: int,
+        is_wanted: Callable[[int, int], bool],
+        place: Place = START,
+        mark: Mark = lambda _: None,
+    ) -> Parts:
         """Yield the decompressed bytes.
 
         Args:
             threads: Number of threads that decompress, if memory allows.
             is_wanted: Tells whether any byte between two offsets in the decompressed stream is
                 needed. A block without needed bytes is skipped: zeros replace its bytes.
+            place: The first block.
+            mark: Called with the place of each block, if there are several.
 
         Raises:
             EOFError: The stream is truncated.
             lzma.LZMAError: The stream is damaged.
         """
-        blocks = find_blocks(self._read_at, self._size)
+        blocks = find_blocks(self._read_at, self._size, place)
         first = list(islice(blocks, 2))
-        end = 0
+        end = place.packed
         if len(first) > 1:
             for block, parts in self._decode(chain(first, blocks), threads, is_wanted):
+                mark(Place(block.offset, block.start))
                 yield from parts
                 end = block.start + block.size
         if end < self._size or not end:

@@ -22,7 +22,16 @@ from so2docs.dump.bzip2 import decompress_bzip2
 from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
 from so2docs.dump.dump import open_dump
 from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
-from so2docs.dump.source import HEAD_BYTES, Parts, Read, Source, detect_encoding, read_blocks
+from so2docs.dump.places import Restart
+from so2docs.dump.source import (
+    HEAD_BYTES,
+    Parts,
+    Read,
+    Source,
+    detect_encoding,
+    read_blocks,
+    skip,
+)
 from so2docs.dump.stream import AnyDump, StreamDump
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.progress import fetched, log
@@ -33,9 +42,9 @@ STANDARD_INPUT = "-"
 
 _MOST_LAYERS = 5
 _MOST_LICENSE = 64 * 1024
+_BZIP2 = "a bzip2 file"
 _DECOMPRESSORS: dict[str, Callable[[Read, int], Parts]] = {
     "a gzip file": decompress_gzip,
-    "a bzip2 file": decompress_bzip2,
     "an xz file": decompress_xz,
     "a zstd file": decompress_zstd,
 }
@@ -200,7 +209,13 @@ def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) 
 
 
 def open_file(
-    file: SourceFile, table: Table, *, name: str, threads: int, work_dir: str | None
+    file: SourceFile,
+    table: Table,
+    *,
+    name: str,
+    threads: int,
+    work_dir: str | None,
+    restart: Restart | None = None,
 ) -> AnyDump:
     """Open a file of a dump, and read its start.
 
@@ -210,6 +225,7 @@ def open_file(
         name: Name in messages.
         threads: Number of threads that decompress.
         work_dir: As in `open_stream`.
+        restart: The chunk to start at; None for the first one.
 
     Raises:
         DumpError: The file cannot be read, or has no such table.
@@ -221,6 +237,8 @@ def open_file(
     if archive is None:
         reader = file.open()
         source.stack.callback(reader.close)
+        if restart is not None:
+            reader.seek(restart.place.packed // 8)
         # A buffer would wait until it is full, though a pipe has data.
         if isinstance(reader, io.BufferedReader) and not reader.seekable():
             source.add_file(cast(BinaryIO, reader.raw))
@@ -231,7 +249,9 @@ def open_file(
     if file.is_file:
         source.file, source.identity = file.path, storage.identify(file.path, reader)
         source.total = source.identity.size
-    return _open_source(source, threads, work_dir, archive)
+    if restart is None:
+        return _open_source(source, threads, work_dir, archive)
+    return _reopen_source(source, file, threads, work_dir, restart)
 
 
 def _is_license(name: str) -> bool:
@@ -261,6 +281,26 @@ def names_in_folder(path: str) -> list[str]:
     if storage.is_url(path):
         return storage.list_folder(path)
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
+
+
+def _reopen_source(
+    source: Source, file: SourceFile, threads: int, work_dir: str | None, restart: Restart
+) -> StreamDump:
+    """Open a file with one layer at a chunk; its prolog and encoding are known."""
+    archive, place, mark = file.archive(), restart.place, source.places.append
+    before = restart.offset - max(0, place.offset)
+    if archive is not None:
+        entry = archive.find(source.table)
+        parts = archive.read(entry, threads, work_dir, place, mark)
+        source.expected = source.total = entry.size
+        source.counted = source.add_layer(skip(parts, before), archive.kind)
+        source.counted.count = restart.offset
+    else:
+        source.counted.count, source.expected = place.packed // 8, file.expected
+        parts = decompress_bzip2(source.reader.read1, threads, place, mark)
+        source.add_layer(skip(parts, before), _BZIP2)
+    source.read_ahead()
+    return StreamDump(source, restart)
 
 
 def _open_source(
@@ -304,6 +344,8 @@ def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive
             continue
         if kind.open:
             parts = _read_opened(kind.open(source.reader, threads))
+        elif kind.name == _BZIP2:
+            parts = decompress_bzip2(source.reader.read1, threads, mark=source.places.append)
         else:
             parts = _DECOMPRESSORS[kind.name](source.reader.read1, threads)
         source.add_layer(parts, kind.name)
@@ -338,5 +380,6 @@ def _save(read: Read, work_dir: str | None) -> BinaryIO:
 def _read_member(source: Source, archive: Archive, threads: int, work_dir: str | None) -> None:
     """Read the member of the table; progress counts the member's bytes instead of the archive's."""
     entry = archive.find(source.table)
-    source.counted = source.add_layer(archive.read(entry, threads, work_dir), archive.kind)
+    parts = archive.read(entry, threads, work_dir, mark=source.places.append)
+    source.counted = source.add_layer(parts, archive.kind)
     source.expected = source.total = entry.size

@@ -14,12 +14,14 @@ import queue
 import re
 import select
 import threading
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from so2docs.dump import storage
+from so2docs.dump.places import Place
 from so2docs.errors import (
     ArchiveError,
     ChangedDumpError,
@@ -72,6 +74,14 @@ def read_blocks(read: Read) -> Parts:
     """Yield the bytes of a file, in blocks of any size."""
     while data := read(BLOCK_BYTES):
         yield data
+
+
+def skip(parts: Parts, count: int) -> Parts:
+    """Leave out the first `count` bytes."""
+    for part in parts:
+        if count < len(part):
+            yield memoryview(part)[count:]
+        count = max(0, count - len(part))
 
 
 def is_damage(error: Exception) -> bool:
@@ -350,6 +360,8 @@ class Source:
         reader: The top layer.
         counted: The layer that measures progress.
         stack: Resources to close at the end.
+        layers: Number of decompressors and decoders.
+        places: Places in the lowest layer; a reader may run ahead of the rows.
     """
 
     name: str
@@ -363,6 +375,8 @@ class Source:
     reader: io.BufferedReader = field(init=False)
     counted: Stream | PolledFile = field(init=False)
     stack: ExitStack = field(default_factory=ExitStack)
+    layers: int = 0
+    places: deque[Place] = field(default_factory=deque)
 
     def add_file(self, file: BinaryIO) -> None:
         """Add the lowest layer: an open file, which is left open."""
@@ -384,6 +398,7 @@ class Source:
         stream = Stream(parts, self.name, kind)
         self.stack.callback(stream.close)
         self.reader = io.BufferedReader(stream, HEAD_BYTES)
+        self.layers += 1
         return stream
 
     def decode(self) -> None:

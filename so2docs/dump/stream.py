@@ -6,11 +6,13 @@ it is committed, and only a few exist at any time (the task queue is bounded), s
 page cache. Memory is bounded by a block, for any length of rows or pieces.
 
 The bounds of pieces depend only on the bytes of the stream, so a resumed conversion makes the same
-pieces and skips the committed ones.
+pieces and skips the committed ones. If the stream has places to start at, decompression continues
+at the last one before the first missing piece.
 """
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from io import BufferedReader
@@ -30,6 +32,7 @@ from so2docs.dump.dump import (
     last_good_row,
     read_prolog,
 )
+from so2docs.dump.places import Restart
 from so2docs.dump.source import BLOCK_BYTES, End, Source, check_unchanged
 from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse.rows import ROW_START
@@ -159,6 +162,7 @@ SMALLEST_PIECE = 8 * 1024 * 1024
 _LARGEST_PIECE = 128 * 1024 * 1024
 _GROWTH = 64
 _EXCERPT_BYTES = 1024 * 1024
+_MOST_HEAD = 4096
 
 
 def piece_bytes(offset: int) -> int:
@@ -186,8 +190,12 @@ class StreamDump:
 
     chunk_bytes = 0
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, restart: Restart | None = None) -> None:
         """Read the start of the dump.
+
+        Args:
+            source: The stream, from a chunk on if `restart` is given.
+            restart: The first chunk to read, with the start of the dump.
 
         Raises:
             DumpError: The dump is empty, is not XML, or cannot be decompressed.
@@ -195,7 +203,10 @@ class StreamDump:
         self.source = source
         self.path = source.name
         try:
-            prolog = read_prolog(self.path, source.reader.read1, source.table)
+            read = source.reader.read1
+            if restart is not None:
+                read = io.BytesIO(restart.head.encode("latin-1")).read
+            prolog = read_prolog(self.path, read, source.table)
         except BaseException:
             source.close()
             raise
@@ -204,10 +215,12 @@ class StreamDump:
         self.size = source.expected or 0
         self._end: End | None = None
         self._start = prolog.start
+        self._first = (0, self._start) if restart is None else restart[:2]
         self._rows = StreamedRows(self.path, source.reader, prolog, source.table)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
-        self._shown = 0
+        self._restarts: dict[int, Restart | None] = {}
+        self._shown = 0 if restart is None else source.counted.count
         self._folder: Path | None = None
 
     @property
@@ -234,7 +247,7 @@ class StreamDump:
         self._folder = folder / PIECES
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
-        number, offset = 0, self._start
+        number, offset = self._first
         try:
             while not self._rows.at_end:
                 target = (size and size - (offset - self._start) % size) or piece_bytes(offset)
@@ -244,6 +257,7 @@ class StreamDump:
                     piece = self._piece(self._folder / f"{number:06}{PIECE_END}", offset, target)
                     length = piece.size
                     self._positions[number] = self.source.counted.count
+                    self._restarts[number] = self._restart_at(number + 1, offset + length)
                     if length:
                         yield Chunk(number, piece, 0, length)
                 offset += length
@@ -302,9 +316,27 @@ class StreamDump:
         if isinstance(error, TruncatedDumpError):
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
 
+    def _restart_at(self, chunk: int, offset: int) -> Restart | None:
+        """Find the last place before a chunk; None if the stream can only be read from its start.
+
+        Places count the bytes of the lowest layer, which must be the only one.
+        """
+        places = self.source.places
+        while len(places) > 1 and places[1].offset <= offset:
+            places.popleft()
+        if self.file is None or self.source.layers > 1 or len(self.head) > _MOST_HEAD:
+            return None
+        if not places or places[0].offset > offset:
+            return None
+        return Restart(chunk, offset, self.head.decode("latin-1"), places[0])
+
+    def restart_after(self, chunk: Chunk) -> Restart | None:
+        """How to resume after a finished chunk; None if the stream must be read from its start."""
+        return self._restarts.pop(chunk.number)
+
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Size of the file in bytes, and 0, since a stream is read again from its start."""
-        return self.source.total, 0
+        """Size of the file in bytes, and the bytes before the first chunk to read."""
+        return self.source.total, self._shown
 
     def progress(self, chunk: Chunk) -> int:
         """Size of a finished chunk, in bytes of the file; removes its piece."""

@@ -26,6 +26,7 @@ from so2docs.dump.opening import (
     open_file,
     open_stream,
 )
+from so2docs.dump.places import Restart
 from so2docs.dump.source import changed_error
 from so2docs.dump.stream import AnyDump
 from so2docs.errors import ArchiveError, DumpError, flag
@@ -94,12 +95,15 @@ class TableFile:
         shares_a_block = self.entry is not None and self.place[:2] == other.place[:2]
         return shares_a_block and self.place < other.place
 
-    def open(self, *, threads: int, work_dir: str | None) -> AnyDump:
+    def open(
+        self, *, threads: int, work_dir: str | None, restart: Restart | None = None
+    ) -> AnyDump:
         """Open the table and read its start, once.
 
         Args:
             threads: Number of threads that decompress.
             work_dir: Folder for an archive inside another archive.
+            restart: The chunk to start at; None for the first one.
 
         Raises:
             DumpError: The file cannot be read, or has another table.
@@ -108,13 +112,25 @@ class TableFile:
             return self.dump
         assert self.source is not None
         dump = open_file(
-            self.source, self.table, name=self.name, threads=threads, work_dir=work_dir
+            self.source,
+            self.table,
+            name=self.name,
+            threads=threads,
+            work_dir=work_dir,
+            restart=restart,
         )
         if dump.identity != self.source.identity:
             dump.close()
             raise changed_error(self.name, "changed before it was read")
         self.dump, self.size = dump, dump.size
         return dump
+
+    def pass_over(self, restart: Restart | None) -> None:
+        """Leave out the table, which was read; later members of an archive start at its place."""
+        if restart is not None and self.source is not None and self.entry is not None:
+            archive = self.source.archive()
+            assert archive is not None
+            archive.resume_after(self.entry, restart.place)
 
     def close(self) -> None:
         """Close the table; a stream cannot be read again."""

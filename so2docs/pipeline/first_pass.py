@@ -16,6 +16,7 @@ from typing import Any
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk
+from so2docs.dump.places import Restart
 from so2docs.dump.source import End
 from so2docs.dump.tables import TableFile
 from so2docs.options.table import Options
@@ -23,7 +24,7 @@ from so2docs.parse import repeats
 from so2docs.pipeline import strict
 from so2docs.pipeline.chunk import FilingTask, file_kept_chunk, open_spill
 from so2docs.processes.pool import Workers
-from so2docs.progress import Progress
+from so2docs.progress import Progress, log
 from so2docs.scan.table import TableReader
 from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
 
@@ -66,6 +67,11 @@ class FirstPass:
         values = self.spill.get(f"end of {self.table.name}")
         return None if values is None else End(**values)
 
+    @property
+    def restart(self) -> Restart | None:
+        """Where an interrupted session continues to read a stream."""
+        return Restart.from_json(self.spill.get(f"restart of {self.table.name}"))
+
     def tallies(self) -> dict[int, ChunkTally]:
         """Counts of the committed chunks, filed or not, by their numbers in the spill."""
         kept_tallies = self.spill.tallies(self.table.sequence + KEPT)
@@ -91,6 +97,7 @@ class FirstPass:
             end = self.read(workers, tallies, posts_map, seen_ids or repeats.SeenIds())
             self.spill.put(f"end of {self.table.name}", asdict(end))
         else:
+            self.file.pass_over(self.restart)
             with self.progress.step(self.file.label, self.file.work, 1, 1):
                 pass
         if self.options.strict:
@@ -116,12 +123,30 @@ class FirstPass:
         reader = TableReader(workers, self.progress, self.work_dir, self.threads)
         done = {number - self.first_chunk: tally for number, tally in spilled.items()}
         folder = self.spill.folder
-        with reader.open(self.file, visit, folder, self.chunk_bytes, done) as (dump, results):
+        restart = self.restart
+        if done and not self.file.is_plain:
+            self.log_restart(restart)
+        opened = reader.open(self.file, visit, folder, self.chunk_bytes, done, restart=restart)
+        with opened as (dump, results):
             for result in results:
                 path, blocks, pages = result.value
                 self.spill.commit(self.number(result.chunk), path, blocks, result.tally)
+                if restart := dump.restart_after(result.chunk):
+                    self.spill.put(f"restart of {self.table.name}", restart)
                 seen_ids.add(pages)
             return dump.chunk_end(self.chunk_bytes)
+
+    def log_restart(self, restart: Restart | None) -> None:
+        """Tell where a stream is read from."""
+        if restart is None or restart.place.packed == 0:
+            log.info(
+                "resuming: %s is decompressed again from its start, since no block to start at "
+                "precedes the missing rows",
+                self.name,
+            )
+        else:
+            offset = f"{restart.offset:,}"
+            log.info("resuming: %s is decompressed from byte %s on", self.name, offset)
 
     def number(self, chunk: Chunk) -> int:
         """Number of a chunk in the spill."""

@@ -503,7 +503,7 @@ class Session:
         """The share of the posts that is in the chunks of `spilled`, in words."""
         dump = self.posts.file.dump
         if self.posts.end is not None or not isinstance(dump, Dump):
-            return "all" if self.posts.end else "0 %"
+            return "all" if self.posts.end else "a part"
         whole = dump.end - dump.start
         _, before = dump.progress_total(self.posts.chunk_bytes, spilled)
         return f"{100 * before // whole} %" if before < whole else "all"

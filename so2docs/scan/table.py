@@ -9,6 +9,7 @@ from pathlib import Path
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump
+from so2docs.dump.places import Restart
 from so2docs.dump.stream import AnyDump
 from so2docs.dump.tables import TableFile
 from so2docs.errors import DumpError
@@ -43,6 +44,8 @@ class TableReader:
         folder: str | Path,
         chunk_bytes: int | None = None,
         done: Mapping[int, ChunkTally] | None = None,
+        *,
+        restart: Restart | None = None,
     ) -> Iterator[tuple[AnyDump, Iterator[ChunkResult]]]:
         """Open a table and read it.
 
@@ -52,6 +55,7 @@ class TableReader:
             folder: Folder for the pieces of a table that is read as a stream.
             chunk_bytes: Bytes of a chunk; None for the default.
             done: Counts of the chunks read by an earlier session, by number.
+            restart: Where to start in a stream; None for its start.
 
         Yields:
             The open table, and the results of the other chunks, in order.
@@ -60,7 +64,8 @@ class TableReader:
             DumpError: The dump is damaged, with the location within the table, or has changed.
         """
         done = done or {}
-        with closing(file.open(threads=self.threads, work_dir=self.work_dir)) as dump:
+        dump = file.open(threads=self.threads, work_dir=self.work_dir, restart=restart)
+        with closing(dump):
             size = dump.chunk_bytes if chunk_bytes is None else chunk_bytes
             tasks = (
                 ChunkTask(chunk, visit(chunk)) for chunk in dump.chunks(size, done, Path(folder))

@@ -4,12 +4,11 @@ import lzma
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import py7zr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.packed import DICTIONARY, FILTERS, pack_lzma2, seven_zip_of_lzma2
 from support.places import LONG
 from support.table_sites import SITE, converted
 
@@ -18,8 +17,6 @@ from so2docs.dump.archives import SevenZip
 from so2docs.dump.compressed import decompress_streams
 from so2docs.dump.lzma2 import Lzma2, find_blocks
 
-DICTIONARY = 1 << 16
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": DICTIONARY}]
 RNG = random.Random(1)
 WORDS = [RNG.randbytes(RNG.randint(2, 9)) for _ in range(400)]
 
@@ -32,13 +29,7 @@ PARTS = [text(300_000), RNG.randbytes(80_000), b"x", b"", text(150_000), text(70
 DATA = b"".join(PARTS)
 
 
-def pack(parts: list[bytes]) -> bytes:
-    """A stream in which each part resets the dictionary, as 7-Zip writes with several threads."""
-    streams = [lzma.compress(part, lzma.FORMAT_RAW, filters=FILTERS) for part in parts]
-    return b"".join(stream[:-1] for stream in streams) + b"\0"
-
-
-PACKED = pack(PARTS)
+PACKED = pack_lzma2(PARTS)
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +92,7 @@ def test_small_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_blocks_side_by_side_are_the_stream(threads: int) -> None:
     assert outcome(PACKED, threads=threads) == (DATA, None) == reference(PACKED)
     assert outcome(PACKED + PACKED, threads=threads) == (DATA * 2, None)
-    assert outcome(pack([DATA]), threads=threads) == (DATA, None)
+    assert outcome(pack_lzma2([DATA]), threads=threads) == (DATA, None)
 
 
 def test_blocks_that_are_not_wanted_are_passed_over() -> None:
@@ -114,7 +105,7 @@ def test_blocks_that_are_not_wanted_are_passed_over() -> None:
 
 
 def test_an_error_keeps_the_bytes_of_the_blocks_before_it() -> None:
-    at = len(pack(PARTS[:1])) + len(pack(PARTS[1:2]))
+    at = len(pack_lzma2(PARTS[:1])) + len(pack_lzma2(PARTS[1:2]))
     data, error = outcome(PACKED[: at + 100])
     assert error is EOFError
     assert data[:380_000] == DATA[:380_000]
@@ -143,36 +134,6 @@ def test_odd_chunks_give_the_same_verdict_as_one_thread(chunks: list[bytes]) -> 
     assert data == expected_data if error is None else data.startswith(expected_data)
 
 
-def seven_zip_in_blocks(
-    path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes], block_bytes: int
-) -> Path:
-    """A solid archive of LZMA2 in blocks."""
-
-    class InBlocks:
-        def __init__(self) -> None:
-            self._data = b""
-
-        def compress(self, data: bytes) -> bytes:
-            self._data += data
-            return b""
-
-        def flush(self) -> bytes:
-            starts = range(0, len(self._data), block_bytes)
-            return pack([self._data[start : start + block_bytes] for start in starts])
-
-    original = lzma.LZMACompressor
-
-    def compressor(*settings: Any, **of_content: Any) -> Any:
-        return InBlocks() if of_content else original(*settings)
-
-    with patch.context() as patched:
-        patched.setattr(lzma, "LZMACompressor", compressor)
-        with py7zr.SevenZipFile(path, "w", filters=FILTERS) as archive:
-            for name, data in files.items():
-                archive.writestr(data, name)
-    return path
-
-
 @pytest.mark.parametrize("block_bytes", [1_000, 7_000, 1_000_000])
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_site_in_blocks(
@@ -181,7 +142,7 @@ def test_a_site_in_blocks(
     files = {path.name: path.read_bytes() for path in sorted(SITE.glob("*.xml"))}
     files |= {"Badges.xml": b"<badges></badges>", "PostHistory.xml": text(50_000)}
     files = dict(sorted(files.items()))
-    archive = seven_zip_in_blocks(tmp_path / "tea.7z", monkeypatch, files, block_bytes)
+    archive = seven_zip_of_lzma2(tmp_path / "tea.7z", monkeypatch, files, block_bytes)
     assert converted(archive, tmp_path / "questions.jsonl", ["all"], jobs=jobs) == [
         (SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")
     ]
@@ -191,7 +152,7 @@ def test_a_member_that_was_not_announced_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {f"{name}.xml": text(20_000) for name in "abcd"}
-    archive = seven_zip_in_blocks(tmp_path / "x.7z", monkeypatch, files, 3_000)
+    archive = seven_zip_of_lzma2(tmp_path / "x.7z", monkeypatch, files, 3_000)
     with open(archive, "rb", buffering=0) as file:
         opened = SevenZip("x.7z", file)
         opened.expect([opened.entries[0], opened.entries[3]])

@@ -1,0 +1,56 @@
+"""Places in a compressed stream at which a resumed conversion starts to decompress.
+
+Blocks of bzip2, and blocks of LZMA2 that reset the dictionary, depend on nothing before them. A
+place has the state that checks the whole stream: the checksums of the bytes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Place(NamedTuple):
+    """The start of a block.
+
+    Attributes:
+        offset: Decompressed bytes before it, in the stream or in a member of an archive; negative
+            for a block that starts before the member.
+        packed: Compressed bits (bzip2) or bytes (LZMA2) before it.
+        level: Level of the bzip2 stream; 0 if a stream starts here.
+        combined: Checksum of the earlier blocks of the bzip2 stream.
+        crc: CRC-32 of the earlier bytes of the member.
+    """
+
+    offset: int = 0
+    packed: int = 0
+    level: int = 0
+    combined: int = 0
+    crc: int = 0
+
+
+START = Place()
+
+Mark = Callable[[Place], object]
+"""Function that is called before the first byte of a block is returned."""
+
+
+class Restart(NamedTuple):
+    """The first chunk that a resumed session reads from a stream.
+
+    Attributes:
+        chunk: Number of the chunk; all chunks before it are committed.
+        offset: Decompressed bytes before the chunk.
+        head: Bytes before the first row, as Latin-1 text for JSON.
+        place: A place at or before the chunk.
+    """
+
+    chunk: int
+    offset: int
+    head: str
+    place: Place
+
+    @classmethod
+    def from_json(cls, value: Any) -> Restart | None:
+        """The restart of a value in JSON types, or None."""
+        return value and cls(value[0], value[1], value[2], Place(*value[3]))

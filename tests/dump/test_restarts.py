@@ -1,0 +1,197 @@
+"""A resumed conversion of an archive decompresses little of what is committed."""
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.dumps import left_by, some_rows, write_dump
+from support.messages import heard
+from support.packed import seven_zip_of_bzip2, seven_zip_of_lzma2
+from support.places import LONG
+from support.table_sites import write_large_site
+
+import so2docs
+from so2docs.dump import bzip2, lzma2
+from so2docs.dump.archives import SevenZip
+from so2docs.dump.places import Place
+from so2docs.spill import Spill
+
+BLOCK_BYTES = 100_000
+CHUNK_BYTES = 30_000
+EVERY = 1 if LONG else 5
+
+Pack = Callable[[Path, pytest.MonkeyPatch, dict[str, bytes]], Path]
+
+
+def of_lzma2(path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes]) -> Path:
+    return seven_zip_of_lzma2(path, patch, files, BLOCK_BYTES)
+
+
+class Stop(BaseException):
+    """Ends a session like a signal."""
+
+
+class Decoded:
+    """Counts the blocks that decoders decode, in any thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.blocks = 0
+        monkeypatch.setattr(lzma2, "_LEAST_UNPACKED", 1)
+        for owner, name in ((bzip2._Reader, "_read_block"), (lzma2._Decoding, "run")):
+            monkeypatch.setattr(owner, name, self._count(getattr(owner, name)))
+
+    def _count(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: object) -> Any:
+            self.blocks += 1
+            return method(*arguments)
+
+        return counted
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> Decoded:
+    return Decoded(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A site of 0.6 MB whose posts are in the middle."""
+    folder, _ = write_large_site(tmp_path_factory.mktemp("site"), copies=60)
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.xml"))}
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "questions.jsonl.gz"
+
+
+def convert(source: Path, output: Path, **options: Any) -> list[str]:
+    with heard() as messages:
+        so2docs.convert(source, output, jobs=1, chunk_bytes=CHUNK_BYTES, **options)
+    return messages
+
+
+def stop_after(
+    commits: int, monkeypatch: pytest.MonkeyPatch, source: Path, output: Path, **options: Any
+) -> bool:
+    """Convert, and stop just after a number of commits; tell whether it was stopped."""
+    commit, count = Spill.commit, 0
+
+    def counted(*arguments: Any, **keywords: Any) -> None:
+        nonlocal count
+        if count == commits:
+            raise Stop
+        count += 1
+        commit(*arguments, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Spill, "commit", counted)
+        try:
+            convert(source, output, **options)
+        except Stop:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("pack", [seven_zip_of_bzip2, of_lzma2])
+def test_stopped_anywhere_in_an_archive(
+    pack: Pack,
+    files: dict[str, bytes],
+    decoded: Decoded,
+    tmp_path: Path,
+    output: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same bytes after two stops, and fewer blocks if these are later."""
+    archive = pack(tmp_path / "tea.7z", monkeypatch, files)
+    convert(archive, output, nest="all")
+    expected, whole = left_by(output), decoded.blocks
+    counts, heard_later = [], False
+    for commits in range(1, 200, EVERY):
+        if not stop_after(commits, monkeypatch, archive, output, nest="all", force=True):
+            break
+        if not stop_after(2, monkeypatch, archive, output, nest="all", force=True):
+            break
+        decoded.blocks = 0
+        messages = convert(archive, output, nest="all", force=True)
+        assert left_by(output) == expected
+        counts.append(decoded.blocks)
+        heard_later = heard_later or any("is decompressed from byte" in line for line in messages)
+    assert len(counts) > 1
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] <= whole
+    assert counts[-1] <= 2 < whole
+    assert heard_later
+
+
+@pytest.mark.parametrize("commits", [1, 4, 11, 19])
+def test_stopped_in_a_bzip2_file(
+    commits: int, decoded: Decoded, tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = some_rows(3000, body_bytes=200, dense=True)
+    data = write_dump(tmp_path / "Posts.xml", *rows).read_bytes()
+    source = tmp_path / "Posts.xml.bz2"
+    half = len(data) // 2
+    source.write_bytes(bz2.compress(data[:half], 1) + bz2.compress(data[half:], 1))
+    convert(source, output)
+    expected, whole = left_by(output), decoded.blocks
+    assert stop_after(commits, monkeypatch, source, output, force=True)
+    decoded.blocks = 0
+    messages = convert(source, output, force=True)
+    assert any("is decompressed from byte" in message for message in messages)
+    assert left_by(output) == expected
+    assert decoded.blocks <= whole - (commits * CHUNK_BYTES) // BLOCK_BYTES + 1
+
+
+def test_a_source_without_places_is_said_to_be_read_again(
+    tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_dump(tmp_path / "Posts.xml", *some_rows(600, body_bytes=200)).read_bytes()
+    for name, packed in {
+        "a.gz": gzip.compress(data),
+        "b.xz": lzma.compress(data),
+        "c.bz2.gz": gzip.compress(bz2.compress(data)),
+        "d.bz2": bz2.compress(data.decode().replace('"utf-8"', '"utf-16"').encode("utf-16")),
+    }.items():
+        source = tmp_path / name
+        source.write_bytes(packed)
+        target = output.with_name(f"{name}.jsonl")
+        convert(source, target)
+        expected = target.read_bytes()
+        assert stop_after(2, monkeypatch, source, target, force=True)
+        messages = convert(source, target, force=True)
+        assert any(f"{name} is decompressed again from its start" in line for line in messages)
+        assert target.read_bytes() == expected
+
+
+@pytest.mark.parametrize("pack", [seven_zip_of_bzip2, of_lzma2])
+@pytest.mark.usefixtures("decoded")
+def test_members_from_any_place(
+    pack: Pack, files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bytes as from the start, and the checksum of the whole member."""
+    path = pack(tmp_path / "tea.7z", monkeypatch, files)
+    tried = 0
+    with open(path, "rb", buffering=0) as file:
+        archive = SevenZip("tea.7z", file)
+        for entry in archive.entries:
+            places: list[Place] = []
+            data = b"".join(archive.read(entry, 2, None, mark=places.append))
+            assert data == files[entry.name]
+            for place in places[1:]:
+                parts = archive.read(entry, 2, None, place)
+                assert b"".join(parts) == data[max(0, place.offset) :]
+                tried += 1
+            if len(places) > 1:
+                assert entry.crc is not None
+                damaged = replace(entry, crc=entry.crc ^ 1)
+                with pytest.raises(OSError, match="checksum"):
+                    list(archive.read(damaged, 2, None, places[-1]))
+        archive.close()
+    assert tried > 5
