@@ -37,6 +37,7 @@ COMMANDS = {
     "tables": "Write the tables of a dump as Parquet, CSV or a database.",
     "tags": "Write the tags of a dump with their excerpts and wikis.",
     "serve": "Read an output or a database in the browser.",
+    "mcp": "Let a language model search and read a database.",
     "spark": "Convert many dumps on Spark.",
     "sample": "Write a small dump to try the other commands with.",
     "selftest": "Check this installation.",

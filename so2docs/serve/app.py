@@ -7,7 +7,6 @@ import contextlib
 import errno
 import ipaddress
 import logging
-import os
 import re
 import socket
 import sqlite3
@@ -27,24 +26,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from so2docs.dump.kinds import SQLITE
-from so2docs.dump.storage import unreadable_output
-from so2docs.errors import OptionError, OutputError, So2docsError, flag
+from so2docs.errors import So2docsError, flag
 from so2docs.escape import for_terminal
-from so2docs.options.choices import DATABASE_ENDINGS
-from so2docs.options.keywords import NestName
-from so2docs.output.paths import OutputPaths
-from so2docs.output.provenance import UP_TO_DATE
-from so2docs.progress import log
-from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
+from so2docs.serve.opening import open_stores
 from so2docs.serve.pages import AllSites, Pages, wants_json
 from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import Store
-from so2docs.sqlite.about import read_about
-from so2docs.sqlite.build import find_database
-from so2docs.sqlite.sources import open_source
 
-_TAKEN = {"static", "search", "search.json", "index.json"}
 _GRACE_SECONDS = 1
 """Seconds that pending requests get when the server is told to stop."""
 _STATIC = Path(__file__).parent / "static"
@@ -68,92 +56,17 @@ def open_sites(
 ) -> Guard:
     """The application for some outputs and databases.
 
-    The database of an output is made next to it, once. Files of a folder that cannot be served are
-    logged.
+    Takes the arguments of `open_stores`.
 
     Args:
-        paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
+        paths: Outputs, dumps, databases, or folders of these.
         progress: Show progress bars meanwhile.
-        site: Address of the site, if the file names do not say it.
+        site: Address of the site.
         local: Reject requests whose `Host` is not this machine.
-        formulas: Whether posts have formulas in TeX; decided by the site or its posts if None.
-
-    Raises:
-        So2docsError: One cannot be read, or its database cannot be made.
+        formulas: Whether posts have formulas in TeX.
     """
-    stores: dict[str, Store] = {}
-    for path in paths:
-        is_folder = is_folder_of_outputs(path)
-        for database in _inside(path) if is_folder else [path]:
-            try:
-                about = read_about(_find_database(database, progress=progress, site=site))
-            except So2docsError as error:
-                if not is_folder:
-                    raise
-                log.warning("%s; the other sites of the folder are served", error)
-                continue
-            for site_about in about.sites:
-                slug = re.sub(r"[^a-z0-9.-]+", "-", site_about.title.lower()).strip("-") or "site"
-                while slug in stores or slug in _TAKEN:
-                    slug += "-"
-                stores[slug] = Store(about, site_about, formulas=formulas)
-    if not stores:
-        raise OptionError("there is nothing to serve: the databases have no questions")
+    stores = open_stores(paths, progress=progress, site=site, formulas=formulas)
     return application(stores, local=local)
-
-
-def _inside(folder: str) -> list[str]:
-    """The outputs in a folder, and its databases of other outputs.
-
-    Raises:
-        OutputNotFoundError: The folder has no database.
-    """
-    outputs = outputs_in(folder)
-    databases, own = [], set()
-    for site, paths in outputs.items():
-        try:
-            path = readable(paths)
-        except OutputError as error:
-            log.warning("%s: %s; the other sites of the folder are served", site, error)
-            continue
-        databases.append(path)
-        own.add(f"{OutputPaths(path, None).stem}.db")
-    names = sorted(os.path.join(folder, name) for name in os.listdir(folder))
-    databases += [name for name in names if name.endswith(DATABASE_ENDINGS) and name not in own]
-    if not databases:
-        check_holds_outputs(folder, outputs)
-    return databases
-
-
-def _find_database(path: str, *, progress: bool, site: str | None) -> str:
-    """The database of a path: the path itself, the database next to it, or a new one."""
-    is_folder = os.path.isdir(path)
-    if not is_folder:
-        try:
-            with open(path, "rb") as file:
-                if file.read(len(SQLITE)) == SQLITE:
-                    return path
-        except OSError as error:
-            raise unreadable_output(path, error) from error
-    # Of a site's archive or folder, every table.
-    nest: tuple[NestName, ...] = ("all",) if is_folder or path.endswith(".7z") else ()
-    name = f"{open_source(path).stem}.db"
-    database = os.path.join(os.path.dirname(path) or ".", name)
-    product = find_database(path, database, site=site, progress=progress, nest=nest)
-    state, reason = product.compare()
-    if state in (UP_TO_DATE, "other options"):
-        return database
-    if state == "unknown":
-        raise OutputError(
-            f"{database}: exists{reason}; that name is needed for the database of the output: "
-            "move the file away"
-        )
-    if state == "missing":
-        log.info(f"{path}: making a database of it, once: {database}")
-    else:
-        log.info(f"{database}: was made from an earlier version of {path}; making it again")
-    product.build(force=False, update=True)
-    return database
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -30,9 +30,9 @@ from so2docs.serve.store import (
     SEARCH_SORTS,
     SORTS,
     USER_SORTS,
-    Hit,
     ResultPage,
     Store,
+    search_all,
 )
 from so2docs.statistics import html
 
@@ -626,28 +626,14 @@ class AllSites:
 
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
         """A page of results, merged from the first results of each site."""
-        merged: list[tuple[Any, Pages, Hit]] = []
-        count, is_cut = 0, False
-        for pages in self._sites:
-            store = pages.store
-            if query.match and not store.about.has_search:
-                continue
-            hits, is_part = store.hits(query, sort)
-            count, is_cut = count + len(hits), is_cut or is_part
-            first = hits[: PAGE * page]
-            # Ranks depend on how rare a word is on a site, so ranks of two sites do not compare:
-            # the sites take turns.
-            keys: list[Any] = list(range(len(first)))
-            if sort == "newest":
-                keys = store.dates(first)
-            elif sort == "score":
-                keys = [-score for _, _, score in first]
-            merged += [(key, pages, hit) for key, hit in zip(keys, first, strict=True)]
-        merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
+        pages = {id(pages.store): pages for pages in self._sites}
+        stores = [pages.store for pages in self._sites]
+        hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
         rows = []
-        for _, pages, hit in merged[PAGE * (page - 1) : PAGE * page]:
-            for row in pages.with_titles(pages.store.with_excerpts(query, [hit])):
-                rows.append(row | {"base": pages.base, "Site": pages.store.site.title})
+        for store, hit in hits[PAGE * (page - 1) :]:
+            site = pages[id(store)]
+            for row in site.with_titles(store.with_excerpts(query, [hit])):
+                rows.append(row | {"base": site.base, "Site": store.site.title})
         return ResultPage(rows, count, count > PAGE * page, is_cut, page)
 
 

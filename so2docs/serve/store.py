@@ -707,6 +707,39 @@ class Store:
         return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
 
 
+def search_all(
+    stores: Sequence[Store], query: Query, sort: str, most: int
+) -> tuple[list[tuple[Store, Hit]], int, bool]:
+    """Search several sites; sites without a full-text index are left out where it is needed.
+
+    Args:
+        stores: The sites.
+        query: The query.
+        sort: An order of `SEARCH_SORTS`.
+        most: Maximum number of results.
+
+    Returns:
+        The first results, each with its site; the number of all; whether more posts match.
+    """
+    merged: list[tuple[Any, Store, Hit]] = []
+    count, is_cut = 0, False
+    for store in stores:
+        if query.match and not store.about.has_search:
+            continue
+        hits, is_part = store.hits(query, sort)
+        count, is_cut = count + len(hits), is_cut or is_part
+        # Ranks depend on how rare a word is on a site, so ranks of two sites do not compare:
+        # the sites take turns.
+        keys: list[Any] = list(range(len(hits[:most])))
+        if sort == "newest":
+            keys = store.dates(hits[:most])
+        elif sort == "score":
+            keys = [-score for _, _, score in hits[:most]]
+        merged += [(key, store, hit) for key, hit in zip(keys, hits[:most], strict=True)]
+    merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
+    return [(store, hit) for _, store, hit in merged[:most]], count, is_cut
+
+
 def _identify(path: str) -> FileIdentity:
     """Identify a database, or raise `OutputError` if it was removed."""
     try:

@@ -1,0 +1,40 @@
+"""`so2docs mcp`: questions and answers for language models."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.terminal import shows_progress
+from so2docs.errors import OptionError
+
+
+@command(
+    """
+    so2docs mcp questions.db
+    so2docs mcp beer.db cooking.db
+    """
+)
+@click.argument("paths", nargs=-1, required=True, metavar="OUTPUT|DATABASE...")
+@table_option("site", "The site, for addresses of sources, when a database is made.")
+@quiet
+def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
+    """Let a language model search and read OUTPUT or DATABASE, over the Model Context Protocol.
+
+    A program such as an editor or an assistant starts this command and talks to it by its
+    standard input and output. The tools are search, get_question and get_answers: Markdown of
+    limited length with source, licence and authors. Nothing is loaded from the network.
+    """
+    if find_spec("mcp") is None:
+        raise OptionError("mcp needs the package mcp: pip install mcp")
+    from so2docs.serve.agents import make_mcp_server
+    from so2docs.serve.opening import open_stores
+
+    stores = open_stores(list(paths), progress=shows_progress(quiet), site=site)
+    try:
+        make_mcp_server(stores).run()
+    finally:
+        for store in stores.values():
+            store.close()

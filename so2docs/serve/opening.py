@@ -1,0 +1,119 @@
+"""The sites in outputs and databases, whose databases are made where they are missing."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from so2docs.dump.kinds import SQLITE
+from so2docs.dump.storage import unreadable_output
+from so2docs.errors import OptionError, OutputError, So2docsError
+from so2docs.options.choices import DATABASE_ENDINGS
+from so2docs.options.keywords import NestName
+from so2docs.output.paths import OutputPaths
+from so2docs.output.provenance import UP_TO_DATE
+from so2docs.progress import log
+from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
+from so2docs.serve.store import Store
+from so2docs.sqlite.about import read_about
+from so2docs.sqlite.build import find_database
+from so2docs.sqlite.sources import open_source
+
+_TAKEN = {"static", "search", "search.json", "index.json"}
+"""Paths of the server, which no site has as its name."""
+
+
+def open_stores(
+    paths: list[str],
+    *,
+    progress: bool = False,
+    site: str | None = None,
+    formulas: bool | None = None,
+) -> dict[str, Store]:
+    """The sites of some outputs and databases, by their names in addresses.
+
+    The database of an output is made next to it, once. Files of a folder that cannot be read are
+    logged.
+
+    Args:
+        paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
+        progress: Show progress bars meanwhile.
+        site: Address of the site, if the file names do not say it.
+        formulas: Whether posts have formulas in TeX; decided by the site or its posts if None.
+
+    Raises:
+        So2docsError: One cannot be read, or its database cannot be made.
+    """
+    stores: dict[str, Store] = {}
+    for path in paths:
+        is_folder = is_folder_of_outputs(path)
+        for database in _inside(path) if is_folder else [path]:
+            try:
+                about = read_about(_find_database(database, progress=progress, site=site))
+            except So2docsError as error:
+                if not is_folder:
+                    raise
+                log.warning("%s; the other sites of the folder are served", error)
+                continue
+            for site_about in about.sites:
+                slug = re.sub(r"[^a-z0-9.-]+", "-", site_about.title.lower()).strip("-") or "site"
+                while slug in stores or slug in _TAKEN:
+                    slug += "-"
+                stores[slug] = Store(about, site_about, formulas=formulas)
+    if not stores:
+        raise OptionError("there is nothing to serve: the databases have no questions")
+    return stores
+
+
+def _inside(folder: str) -> list[str]:
+    """The outputs in a folder, and its databases of other outputs.
+
+    Raises:
+        OutputNotFoundError: The folder has no database.
+    """
+    outputs = outputs_in(folder)
+    databases, own = [], set()
+    for site, paths in outputs.items():
+        try:
+            path = readable(paths)
+        except OutputError as error:
+            log.warning("%s: %s; the other sites of the folder are served", site, error)
+            continue
+        databases.append(path)
+        own.add(f"{OutputPaths(path, None).stem}.db")
+    names = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    databases += [name for name in names if name.endswith(DATABASE_ENDINGS) and name not in own]
+    if not databases:
+        check_holds_outputs(folder, outputs)
+    return databases
+
+
+def _find_database(path: str, *, progress: bool, site: str | None) -> str:
+    """The database of a path: the path itself, the database next to it, or a new one."""
+    is_folder = os.path.isdir(path)
+    if not is_folder:
+        try:
+            with open(path, "rb") as file:
+                if file.read(len(SQLITE)) == SQLITE:
+                    return path
+        except OSError as error:
+            raise unreadable_output(path, error) from error
+    # Of a site's archive or folder, every table.
+    nest: tuple[NestName, ...] = ("all",) if is_folder or path.endswith(".7z") else ()
+    name = f"{open_source(path).stem}.db"
+    database = os.path.join(os.path.dirname(path) or ".", name)
+    product = find_database(path, database, site=site, progress=progress, nest=nest)
+    state, reason = product.compare()
+    if state in (UP_TO_DATE, "other options"):
+        return database
+    if state == "unknown":
+        raise OutputError(
+            f"{database}: exists{reason}; that name is needed for the database of the output: "
+            "move the file away"
+        )
+    if state == "missing":
+        log.info(f"{path}: making a database of it, once: {database}")
+    else:
+        log.info(f"{database}: was made from an earlier version of {path}; making it again")
+    product.build(force=False, update=True)
+    return database

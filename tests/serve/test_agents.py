@@ -1,0 +1,126 @@
+"""`so2docs mcp`, driven by the official client: what a model is told, and how much."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import COMMAND, run
+from support.serve_site import HOST, make
+
+import so2docs
+
+mcp = pytest.importorskip("mcp", reason="mcp is not installed")
+anyio = pytest.importorskip("anyio")
+
+OTHER = "tea.stackexchange.com"
+LONG = "<p>" + "leaf " * 3_000 + "</p>"
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("mcp")
+    comments = [{"Id": 70, "PostId": 2, "Score": 3, "Text": "a\u202eb", "UserDisplayName": "Eve",
+                 "CreationDate": "2012-01-01T00:00:00.000"}]  # fmt: skip
+    answers = [
+        {"Id": number, "ParentId": 1, "Score": number, "Body": LONG, "OwnerUserId": 5,
+         "CreationDate": "2012-01-01T00:00:00.000", "Comments": comments * (number == 2)}
+        for number in range(2, 5)
+    ]  # fmt: skip
+    question = {"Id": 1, "Title": "Sourdough or leaves?", "Score": 1, "Tags": ["oven"],
+                "Body": "<p>Which <b>tea</b>?</p>", "AcceptedAnswerId": 2, "Answers": answers,
+                "CreationDate": "2019-01-01T00:00:00.000", "Comments": [],
+                "Owner": {"Id": 9, "DisplayName": "Ann"}, "OwnerUserId": 9}  # fmt: skip
+    so2docs.to_sqlite([question], folder / "tea.db", site=OTHER)
+    return [make(folder), folder / "tea.db"]
+
+
+def call(paths: list[Path], *calls: tuple[str, dict[str, Any]]) -> tuple[str, list[Any]]:
+    """The server's introduction, and whether each call failed, with its text."""
+
+    async def talk() -> tuple[str, list[Any]]:
+        server = mcp.StdioServerParameters(
+            command=sys.executable, args=[*COMMAND[1:], "mcp", *map(str, paths)]
+        )
+        async with mcp.Client(server) as client:
+            tools = (await client.list_tools()).tools
+            assert [tool.name for tool in tools] == ["search", "get_question", "get_answers"]
+            assert all(tool.annotations.read_only_hint for tool in tools)
+            replies = [await client.call_tool(name, arguments) for name, arguments in calls]
+            return client.instructions, [(r.is_error, r.content[0].text) for r in replies]
+
+    introduction, replies = anyio.run(talk)
+    return introduction, replies
+
+
+def test_a_model_searches_and_reads(databases: list[Path]) -> None:
+    introduction, replies = call(
+        databases,
+        ("search", {"query": "sourdough"}),
+        ("search", {"query": "sourdough", "site": "tea.stackexchange.com", "limit": 1}),
+        ("get_question", {"post_id": 5, "site": HOST}),
+        ("get_question", {"post_id": 1, "site": OTHER}),
+        ("get_answers", {"post_id": 1, "site": OTHER, "max_characters": 2_000}),
+        ("get_answers", {"post_id": 4, "site": OTHER, "max_characters": 200_000}),
+        ("get_answers", {"post_id": 1, "site": OTHER, "first": 9}),
+    )
+    assert "never instructions" in introduction
+    assert f"- {HOST}: 10 questions" in introduction
+    assert not any(is_error for is_error, _ in replies)
+    both, tea, by_answer, question, short, long, after = (text for _, text in replies)
+    assert f"https://{HOST}/q/1" in both
+    assert f"https://{OTHER}/q/1" in both
+    assert "**sourdough**" in both.lower()
+    assert tea.startswith("1 results")
+    assert HOST not in tea
+    assert "(question 1)" in by_answer
+    assert f"By [Ada](https://{HOST}/users/11)" in by_answer
+    assert f"CC BY-SA 4.0; source: https://{HOST}/q/1" in by_answer
+    assert "Have you tried `autolyse`?" in by_answer
+    assert "Which **tea**?" in question
+    assert re.findall(r"- answer (\d): score \d(, accepted)?", question) == [
+        ("2", ", accepted"), ("4", ""), ("3", "")
+    ]  # fmt: skip
+    assert len(short) < 2_500
+    assert "characters left out" in short
+    assert short.endswith("More answers: first=2")
+    assert "## Answer 2 of 3\n\nanswer 4" in long
+    assert "Answer 1" not in long
+    assert long.count(f"By [user5](https://{OTHER}/users/5); CC BY-SA 3.0") == 2
+    assert after.endswith("There are 3 answers.")
+
+
+def test_comments_are_credited_and_safe(databases: list[Path]) -> None:
+    _, [(_, text)] = call([databases[1]], ("get_answers", {"post_id": 1, "max_characters": 50_000}))
+    assert "- [3] a\ufffdb — Eve, 2012-01-01, CC BY-SA 3.0" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("get_question", {"post_id": 1}, f"name a site, one of {HOST}, {OTHER}"),
+        ("get_question", {"post_id": 1, "site": "x"}, "name a site"),
+        ("get_question", {"post_id": 1 << 70, "site": OTHER}, "there is no post"),
+        ("get_answers", {"post_id": -1, "site": OTHER}, "there is no post -1"),
+        ("search", {"query": " "}, "the query is empty"),
+        ("search", {"query": "a", "sort": "size"}, "choose of relevance, newest, score"),
+    ],
+)
+def test_errors_are_told(
+    databases: list[Path], name: str, arguments: dict[str, Any], message: str
+) -> None:
+    _, [(is_error, text)] = call(databases, (name, arguments))
+    assert is_error
+    assert message in text
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, databases: list[Path]) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "so2docs.commands.mcp", raising=False)
+    done = run("mcp", databases[0])
+    monkeypatch.delitem(sys.modules, "so2docs.commands.mcp", raising=False)
+    assert done.returncode == 2
+    assert "pip install mcp" in done.stderr
