@@ -9,18 +9,19 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import orjson
 
 from so2docs.api.convert import convert_validated, find_input, options_for
 from so2docs.changes.changes_file import VERSION, Header, Target, iterate_differences
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, Summary, compare
-from so2docs.changes.framing import FRAMINGS, Framing
+from so2docs.changes.formats import ChangeLines, make_format
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.options.choices import ChangesFormat
 from so2docs.options.field_paths import parse_field_names
 from so2docs.options.keywords import DocumentKeywords
+from so2docs.options.option import choose
 from so2docs.options.request import Fingerprint, build_options, validate_keywords
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.product import Product, write_record
@@ -212,7 +213,7 @@ class Changes:
             self,
             self._request,
             os.fspath(path),
-            framing=FRAMINGS[format](elasticsearch_index, site_field),
+            lines=make_format(format, elasticsearch_index, site_field),
             deleted=None if deleted is None else os.fspath(deleted),
             options={
                 "format": format,
@@ -232,13 +233,10 @@ class Changes:
         Raises:
             OptionError: The format is unknown, or has no form for deletions.
         """
-        if format not in FRAMINGS:
-            raise OptionError(
-                f"{flag('format')} is {format!r}; it must be one of: {', '.join(FRAMINGS)}"
-            )
+        choose("format", format, get_args(ChangesFormat))
         if deleted is not None or "deleted" not in self._request.only:
             return
-        if not FRAMINGS[format].tells_deletions:
+        if not make_format(format, "", None).deletes:
             raise OptionError(
                 f"{flag('format', format)} cannot say what was deleted: give "
                 f"{flag('deleted', 'FILE')} for those ids, or {flag('only', 'added,changed')}"
@@ -301,7 +299,7 @@ class _ChangesFile(Product[Summary]):
         request: _Request,
         path: str,
         *,
-        framing: Framing,
+        lines: ChangeLines,
         deleted: str | None,
         options: dict[str, Any],
     ) -> None:
@@ -314,7 +312,7 @@ class _ChangesFile(Product[Summary]):
                 options |= within_64_bits(Fingerprint.of(made).by_option())
         options |= {"only": sorted(request.only), "ignore": sorted(request.ignored)}
         super().__init__(path, make_record("diff", VERSION, options, files))
-        self._changes, self._request, self._framing = changes, request, framing
+        self._changes, self._request, self._lines = changes, request, lines
         self._deleted = deleted
 
     def existing_files(self) -> list[str]:
@@ -328,7 +326,7 @@ class _ChangesFile(Product[Summary]):
 
     def make(self) -> Summary:
         """Compare the outputs, and write the changes."""
-        request, framing, force = self._request, self._framing, self.replaces
+        request, lines, force = self._request, self._lines, self.replaces
         read = request.old, request.new
         paths = [path for path in (self.path, self._deleted) if path is not None]
         with self._changes.opened() as (old, new), NewFiles() as files:
@@ -338,13 +336,13 @@ class _ChangesFile(Product[Summary]):
                     for number, path in enumerate(paths)
                 )
                 made_from = Header.between(old, new, is_everything=request.is_everything)
-                target.write(framing.header(made_from))
+                target.write(lines.header(made_from))
                 for change in self._changes.changes(old, new):
                     if ids and change.operation == "deleted":
-                        ids[0].write(framing.deletion(change))
-                    if framing.tells_deletions or change.operation != "deleted":
-                        target.write(framing.frame(change))
-                target.write(framing.footer())
+                        ids[0].write(lines.id_line(change))
+                    if lines.deletes or change.operation != "deleted":
+                        target.write(lines.frame(change))
+                target.write(lines.footer())
             if self.path != "-":
                 summary = self._changes.summary.as_dict()
                 counts = {n: v for n, v in summary.items() if not n.endswith("_path")}

@@ -182,7 +182,7 @@ class ColumnsVisitor(Visitor):
             parts: Iterable[tuple[str, Any]] = [("", table)]
             if request.split_by:
                 parts = periods(table, self._columns.date, request.split_by)
-            segments = [encoder.segment(part, label) for label, part in parts]
+            segments = [encoder.encode(part)._replace(label=label) for label, part in parts]
         if segments or self._strays:
             self._segments, self._strays = store(self._path, segments, self._strays)
 

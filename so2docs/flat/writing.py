@@ -10,7 +10,7 @@ import os
 import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 
@@ -19,9 +19,9 @@ from so2docs.errors import DiskFullError, OutputError
 from so2docs.flat.columns import TableColumns
 from so2docs.flat.sql import Dialect
 from so2docs.options.choices import Compression, TableFormat
-from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.formats import footer
+from so2docs.output.formats.base import FileFormat
 from so2docs.output.new_files import make_folder, remove_empty_folders
 from so2docs.output.part_files import (
     FileState,
@@ -29,7 +29,8 @@ from so2docs.output.part_files import (
     finish_file,
     part_path,
 )
-from so2docs.output.segments import Journal, Segment
+from so2docs.output.segments import Journal, Segment, copy_all
+from so2docs.output.writer import OpenFiles
 from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Table, Type
 from so2docs.sqlite import file as sqlite_file
 
@@ -40,85 +41,72 @@ LEVEL = 2
 """Compression level of zstd in Parquet and of gzip for text, as for documents."""
 
 
-class Encoder:
-    """Base class of encoders, which make the header, the segments and the footer of a file.
-
-    Attributes:
-        compression: Compression of the whole file.
+class Encoder(FileFormat):
+    """Base class of formats of tables.
 
     Args:
         schema: Schema of the Arrow tables.
         dialect: The system that loads the file, if known.
+        compression: Compression of the whole file.
     """
 
-    compression: ClassVar[Compression] = "none"
-
-    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
+    def __init__(
+        self, schema: Any, dialect: Dialect | None = None, compression: Compression = "none"
+    ) -> None:
+        super().__init__(compression, LEVEL)
         self.schema = schema
         self.dialect = dialect
 
-    def header(self) -> bytes:
-        """The bytes before the first row, uncompressed."""
-        return b""
-
-    def segment(self, table: Any, label: str) -> Segment:
+    def encode(self, table: Any) -> Segment:
         """Encode one or more rows as a segment."""
         raise NotImplementedError
-
-    def footer(self, journal: Journal) -> bytes:
-        """The bytes after the last segment, uncompressed."""
-        return b""
 
 
 class ParquetEncoder(Encoder):
     """Parquet with a row group for each segment."""
 
-    def header(self) -> bytes:
-        """The magic bytes of Parquet."""
-        return PARQUET
+    header = PARQUET
 
-    def segment(self, table: Any, label: str) -> Segment:
+    def encode(self, table: Any) -> Segment:
         """Encode the rows as a row group."""
         from so2docs.output.formats.parquet import encode_parquet
 
-        data, note = footer.split_row_group(encode_parquet(table, LEVEL))
-        return Segment.of(data, table.nbytes, 0, 0, table.num_rows)._replace(note=note, label=label)
+        data = encode_parquet(table, LEVEL)
+        return footer.row_group(data, table.nbytes, documents=table.num_rows)
 
-    def footer(self, journal: Journal) -> bytes:
+    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """The footer with the positions of all row groups."""
         from so2docs.output.formats.parquet import encode_parquet, no_rows
 
-        groups = [(entry.offset, entry.note) for entry in journal if entry.note]
-        return footer.join_footers(
-            encode_parquet(no_rows(self.schema), LEVEL), groups, journal.size
-        )
+        return footer.join_footers(encode_parquet(no_rows(self.schema), LEVEL), journal)
 
 
-class _TextEncoder(Encoder):
+class _LinesEncoder(Encoder):
     """Base class of encoders of lines, compressed with gzip."""
 
-    compression = "gzip"
+    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
+        super().__init__(schema, dialect, "gzip")
 
     def lines(self, table: Any) -> bytes:
         """Encode each row as a line."""
         raise NotImplementedError
 
-    def segment(self, table: Any, label: str) -> Segment:
+    def encode(self, table: Any) -> Segment:
         """Encode the rows as compressed lines."""
         import pyarrow as pa
 
         # Batches, because the values between columns and lines take several times the memory.
         batches = table.to_batches()
         lines = b"".join(self.lines(pa.Table.from_batches([batch])) for batch in batches)
-        return compress(lines, "gzip", LEVEL, 0, table.num_rows)._replace(label=label)
+        return self.segment(lines, documents=table.num_rows)
 
 
-class CsvEncoder(_TextEncoder):
+class CsvEncoder(_LinesEncoder):
     """RFC 4180 with a header; a missing value is empty, and an empty text is `""`."""
 
-    def header(self) -> bytes:
-        """The line with the names of the columns."""
-        return ",".join(f'"{name}"' for name in self.schema.names).encode() + b"\n"
+    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
+        super().__init__(schema, dialect)
+        self.header = ",".join(f'"{name}"' for name in schema.names).encode() + b"\n"
 
     def lines(self, table: Any) -> bytes:
         """Encode each row as a line of CSV."""
@@ -137,7 +125,7 @@ class CsvEncoder(_TextEncoder):
         return sink.getvalue()
 
 
-class JsonLinesEncoder(_TextEncoder):
+class JsonLinesEncoder(_LinesEncoder):
     """JSON lines: an object of all columns for each row, dates as in the dump, tags as lists."""
 
     def lines(self, table: Any) -> bytes:
@@ -153,25 +141,24 @@ class JsonLinesEncoder(_TextEncoder):
 class SqliteEncoder(Encoder):
     """Rows as tuples of values for SQLite, which the main process inserts."""
 
-    def segment(self, table: Any, label: str) -> Segment:
+    def encode(self, table: Any) -> Segment:
         """Pickle the rows."""
         columns = as_texts(table).to_pydict().values()
         data = pickle.dumps(list(zip(*columns, strict=True)), pickle.HIGHEST_PROTOCOL)
-        return Segment.of(data, len(data), 0, 0, table.num_rows)._replace(label=label)
+        return self.segment(data, documents=table.num_rows)
 
 
 class DuckdbEncoder(Encoder):
     """Rows as an Arrow stream, which the main process inserts."""
 
-    def segment(self, table: Any, label: str) -> Segment:
+    def encode(self, table: Any) -> Segment:
         """Encode the rows as an Arrow stream."""
         import pyarrow as pa
 
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, self.schema) as stream:
             stream.write_table(table)
-        data = sink.getvalue()
-        return Segment.of(data, len(data), 0, 0, table.num_rows)._replace(label=label)
+        return self.segment(sink.getvalue(), documents=table.num_rows)
 
 
 ENCODERS: dict[TableFormat, type[Encoder]] = {
@@ -205,9 +192,6 @@ def as_texts(table: Any, *, lists: bool = True) -> Any:
         table = table.set_column(place, column_type.name, column)
     return table
 
-
-_MOST_OPEN = 64
-"""Maximum number of open files of a split table."""
 
 _LINKS = ("Id", "PostId", "ParentId", "UserId")
 """Columns with an index in databases: the keys of joins."""
@@ -265,50 +249,34 @@ class FileWriter(TableWriter):
         self._path = path
         self._form = form
         self._dialect = dialect
-        self._files: dict[str, Output] = {}
+        self._created: list[Output] = []
         self._folders: list[str] = []
 
     def begin(self, columns: TableColumns) -> None:
         """Start the only table."""
         self._encoder = ENCODERS[self._form](columns.schema, self._dialect)
+        self._files = OpenFiles(self._encoder, self._create)
 
     def append(self, segment: Segment) -> None:
         """Copy a segment to the file of its period."""
-        file = self._file(segment.label)
-        file.append(segment)
-        if len(self._files) > _MOST_OPEN:
-            file.close()
+        copy_all(self._files.place(self._files.get(segment.label), segment))
 
-    def _file(self, label: str) -> Output:
-        if label not in self._files:
-            path = self._path
-            if label:
-                folder, name = os.path.split(path)
-                path = os.path.join(folder, *label.split("/"), name)
-            self._folders += make_folder(os.path.dirname(path))
-            check_replaceable(path)
-            self._files[label] = Output(path, self._encoder.compression)
-            self._add(self._files[label], self._encoder.header())
-        return self._files[label]
-
-    def _add(self, file: Output, data: bytes) -> None:
-        file.append(compress(data, self._encoder.compression, LEVEL))
+    def _create(self, label: str, resume: FileState | None) -> Output:
+        folder, name = os.path.split(self._path)
+        path = os.path.join(folder, *label.split("/"), name) if label else self._path
+        self._folders += make_folder(os.path.dirname(path))
+        check_replaceable(path)
+        self._created.append(Output(path, self._encoder.compression, label=label))
+        return self._created[-1]
 
     def finish(self) -> dict[str, FileState]:
         """Write the footers of all files."""
-        if not self._files:
-            self._file("")
-        complete_files = {}
-        for label in sorted(self._files):
-            file = self._files[label]
-            if end := self._encoder.footer(file.journal):
-                self._add(file, end)
-            complete_files[file.path] = file.seal()
-        return complete_files
+        labels = sorted(self._files.by_label) or [""]
+        return {file.path: self._files.end(file) for file in map(self._files.get, labels)}
 
     def discard(self) -> None:
         """Remove the files and the new folders."""
-        for file in self._files.values():
+        for file in self._created:
             with suppress(OSError):
                 file.discard()
         remove_empty_folders(self._folders)

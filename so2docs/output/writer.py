@@ -18,6 +18,7 @@ from so2docs.options.table import MOST_FILES, UNDATED, Options
 from so2docs.output import formats
 from so2docs.output.compression import trailer_bytes
 from so2docs.output.file import Output
+from so2docs.output.formats.base import FileFormat
 from so2docs.output.index import index_path as index_of
 from so2docs.output.part_files import FileState, explain_errors, part_path, publish, remove
 from so2docs.output.paths import OutputPaths
@@ -30,6 +31,60 @@ _MOST_OPEN = 32
 
 _MORE_SEGMENTS = 3
 """Segments that a file may still get: a separator, a segment of documents, and the footer."""
+
+
+class OpenFiles:
+    """The files of an output by label, each in the same format. Few are open at a time.
+
+    Args:
+        form: Format of the files.
+        create: Makes the file of a label, from a checkpoint if there is one.
+
+    Attributes:
+        by_label: The files that have not ended.
+    """
+
+    def __init__(self, form: FileFormat, create: Callable[[str, FileState | None], Output]) -> None:
+        self.by_label: dict[str, Output] = {}
+        self._format, self._create = form, create
+        self._open: dict[str, Output] = {}  # Least recently used first.
+
+    def get(self, label: str, resume: FileState | None = None) -> Output:
+        """Get a file, new or existing."""
+        if label not in self.by_label:
+            self.by_label[label] = self._create(label, resume)
+        file = self._open[label] = self._open.pop(label, self.by_label[label])
+        if len(self._open) > _MOST_OPEN:
+            self._open.pop(next(iter(self._open))).close()
+        return file
+
+    def place(self, file: Output, segment: Segment) -> list[Copy]:
+        """Append a segment after the header or the previous segment; return copies to make."""
+        self._add(file, self._format.between if file.journal.count else self._format.header)
+        return file.place(segment)
+
+    def end(self, file: Output, record: bytes = b"") -> FileState:
+        """Append the footer, and seal the file.
+
+        Args:
+            file: The file.
+            record: The provenance.
+        """
+        if not file.journal.count:
+            self._add(file, self._format.header)
+        self._add(file, self._format.footer(file.journal, record))
+        state = file.seal(b"" if self._format.holds_record else record)
+        del self.by_label[file.label], self._open[file.label]
+        return state
+
+    def _add(self, file: Output, raw: bytes) -> None:
+        if raw:
+            file.append(self._format.segment(raw))
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._open.values():
+            file.close()
 
 
 class Writer:
@@ -65,20 +120,18 @@ class Writer:
         self._between_bytes = self._format.segment(self._format.between).size
         self._cuts = cuts
         self._finished: list[FileState] = []
-        self._files: dict[str, Output] = {}
-        self._open: dict[str, Output] = {}  # Least recently used first.
+        self._files = OpenFiles(self._format, self._create)
         for file in resume:
             if file.is_whole:
                 self._finished.append(file.as_verified(names.file(file.label)))
             else:
-                self._file(file.label, file)
+                self._files.get(file.label, file)
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for file in self._open.values():
-            file.close()
+        self._files.close()
 
     def append(self, segment: Segment) -> list[Copy]:
         """Append a segment to its file.
@@ -87,14 +140,13 @@ class Writer:
             Copies to make before a file ends.
         """
         if self._form.is_by_question:
-            file = self._file(segment.label or UNDATED)
+            file = self._files.get(segment.label or UNDATED)
         else:
             number = bisect_right(self._cuts, segment.first_id)
             while len(self._finished) < number or not self._has_room(self._next(), segment):
                 self._end(self._next())
             file = self._next()
-        self._add(file, self._format.between if file.journal.count else self._format.header)
-        return file.place(segment)
+        return self._files.place(file, segment)
 
     def _has_room(self, file: Output, segment: Segment) -> bool:
         """Whether a segment fits within the size limit, or the file is still empty."""
@@ -105,13 +157,9 @@ class Writer:
         end += self._format.footer_bytes(journal, segment)
         return journal.size + self._between_bytes + segment.size + end <= most
 
-    def _add(self, file: Output, raw: bytes) -> None:
-        if raw:
-            file.append(self._format.segment(raw))
-
     def checkpoint(self) -> list[FileState]:
         """The states of all files so far."""
-        return [*self._finished, *(file.checkpoint() for file in self._files.values())]
+        return [*self._finished, *(file.checkpoint() for file in self._files.by_label.values())]
 
     def seal(self, report: Report) -> list[FileState]:
         """End the last files; afterwards all files only need to be renamed.
@@ -124,11 +172,11 @@ class Writer:
         if self._form.is_by_question:
             if self._form.split_share is not None:
                 for name, _ in bounds(self._form.split_share):
-                    self._file(name)
-            elif not self._files:  # Without documents, write one empty file.
-                self._file(UNDATED)
-            for label in sorted(self._files):
-                self._end(self._file(label))
+                    self._files.get(name)
+            elif not self._files.by_label:  # Without documents, write one empty file.
+                self._files.get(UNDATED)
+            for label in sorted(self._files.by_label):
+                self._end(self._files.get(label))
             return list(self._finished)
         while len(self._finished) < len(self._cuts):
             self._end(self._next())
@@ -146,40 +194,30 @@ class Writer:
 
     def _next(self) -> Output:
         """The file of the next number."""
-        return self._file(f"{len(self._finished):05}" if self._form.is_split else "")
+        return self._files.get(f"{len(self._finished):05}" if self._form.is_split else "")
 
-    def _file(self, label: str, resume: FileState | None = None) -> Output:
-        """Get a file, new or existing; few files are open at a time."""
-        if label not in self._files:
-            if len(self._files) == MOST_FILES:
-                raise OutputError(
-                    f"{self._names.output}: {flag('split_by', self._form.split_by)} makes more "
-                    f"than {MOST_FILES:,} files of the dates in this dump; split by a number "
-                    f"of files, as in {flag('split_files', 100)}"
-                )
-            self._files[label] = Output(
-                self._names.file(label),
-                self._form.compression,
-                resume,
-                label=label,
-                indexed=self._form.is_indexed,
+    def _create(self, label: str, resume: FileState | None) -> Output:
+        if len(self._files.by_label) == MOST_FILES:
+            raise OutputError(
+                f"{self._names.output}: {flag('split_by', self._form.split_by)} makes more "
+                f"than {MOST_FILES:,} files of the dates in this dump; split by a number "
+                f"of files, as in {flag('split_files', 100)}"
             )
-        file = self._open[label] = self._open.pop(label, self._files[label])
-        if len(self._open) > _MOST_OPEN:
-            self._open.pop(next(iter(self._open))).close()
-        return file
+        return Output(
+            self._names.file(label),
+            self._form.compression,
+            resume,
+            label=label,
+            indexed=self._form.is_indexed,
+        )
 
     def _end(self, file: Output) -> None:
         self._settle()
-        if not file.journal.count:
-            self._add(file, self._format.header)
         provenance = self._provenance
         if provenance is not None and self._form.is_split:
             provenance = provenance.of_file(file.journal.documents)
         record = b"" if provenance is None else provenance.to_json()
-        self._add(file, self._format.footer(file.journal, record))
-        self._finished.append(file.seal(b"" if self._format.holds_record else record))
-        del self._files[file.label], self._open[file.label]
+        self._finished.append(self._files.end(file, record))
 
 
 def publish_all(

@@ -34,7 +34,8 @@ _OWN: dict[str, type[Format]] = {
     "mongodb": MongoDB,
     "ravendb": RavenDB,
 }
-_CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
+CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
+"""Formats by name, except Parquet."""
 
 
 def of(options: Options) -> Format:
@@ -50,7 +51,7 @@ def of(options: Options) -> Format:
             return form
         format_class: type[Format] = Parquet
     else:
-        format_class = _CLASSES[options.form.format]
+        format_class = CLASSES[options.form.format]
     return format_class(
         options.form,
         level=options.level,
@@ -61,4 +62,4 @@ def of(options: Options) -> Format:
     )
 
 
-__all__ = ["Format", "of"]
+__all__ = ["CLASSES", "Format", "of"]

@@ -1,7 +1,8 @@
-"""The interface of formats, with defaults, and the formats that are JSON with a frame."""
+"""The interface of formats of files, and the formats of documents that are JSON with a frame."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -9,21 +10,58 @@ import orjson
 
 from so2docs.merge import Document
 from so2docs.nest import Buffer
+from so2docs.options.choices import Compression
 from so2docs.options.field_paths import ALL_FIELDS, Fields
 from so2docs.options.table import OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Journal, Segment
 
+ID_LINE = b'{"Id":%d}\n'
+"""A line of a file of ids."""
 
-class Format:
-    """The form of documents in a file. Workers frame and compress; the main process does the rest.
 
-    A file is `header`, the documents with `between` between any two of them, and `footer`.
+class FileFormat:
+    """The form of a file: `header`, segments with `between` between any two of them, and `footer`.
+
+    Workers make and compress segments; the main process joins them.
 
     Attributes:
+        header: Bytes before the first segment.
+        between: Bytes between two segments.
         holds_record: Whether the footer has the provenance.
-        header: Bytes before the first document.
-        between: Bytes between two documents.
+
+    Args:
+        compression: Compression of the whole file.
+        level: Level of the compression.
+    """
+
+    header: bytes = b""
+    between: bytes = b""
+    holds_record: ClassVar[bool] = False
+
+    def __init__(self, compression: Compression, level: int) -> None:
+        self.compression: Compression = compression
+        self.level = level
+
+    def segment(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Segment:
+        """Compress bytes, such as framed documents, a header or a footer."""
+        return compress(raw, self.compression, self.level, first_id, documents)
+
+    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
+        """Bytes after the last segment.
+
+        Args:
+            journal: The segments before it.
+            record: The provenance.
+        """
+        return b""
+
+
+class Format(FileFormat):
+    """The form of documents in a file; `between` is also between the documents of a segment.
+
+    Attributes:
+        deletes: Whether a file of changes can also name the documents to delete.
         closing: Bytes after a document without its closing brace, if there is no other frame.
         segment_bytes: Approximate bytes of documents to compress together.
 
@@ -36,9 +74,7 @@ class Format:
         is_attributed: Whether documents have an attribution.
     """
 
-    holds_record: ClassVar[bool] = False
-    header: bytes = b""
-    between: bytes = b""
+    deletes: ClassVar[bool] = False
     closing: bytes = b""
     segment_bytes: int = SEGMENT_BYTES
 
@@ -52,8 +88,8 @@ class Format:
         site: tuple[str, str] | None = None,
         is_attributed: bool = False,
     ) -> None:
+        super().__init__(form.compression, level)
         self.form = form
-        self.level = level
         self.fields = fields
         self.tables = tables
         self.site = site
@@ -71,18 +107,9 @@ class Format:
         """The prefix of ids in a JSON string: the site, since ids are unique per site only."""
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
-    def segment(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Segment:
-        """Compress some framed documents, or a header or footer."""
-        return compress(raw, self.form.compression, self.level, first_id, documents)
-
-    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """Bytes after the last document.
-
-        Args:
-            journal: The segments before it.
-            record: The provenance.
-        """
-        return b""
+    def deletion(self, question_id: int) -> bytes:
+        """The bytes that delete a document: in the file if it `deletes`, else in one of ids."""
+        return ID_LINE % question_id
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Most bytes of the footer after one more segment."""
@@ -122,26 +149,41 @@ class Elasticsearch(Format):
     `_id` is the question id, or SITE/id where documents name their site.
     """
 
+    deletes: ClassVar[bool] = True
+
     def __init__(self, form: OutputForm, **rest: Any) -> None:
         super().__init__(form, **rest)
-        index = orjson.dumps(form.elasticsearch_index)
-        self._action = b'{"index":{"_index":%b,"_id":"%b' % (index, self.id_prefix)
+        self._index = orjson.dumps(form.elasticsearch_index)
+
+    def _action(self, name: bytes, question_id: int) -> bytes:
+        names = name, self._index, self.id_prefix, question_id
+        return b'{"%b":{"_index":%b,"_id":"%b%d"}}\n' % names
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The action line and the document line."""
-        return [b'%b%d"}}\n' % (self._action, document.question_id), *document.parts, b"}\n"]
+        return [self._action(b"index", document.question_id), *document.parts, b"}\n"]
+
+    def deletion(self, question_id: int) -> bytes:
+        """The action line."""
+        return self._action(b"delete", question_id)
 
 
 class RavenDB(Format):
-    """The import format of RavenDB, which is its export format, with documents only.
+    """The import format of RavenDB, which is its export format: documents and tombstones.
 
     The importer (StreamSource in RavenDB's source) reads `BuildVersion` first, then a section named
     `Docs`; a document's id and collection are in its `@metadata`. 40000 is the first release with
-    this form of metadata, which every later one reads.
+    this form of metadata, which every later one reads. `ReadTombstones` there requires `Key`,
+    `Type`, `Collection` and `LastModified` in each tombstone.
     """
 
+    deletes: ClassVar[bool] = True
     header = b'{"BuildVersion":40000,"Docs":[\n'
     between = b",\n"
+
+    def __init__(self, form: OutputForm, **rest: Any) -> None:
+        super().__init__(form, **rest)
+        self._deleted: dict[bytes, array[int]] = {}  # Question ids by prefix.
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object with metadata in it."""
@@ -153,9 +195,22 @@ class RavenDB(Format):
         )
         return [*document.parts, metadata]
 
+    def deletion(self, question_id: int) -> bytes:
+        """Nothing; the footer has the tombstone."""
+        self._deleted.setdefault(self.id_prefix, array("q")).append(question_id)
+        return b""
+
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """The end of the section and of the file."""
-        return b"\n]}\n"
+        """The end of the documents, the tombstones if any were deleted, and the end of the file."""
+        if not self._deleted:
+            return b"\n]}\n"
+        tombstones = (
+            b'{"Key":"questions/%b%d","Type":"Document","Collection":"Questions",'
+            b'"LastModified":"1970-01-01T00:00:00.0000000Z"}' % (prefix, question_id)
+            for prefix, ids in self._deleted.items()
+            for question_id in ids
+        )
+        return b'\n],"Tombstones":[\n%b\n]}\n' % b",\n".join(tombstones)
 
 
 class MongoDB(Format):
@@ -164,9 +219,15 @@ class MongoDB(Format):
     The form is relaxed Extended JSON v2 of the MongoDB specifications.
     """
 
+    def _id(self, question_id: int) -> bytes:
+        quote = b"" if self.site is None else b'"'
+        return b'{"_id":%b%b%d%b' % (quote, self.id_prefix, question_id, quote)
+
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object with `_id` before the rest, and a line feed."""
-        comma = b"" if document.is_empty else b","
-        own = b"%b%d" % (self.id_prefix, document.question_id)
-        opening = b'{"_id":%b%b' % (own if self.site is None else b'"%b"' % own, comma)
+        opening = self._id(document.question_id) + (b"" if document.is_empty else b",")
         return [opening, document.parts[0][1:], *document.parts[1:], b"}\n"]
+
+    def deletion(self, question_id: int) -> bytes:
+        """A line for `mongoimport --mode=delete`."""
+        return self._id(question_id) + b"}\n"

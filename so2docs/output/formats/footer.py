@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from isal.isal_zlib import crc32
+
 from so2docs.dump.kinds import PARQUET
+from so2docs.output.segments import Journal, Segment
 
 # The compact protocol of Apache Thrift, as far as the footer of a Parquet file needs it.
 
@@ -153,34 +155,37 @@ _PAGES, _PAGE_OFFSET = 1, 1
 _KEY, _VALUE = 1, 2
 
 
-def split_row_group(file: bytes) -> tuple[bytes, bytes]:
-    """The data of a file with one row group, and the description of that row group.
+def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0) -> Segment:
+    """Make a segment of the row group of a file that has only one.
 
-    The description ends with the positions of the pages (`OffsetIndex`), in the order of the
-    columns: these are offsets in the whole file, so only its end can have them.
+    The note describes the row group. It ends with the positions of the pages (`OffsetIndex`), in
+    the order of the columns: these are offsets in the whole file, so only its end can have them.
     """
     metadata, size = _metadata(file)
     (group,) = metadata[_ROW_GROUPS].value.values
     end = len(file) - len(PARQUET) - _LENGTH.size - size
     places = [column[_PAGES_OFFSET].value for column in group[_COLUMNS].value.values]
     pages = b"".join(write_struct(ThriftReader(file, place).struct()) for place in places)
-    return file[len(PARQUET) : min(places, default=end)], bytes(write_struct(group)) + pages
+    data = file[len(PARQUET) : min(places, default=end)]
+    segment = Segment.of(data, raw_size, crc32(data), first_id, documents)
+    return segment._replace(note=bytes(write_struct(group)) + pages)
 
 
-def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]], start: int) -> bytes:
+def join_footers(empty: bytes, journal: Journal) -> bytes:
     """The footer of a file, after the positions of its pages.
 
     Args:
         empty: A file without row groups, for the schema.
-        groups: The start of the data of each row group, and its description from `split_row_group`.
-        start: The end of the data of the last row group.
+        journal: The segments of the file, made by `row_group`.
     """
     row_groups: list[Struct] = []
     pages = bytearray()
-    for offset, description in groups:
-        reader = ThriftReader(description)
+    for segment in journal:
+        if not segment.note:  # The header.
+            continue
+        reader = ThriftReader(segment.note)
         group = reader.struct()
-        _move(group, reader, offset - len(PARQUET), pages, start)
+        _move(group, reader, segment.offset - len(PARQUET), pages, journal.size)
         row_groups.append(group)
     metadata, _ = _metadata(empty)
     metadata[_NUM_ROWS] = Field(_I64, sum(group[_GROUP_ROWS].value for group in row_groups))

@@ -240,15 +240,13 @@ class Parquet(Format):
             return super().segment(raw)
         with system_memory():
             tables = [self.table(rows) for rows in _batches(raw)]
-            data, note = footer.split_row_group(self._file(pa.concat_tables(tables)))
-        plain = super().segment(data, first_id, documents)
-        return Segment.of(data, len(raw), plain.crc, first_id, documents)._replace(note=note)
+            file = self._file(pa.concat_tables(tables))
+        return footer.row_group(file, len(raw), first_id, documents)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Schema, place of every row group, and how the file was made."""
-        groups = [(entry.offset, entry.note) for entry in journal if entry.note]
         schema = self.schema.with_metadata({KEY: record}) if record else self.schema
-        return footer.join_footers(self._file(no_rows(schema)), groups, journal.size)
+        return footer.join_footers(self._file(no_rows(schema)), journal)
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Of the notes so far and this one, with room for larger offsets."""

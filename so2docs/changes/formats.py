@@ -1,0 +1,131 @@
+"""Formats of changes: lines that `patch` reads, and formats of documents for other programs.
+
+Elasticsearch, OpenSearch and RavenDB read deletions from the same file. JSON lines of documents and
+`mongoimport` have no form for deletions, so these go to a file of ids.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from isal import isal_zlib
+
+from so2docs.changes.changes_file import Header
+from so2docs.changes.compare import Change
+from so2docs.domain import is_date
+from so2docs.errors import OptionError, flag
+from so2docs.merge import Document
+from so2docs.options.choices import FORMATS, ChangesFormat
+from so2docs.options.table import OutputForm
+from so2docs.output import formats
+from so2docs.output.formats.base import ID_LINE
+from so2docs.output.segments import Journal
+from so2docs.schema import DATES
+
+
+class ChangeLines:
+    """One object a line, as `so2docs patch` reads them, between a header and a footer.
+
+    Attributes:
+        deletes: Whether deletions are in the same file.
+    """
+
+    deletes = True
+
+    def __init__(self) -> None:
+        self._changes = self._crc = 0
+
+    def header(self, made_from: Header) -> bytes:
+        """The header line, which identifies both outputs."""
+        return self._count(made_from.line() + b"\n")
+
+    def frame(self, change: Change) -> bytes:
+        """Encode a change as a line."""
+        self._changes += 1
+        return self._count(change.record() + b"\n")
+
+    def footer(self) -> bytes:
+        """The last line: the number of changes, and the checksum of all lines before it."""
+        return b'{"op":"end","changes":%d,"crc32":%d}\n' % (self._changes, self._crc)
+
+    def id_line(self, change: Change) -> bytes:
+        """A line for the file of the ids of deleted documents."""
+        return ID_LINE % change.question_id
+
+    def _count(self, line: bytes) -> bytes:
+        self._crc = isal_zlib.crc32(line, self._crc)
+        return line
+
+
+class ChangedDocuments(ChangeLines):
+    """The new documents, and what deletes the others, in a format of documents.
+
+    Args:
+        name: The format.
+        index: Name of the index, for Elasticsearch.
+        site_field: Field of the documents with their site; None without one.
+    """
+
+    def __init__(self, name: str, index: str, site_field: str | None) -> None:
+        form = OutputForm(name, "none", index)
+        self._format = formats.CLASSES[name](form)
+        self._is_dated = form.has_dates
+        self._site_field = site_field if FORMATS[name].ids else None
+        self._between = b""
+        self.deletes = self._format.deletes
+
+    def header(self, made_from: Header) -> bytes:
+        """The bytes before the first document."""
+        return self._format.header
+
+    def frame(self, change: Change) -> bytes:
+        """Encode the new document, or what deletes it."""
+        self._name_site(change)
+        if change.operation == "deleted":
+            return self._format.deletion(change.question_id)
+        json = change.document
+        if self._is_dated:
+            json = orjson.dumps(with_dates(orjson.loads(json)))
+        between, self._between = self._between, self._format.between
+        document = Document(change.question_id, [json[:-1]], len(json))
+        return between + b"".join(self._format.frame(document))
+
+    def footer(self) -> bytes:
+        """The bytes after the last document."""
+        return self._format.footer(Journal(""))
+
+    def id_line(self, change: Change) -> bytes:
+        """A line for the file of the ids of deleted documents."""
+        return super().id_line(change) if self.deletes else self.frame(change)
+
+    def _name_site(self, change: Change) -> None:
+        if self._site_field is None:
+            return
+        document = orjson.loads(change.document)
+        if self._site_field not in document:
+            raise OptionError(
+                f"question {change.question_id} has no field {self._site_field}; "
+                f"give the {flag('site_field')} that both outputs were converted with, or "
+                "leave it out"
+            )
+        self._format.site = self._site_field, str(document[self._site_field])
+
+
+def make_format(name: ChangesFormat, index: str, site_field: str | None) -> ChangeLines:
+    """Make a format of changes; see `ChangedDocuments` for the arguments."""
+    return ChangeLines() if name == "changes" else ChangedDocuments(name, index, site_field)
+
+
+def with_dates(value: Any) -> Any:
+    """Convert the dates of a document, at every depth, to MongoDB's Extended JSON."""
+    if isinstance(value, list):
+        return [with_dates(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: {"$date": f"{inner}Z"}
+        if name in DATES and isinstance(inner, str) and is_date(inner)
+        else with_dates(inner)
+        for name, inner in value.items()
+    }
