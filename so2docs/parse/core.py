@@ -17,10 +17,18 @@ from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.parse.posts import RecordBuffer
+from so2docs.progress import log
 from so2docs.schema import Table
 
+FUNCTIONS = frozenset({
+    "add_rows", "add_sizes", "count_lines", "count_votes", "decode_bzip2", "file_records",
+    "find_bzip2", "find_values", "has_tag", "join_records", "new_bzip2", "read_bzip2",
+    "read_columns", "read_table", "select_records", "sort_records", "to_markdown", "user_ids",
+})  # fmt: skip
+"""Functions of the compiled core. One that was compiled from other sources may lack some."""
+
 problem: str | None = None
-"""Why an installed compiled core does not load; None if it loads, or is not installed."""
+"""Why an installed compiled core cannot be used; None if it can, or is not installed."""
 
 try:
     import so2docs.parse._core as _core  # noqa: PLR0402 - `from` would not tell the two apart.
@@ -28,13 +36,19 @@ except ModuleNotFoundError:  # Installed without a C compiler.
     _core = None  # type: ignore[assignment]
 except ImportError as error:  # The module is damaged, or built for another system.
     _core, problem = None, str(error)  # type: ignore[assignment]
+else:
+    if missing := sorted(FUNCTIONS - set(dir(_core))):
+        _core = None  # type: ignore[assignment]
+        problem = f"it is of another version of so2docs, without {', '.join(missing)}"
 
 compiled = _core
-"""The compiled core; None if it is not installed, or does not load."""
+"""The compiled core; None if it is not installed, or cannot be used."""
 
 VARIABLE = "SO2DOCS_CORE"
 """Environment variable that replaces the default of `auto`."""
 
+
+_AGAIN = "so2docs again with pip's --force-reinstall and --no-cache-dir"
 
 _USERS = 4
 """The number of users in the compiled core; users have no kind."""
@@ -58,7 +72,7 @@ def choose_core(requested: Core) -> Core:
         `python` or `compiled`.
 
     Raises:
-        OptionError: There is no such core, or the compiled one was not built or does not load.
+        OptionError: There is no such core, or the compiled one was not built or cannot be used.
     """
     name, source = requested, "core"
     if requested == "auto" and (variable := os.environ.get(VARIABLE)):
@@ -67,15 +81,27 @@ def choose_core(requested: Core) -> Core:
         raise OptionError(f"{source} is {name!r}; it must be 'auto', 'python' or 'compiled'")
     if name == "compiled" and _core is None:
         lacking = (
-            f"that core does not load ({problem}); install"
+            f"that core cannot be used ({problem}); install"
             if problem
             else "this installation has no compiled core; install a C compiler (such as gcc) and"
         )
         raise OptionError(
-            f"{source} is 'compiled', but {lacking} so2docs again with pip's --force-reinstall "
-            f"and --no-cache-dir, or use {flag('core', 'python')}"
+            f"{source} is 'compiled', but {lacking} {_AGAIN}, or use {flag('core', 'python')}"
         )
+    if name == "auto":
+        _warn_about(problem)
     return built() if name == "auto" else name
+
+
+@lru_cache(maxsize=1)
+def _warn_about(problem: str | None) -> None:
+    """Warn once if the installed compiled core cannot be used."""
+    if problem is not None:
+        log.warning(
+            "the compiled core cannot be used (%s), so the slower Python core runs; install %s",
+            problem,
+            _AGAIN,
+        )
 
 
 def built() -> Core:
@@ -84,8 +110,8 @@ def built() -> Core:
 
 
 def describe() -> str:
-    """The faster core of this installation, and why the compiled core does not load, if so."""
-    broken = f"; the compiled one does not load: {problem}" if problem else ""
+    """The faster core of this installation, and why the compiled core cannot be used, if so."""
+    broken = f"; the compiled one cannot be used: {problem}" if problem else ""
     return f"{built()} core{broken}"
 
 

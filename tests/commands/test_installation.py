@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 from support.command import run, run_process
-from support.places import CHECKOUT
+from support.places import CHECKOUT, SAMPLES
 
 import so2docs
 from so2docs import selftest as checks
@@ -67,26 +69,46 @@ def test_self_test_continues_after_a_broken_library(tmp_path: Path) -> None:
     assert re.match(r"FAILED  a 7z archive.*No module named '_a_part_that_is_gone'", failed[0])
 
 
-@pytest.mark.long
-def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
-    package = tmp_path / "so2docs"
+def install(folder: Path, core_file: str, content: bytes) -> Callable[..., tuple[int, str]]:
+    """Install the package with another core; returns a function that runs its command."""
+    package = folder / "so2docs"
     shutil.copytree(CHECKOUT / "so2docs", package, ignore=shutil.ignore_patterns("_core.*"))
-    (package / "parse" / f"_core{EXTENSION_SUFFIXES[0]}").write_bytes(b"of another system")
+    (package / "parse" / core_file).write_bytes(content)
 
-    def broken(*arguments: object) -> tuple[int, str]:
-        result = run_process(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    def run_installed(*arguments: object) -> tuple[int, str]:
+        result = run_process(*arguments, cwd=folder, env={"PYTHONPATH": str(folder)})
         return result.returncode, result.stdout + result.stderr
 
+    return run_installed
+
+
+def test_a_core_of_another_version_is_not_used(tmp_path: Path) -> None:
+    stale = install(tmp_path, "_core.py", b"def add_rows(): ...")
+    archive = tmp_path / "posts.xml.bz2"
+    archive.write_bytes(bz2.compress((SAMPLES / "posts.xml").read_bytes()))
+    code, text = stale("convert", archive, tmp_path / "questions.jsonl")
+    assert code == 0
+    assert text.count("it is of another version of so2docs, without add_sizes, count_lines") == 1
+    assert "install so2docs again" in text
+    assert (tmp_path / "questions.jsonl").read_bytes() == (SAMPLES / "posts.jsonl").read_bytes()
+    code, text = stale("convert", archive, tmp_path / "again.jsonl", "--core", "compiled")
+    assert code == 2
+    assert "install so2docs again" in text
+
+
+@pytest.mark.long
+def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
+    broken = install(tmp_path, f"_core{EXTENSION_SUFFIXES[0]}", b"of another system")
     assert re.search(
-        r"\(python core; the compiled one does not load: .*_core", broken("--version")[1]
+        r"\(python core; the compiled one cannot be used: .*_core", broken("--version")[1]
     )
     code, text = broken("selftest")
     assert code == 1
     assert re.search(
-        r"FAILED  compiled core, 2 jobs .*: core is 'compiled', but that core does", text
+        r"FAILED  compiled core, 2 jobs .*: core is 'compiled', but that core cannot", text
     )
     assert "ok      python core" in text
-    assert "does not load" in text.partition("Please report this")[2]
+    assert "cannot be used" in text.partition("Please report this")[2]
 
 
 def test_an_uninstalled_package_reports_its_versions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,3 +79,10 @@ def test_one_core_resumes_the_spill_of_the_other(tmp_path: Path) -> None:
     report = so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, force=True, core="compiled")
     assert report.resumed
     assert output.read_bytes() == before
+
+
+@needs_compiled
+def test_the_functions_of_the_core_are_known() -> None:
+    assert core.compiled is not None
+    functions = {name for name in dir(core.compiled) if not name.startswith("_")}
+    assert functions == core.FUNCTIONS
