@@ -171,7 +171,7 @@ profile: $(VENV)/installed
 	$(BIN)/python benchmarks/profile_passes.py build/profile.xml
 
 $(VENV)/installed-spark: $(VENV)/installed-test
-	$(BIN)/python -m pip install --quiet --editable '.[spark]'
+	$(BIN)/python -m pip install --quiet --editable '.[spark,stores]'
 	@touch $@
 
 $(VENV)/installed-bench: $(VENV)/installed

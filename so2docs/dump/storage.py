@@ -80,7 +80,6 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
         with nullcontext(file) if isinstance(file, RemoteFile) else open_http(path) as remote:
             return FileIdentity(remote.size, remote.identity)
     system, name = _system(path)
-    system.invalidate_cache()
     info = system.info(name)
     marks = [str(info.get(mark, "")) for mark in ("ETag", "etag", "LastModified", "mtime", "md5")]
     return FileIdentity(int(info["size"]), zlib.crc32("|".join(marks).encode()))
@@ -194,6 +193,8 @@ def _system(url: str) -> tuple[Any, str]:
             f"{url}: cannot be read, since {scheme}:// needs a driver for fsspec ({error}); "
             "install it, or download the file first"
         ) from None
+    # Drivers keep listings, which other processes make obsolete.
+    system.invalidate_cache()
     return system, name
 
 

@@ -1,4 +1,4 @@
-"""Conversions on clusters: killed executors, and Spark Connect."""
+"""Conversions on clusters: killed executors, object storage, and Spark Connect."""
 
 import json
 import subprocess
@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from support.command import run_process
 from support.places import CHECKOUT, SAMPLES
-from support.spark_cluster import connect_server, standalone
+from support.spark_cluster import SHORT_LIVED, connect_server, object_store, standalone
 from support.spark_runs import assert_same_as_plain, lines_of, noisy_dump, sparse_dump
 
 import so2docs
+from so2docs.dump import storage
 
 pytestmark = pytest.mark.spark
 
@@ -33,6 +34,20 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield url
     except TimeoutError as error:
         pytest.skip(f"Spark Connect does not start: {error}")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[tuple[Any, dict[str, str]]]:
+    """A client of an object store with a bucket `lake`, and the variables to reach the store."""
+    boto3 = pytest.importorskip("boto3")
+    pytest.importorskip("s3fs")
+    pytest.importorskip("moto")
+    with object_store() as variables, pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="lake")
+        yield client, variables
 
 
 def run(script: str, *arguments: object) -> Any:
@@ -59,6 +74,42 @@ def test_a_killed_executor_changes_nothing_and_a_large_dump_gets_all_cores(
     for dump in (*dumps, large):
         name = dump.parent.name
         assert_same_as_plain(dump, out / name, tmp_path / name)
+
+
+def test_files_that_others_write_into_a_store_are_seen(store: tuple[Any, dict[str, str]]) -> None:
+    client, _ = store
+    for content in (b"first", b"the second"):
+        client.put_object(Bucket="lake", Key=f"folder/{len(content)}", Body=content)
+        client.put_object(Bucket="lake", Key="folder/_run", Body=content)
+        assert str(len(content)) in storage.list_folder("s3://lake/folder")
+        with storage.open_file("s3://lake/folder/_run") as file:
+            assert file.read() == content
+
+
+def test_from_a_store_into_a_store_on_a_cluster(
+    master: str, store: tuple[Any, dict[str, str]], tmp_path: Path
+) -> None:
+    client, variables = store
+    for name in ("posts", "votes"):
+        client.upload_file(SAMPLES / f"{name}.xml", "lake", f"dumps/{name}/Posts.xml")
+    settings = {f"spark.executorEnv.{name}": value for name, value in variables.items()}
+    settings |= {"spark.ui.enabled": "false", "spark.executor.memory": "600m"}
+    settings |= {"spark.driver.extraJavaOptions": SHORT_LIVED}
+    conf = [part for setting in settings.items() for part in ("--conf", "=".join(setting))]
+    command = ["spark", "s3://lake/dumps/*/Posts.xml", "s3://lake/out", "--master", master, *conf]
+    result = run_process(*command, timeout=300)
+    assert result.returncode == 0, result.stderr
+    for name in ("posts", "votes"):
+        folder = tmp_path / name
+        folder.mkdir()
+        listed = client.list_objects_v2(Bucket="lake", Prefix=f"out/{name}/")["Contents"]
+        for path in [Path(entry["Key"]) for entry in listed]:
+            client.download_file("lake", str(path), folder / path.name)
+        assert "_run" not in [path.name for path in folder.iterdir()]
+        assert_same_as_plain(SAMPLES / f"{name}.xml", folder, tmp_path / f"plain-{name}")
+    result = run_process(*command, "--min-score", "1", timeout=300)
+    assert result.returncode == 1
+    assert "s3://lake/out/posts: exists, made with other options (--min-score)" in result.stderr
 
 
 def test_spark_connect(connect: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Servers on loopback, each a process of its own: a master with two workers, Spark Connect."""
+"""Servers on loopback: a master with two workers, Spark Connect, an object store."""
 
 import os
 import re
@@ -90,6 +90,25 @@ def _started(command: list[str], log: Path, **variables: str) -> Iterator[None]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         process.wait(_DEADLINE)
+
+
+@contextmanager
+def object_store() -> Iterator[dict[str, str]]:
+    """The variables of the environment for a store that speaks the protocol of S3."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ACCESS_KEY_ID": "id",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+    finally:
+        server.stop()
 
 
 @contextmanager
