@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,11 +116,9 @@ class Report(Printed, RowCounts):
         Args:
             tags: Tags of the filter.
         """
-        unknown = [tag for tag in tags if tag not in self.similar_tags]
+        unknown = explain_unknown_tags(tags, self.similar_tags)
         if unknown and self.rows:
-            similar = ", ".join(f"{tag} ({n:,})" for tag, n in self.similar_tags.most_common(3))
-            hint = f"; there is {similar}" if similar else ""
-            yield f"no question has the tag {' or '.join(unknown)}{hint}"
+            yield unknown
         elif self.filtered and not self.questions:
             yield "no question passed all filters; the output is empty"
         for name, table in self.tables.items():
@@ -237,3 +237,19 @@ def as_size(size: float) -> str:
         if size >= factor:
             return f"{size / factor:.2f} {unit}"
     return f"{size} B"
+
+
+def explain_unknown_tags(tags: Iterable[str], similar_tags: Counter[str]) -> str:
+    """Name the tags and patterns that no question has, with similar tags; empty without any.
+
+    Args:
+        tags: Tags and patterns of the filter.
+        similar_tags: Number of questions by tag, for tags that equal or resemble these.
+    """
+    unknown = [tag for tag in tags if not fnmatch.filter(similar_tags, tag)]
+    if not unknown:
+        return ""
+    similar = ", ".join(f"{tag} ({n:,})" for tag, n in similar_tags.most_common(3))
+    return f"no question has the tag {' or '.join(unknown)}" + (
+        f"; there is {similar}" if similar else ""
+    )

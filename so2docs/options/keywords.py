@@ -49,7 +49,7 @@ class DocumentKeywords(TypedDict, total=False):
     """Options of all functions that make documents.
 
     Attributes:
-        tags: Keep questions with any of these tags.
+        tags: Keep questions with any of these tags or patterns such as 'tensorflow*'.
         all_tags: Keep questions with all of the tags, not just one of them.
         min_score: Keep questions with this score or more.
         min_answer_score: Keep answers with this score or more.

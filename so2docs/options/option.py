@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache, partial
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -301,12 +302,31 @@ def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     """Parse tags to lower case, in order."""
     tag_names = names(name, value)
     for tag in tag_names:
-        if not tag or re.search(r"[<>|\s]", tag):
+        if not tag or re.search(r"[<>|\s\[\]]", tag):
             raise OptionError(
-                f"{flag(name)} is {tag!r}; it must be a tag such as python, or several with commas"
-                " between them"
+                f"{flag(name)} is {tag!r}; it must be a tag such as python, a pattern such as "
+                "tensorflow*, or several with commas between them"
             )
     return tuple(sorted({tag.lower() for tag in tag_names}))
+
+
+def tag_filter(wanted: Collection[str], *, all_tags: bool) -> Callable[[Iterable[str]], bool]:
+    """Make a function that tells whether tags in lower case match wanted tags or patterns.
+
+    Args:
+        wanted: Tags, and patterns with `*` and `?`.
+        all_tags: Whether each of them must match a tag, instead of any.
+    """
+
+    @lru_cache(maxsize=1 << 16)
+    def find_wanted(tag: str) -> frozenset[str]:
+        return frozenset(name for name in wanted if fnmatchcase(tag, name))
+
+    def matches(tags: Iterable[str]) -> bool:
+        matched = frozenset().union(*map(find_wanted, tags))
+        return len(matched) == len(wanted) if all_tags else bool(matched)
+
+    return matches
 
 
 def point_in_time(name: str, value: str | date | None) -> str | None:

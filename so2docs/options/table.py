@@ -81,7 +81,7 @@ class Filters:
     """
 
     tags: tuple[str, ...] = _filter(
-        "Keep questions with any of these tags.",
+        "Keep questions with any of these tags or patterns such as 'tensorflow*'.",
         (),
         accepts=str | Iterable[str],
         parse=tags,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from so2docs.domain import FIRST_FABRICATED_ID, is_date, is_sampled
 from so2docs.options.field_paths import FieldChoice
+from so2docs.options.option import tag_filter
 from so2docs.options.table import Filters
 from so2docs.parse import posts
 from so2docs.parse.keys import (
@@ -48,7 +50,8 @@ class RowFilter:
         self._opt_outs = OptOuts(filters, POSTS)
         self._projection = projection
         self._is_similar = lru_cache(1 << 16)(partial(is_similar, filters.tags))
-        self._tags, self._all_tags = frozenset(filters.tags), filters.all_tags
+        self._tags = frozenset(filters.tags)
+        self._has_tags = tag_filter(self._tags, all_tags=filters.all_tags)
         self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
         for checks in self._checks.values():
             checks.extend(_post_checks(filters))
@@ -98,9 +101,7 @@ class RowFilter:
         tag_names = tags(row.get("Tags", "").lower())
         for tag in filter(self._is_similar, tag_names):
             posts_read.similar_tags[tag] += 1
-        if self._all_tags:
-            return self._tags.issubset(tag_names)
-        return not self._tags.isdisjoint(tag_names)
+        return self._has_tags(tag_names)
 
     def _is_sampled(self, question_id: int) -> bool:
         return self._sample is None or is_sampled(question_id, self._sample)
@@ -215,10 +216,14 @@ def _at_most(name: str, limit: int) -> _Check:
 
 
 def is_similar(wanted: Iterable[str], tag: str) -> bool:
-    """Whether a tag equals, contains or resembles a wanted tag."""
+    """Whether a tag equals, contains, matches or resembles a wanted tag."""
     stems = [name.strip("*?%") for name in wanted]
     contains = any(stem and stem in tag for stem in stems)
-    return contains or bool(get_close_matches(tag, stems, 1, 0.7))
+    return (
+        contains
+        or any(fnmatchcase(tag, name) for name in wanted)
+        or bool(get_close_matches(tag, stems, 1, 0.7))
+    )
 
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.options.option import contradiction, point_in_time
+from so2docs.options.option import contradiction, point_in_time, tag_filter
 from so2docs.options.option import tags as read_tags
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
@@ -287,7 +287,7 @@ class Selection(Framed):
         if self._since and self._until and self._since >= self._until:
             raise contradiction("since", "until")
         self._tags = frozenset(read_tags("tags", tags)) if tags else frozenset[str]()
-        self._all_tags = all_tags
+        self._has_tags = tag_filter(self._tags, all_tags=all_tags)
 
     def __iter__(self) -> Iterator[Question]:
         for batch in self._document_batches():
@@ -307,5 +307,4 @@ class Selection(Framed):
             return False
         if not self._tags:
             return True
-        matching = self._tags.intersection(question.get("Tags") or ())
-        return len(matching) == len(self._tags) if self._all_tags else bool(matching)
+        return self._has_tags(question.get("Tags") or ())

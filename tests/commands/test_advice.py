@@ -277,7 +277,8 @@ def test_accepts_synonyms_of_options(arguments: str, same: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--tag disc*", "no question has the tag disc*; there is discussion (3), discovery (1)\n"),
+        ("--tag discu*s", "no question has the tag discu*s; there is discussion (3)\n"),
+        ("--tag di*cus*,?ea", ""),
         ("--tag Discusion", "no question has the tag discusion; there is discussion (3)\n"),
         ("--tag nosuch", "no question has the tag nosuch\n"),
         ("--tag discussion,nosuch", "no question has the tag nosuch; there is discussion (3)\n"),

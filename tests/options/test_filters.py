@@ -27,6 +27,8 @@ COMBINATIONS: list[dict[str, Any]] = [
     {"tags": ["discussion"]},
     {"tags": ["Discussion", "bug", "c#"], "min_score": 3},
     {"tags": ["discussion", "feature-request"], "all_tags": True},
+    {"tags": ["disc*", "?ug"], "min_score": 2},
+    {"tags": ["*-*", "disc*"], "all_tags": True},
     {"min_score": 5, "min_answer_score": 5},
     {"min_answer_score": 0, "limit": 7},
     {"answered": True, "limit": 100_000},
@@ -124,7 +126,7 @@ POSTS = st.lists(
 FILTERS = st.fixed_dictionaries(
     {},
     optional={
-        "tags": st.lists(st.sampled_from(["a", "b", "C"]), min_size=1),
+        "tags": st.lists(st.sampled_from(["a", "b", "C", "*b", "?"]), min_size=1),
         "min_score": st.integers(-2, 3),
         "min_answer_score": st.integers(-2, 3),
         "answered": st.booleans(),
@@ -317,6 +319,7 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
         ({"all_tags": True}, "all_tags=True needs tags"),
         ({"tags": ["a b"]}, "must be a tag such as"),
         ({"tags": "<a>"}, "must be a tag such as"),
+        ({"tags": "[a]*"}, "must be a tag such as"),
         ({"since": "yesterday"}, "a date such as 2020-01-31"),
         ({"since": "2020-02-31"}, "a date such as 2020-01-31"),
         ({"since": "2020-01-01", "until": "2020-01-01"}, "since=.* must be before until="),

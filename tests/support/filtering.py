@@ -1,6 +1,7 @@
 """The expected result of filters: complete documents, filtered one by one in plain Python."""
 
 import hashlib
+import re
 from typing import Any
 
 Document = dict[str, Any]
@@ -43,7 +44,9 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
     return all(
         [
             not expected
-            or (expected <= tags if options.get("all_tags") else bool(expected & tags)),
+            or (all if options.get("all_tags") else any)(
+                any(re.fullmatch(_pattern(name), tag) for tag in tags) for name in expected
+            ),
             _is_at_least(document.get("Score"), options.get("min_score")),
             _is_at_least(document.get("AnswerCount"), 1 if options.get("answered") else None),
             _is_at_least(document.get("AnswerCount"), options.get("min_answers")),
@@ -57,6 +60,10 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
             share is None or _hash(document["Id"]) < float(share.rstrip("%")) / 100,
         ]
     )
+
+
+def _pattern(tag: str) -> str:
+    return re.escape(tag).replace(r"\*", ".*").replace(r"\?", ".")
 
 
 def _is_listed(question: Document, name: str, ids: Any) -> bool:
