@@ -87,6 +87,7 @@ ONLY_USERS = {
     "sqlite3": {
         "commands",
         "flat.tags",
+        "serve.agents",
         "serve.app",
         "serve.store",
         "spill",
