@@ -214,6 +214,7 @@ class Renderer:
         images: Whether images are loaded from their addresses.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
+        macros: Definitions in the formulas so far, by name.
     """
 
     host: str | None = None
@@ -221,6 +222,7 @@ class Renderer:
     images: bool = False
     tags: tuple[str, ...] = ()
     sign: str = ""
+    macros: dict[str, str] = field(default_factory=dict)
 
     def render(self, kind: Kind, text: str) -> str:
         """Render a text as HTML; a diff is two texts with U+0000 between them."""
@@ -304,7 +306,8 @@ class Renderer:
             if piece.tex is None:
                 yield render_text(part.replace(r"\$", "$") if self.sign == "$" else part)
                 continue
-            formula = mathml(remove_marks(piece.tex).replace("\0", " "), is_block=piece.is_block)
+            tex = remove_marks(piece.tex).replace("\0", " ")
+            formula = mathml(tex, is_block=piece.is_block, macros=self.macros)
             if formula is None:
                 source = _escape(remove_marks(part))
                 yield f'<span class="tex">{source}</span>'

@@ -13,21 +13,44 @@ from typing import Any
 
 from so2docs.formulas import MOST_CHARACTERS
 
+_MOST_EM = 200
+"""Sum of the spaces, raises and thicknesses in a formula, beyond which they are cut."""
+_MOST_MACROS = 200
+"""Definitions kept for the later formulas of a page."""
 _MOST_DEPTH = 200
 """Groups inside each other, beyond which a formula stays source."""
 
 
-@lru_cache(maxsize=4096)
-def mathml(tex: str, *, is_block: bool) -> str | None:
-    """A formula as MathML; None if it cannot be read."""
+def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) -> str | None:
+    """A formula as MathML; None if it cannot be read.
+
+    Args:
+        tex: The formula.
+        is_block: Whether it is on a separate line.
+        macros: Definitions of earlier formulas on the page, by name, to which its own are added.
+    """
     if len(tex) > MOST_CHARACTERS or _depth(tex) > _MOST_DEPTH or not tex.strip():
         return None
+    macros = {} if macros is None else macros
+    tex, found = _take_definitions(_VERB.sub(_verbatim, tex))
+    if len(macros) + len(found) <= _MOST_MACROS:
+        macros |= found
+    known = macros | found
+    used = [name for name in _COMMAND.findall(tex) if name in known]
+    for name in used:  # The list grows: macros use others.
+        used += {n for n in _COMMAND.findall(known[name]) if n in known} - set(used)
+    start = "".join(known[name] for name in dict.fromkeys(used))
+    return _convert(start + tex, is_block=is_block) if len(start) <= MOST_CHARACTERS else None
+
+
+@lru_cache(maxsize=4096)
+def _convert(tex: str, *, is_block: bool) -> str | None:
     converter, error = _converter()
     try:
         output = converter.convert_with_local_state(_rewritten(tex), displaystyle=is_block)
     except error:
         return None
-    return _STYLE.sub(_style, output)
+    return _bounded(_STYLE.sub(_style, output))
 
 
 @lru_cache(maxsize=1)
@@ -72,14 +95,73 @@ def _style(match: re.Match[str]) -> str:
     )
 
 
+_SIZE = re.compile(r'(?<= )(width|height|depth|voffset|linethickness)="-?([\d.]+)(r?em)"')
+
+
+def _bounded(output: str) -> str:
+    """Limit the sum of the sizes in a formula, so that none makes a page too wide or too high."""
+    left = float(_MOST_EM)
+
+    def bound(match: re.Match[str]) -> str:
+        nonlocal left
+        size = min(float(match[2]), left)
+        left -= size
+        return match[0] if size == float(match[2]) else f'{match[1]}="{size:g}{match[3]}"'
+
+    return _SIZE.sub(bound, output)
+
+
+_DEFINITION = re.compile(
+    r"\\(?P<kind>(?:re)?newcommand|DeclareMathOperator|def)\*?\s*\{?\s*"
+    r"(?P<name>\\(?:[a-zA-Z]+|[^a-zA-Z]))\s*\}?\s*(?:\[(?P<count>\d)\]|(?P<arguments>(?:#\d)+))?\s*\{"
+)
+_COMMAND = re.compile(r"\\(?:[a-zA-Z]+|[^a-zA-Z])", re.DOTALL)
+
+
+def _take_definitions(tex: str) -> tuple[str, dict[str, str]]:
+    """Split a formula into its text without definitions, and these by name."""
+    parts, definitions, at = [], dict[str, str](), 0
+    for match in _DEFINITION.finditer(tex):
+        if match.start() < at:
+            continue
+        if (end := _group_end(tex, match.end())) is None:
+            break
+        body = tex[match.end() : end - 1]
+        if match["kind"] == "DeclareMathOperator":
+            body = rf"\operatorname{{{body}}}"
+        arguments = "".join(f"#{number}" for number in range(1, int(match["count"] or 0) + 1))
+        arguments = match["arguments"] or arguments
+        definitions[match["name"]] = rf"\def{match['name']}{arguments}{{{body}}}"
+        parts.append(tex[at : match.start()])
+        at = end
+    return "".join([*parts, tex[at:]]), definitions
+
+
+_VERB = re.compile(r"\\verb\*?([^a-zA-Z\s*])(.*?)\1", re.DOTALL)
+_ESCAPES = {sign: f"\\{sign}" for sign in "{}$&#%_"} | {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+}
+
+
+def _verbatim(match: re.Match[str]) -> str:
+    return rf"\texttt{{{''.join(_ESCAPES.get(sign, sign) for sign in match[2])}}}"
+
+
 _NAMES = {"eqnarray": "align", "split": "aligned"}
 _RENAMED = re.compile(r"\\(begin|end)\{(eqnarray|split)(\*?)\}")
 _DROPPED = re.compile(
-    r"\\(?:label|require|color\{[^{}]*\}\s*(?=$))\{[^{}]*\}"
+    r"\\(?:label|require|class|style|href|color\{[^{}]*\}\s*(?=$))\{[^{}]*\}"
+    r"|\\bbox\s*(?:\[[^\[\]]*\])?|\\smash(?![a-zA-Z])"
+    r"|\\(?:raise|lower|moveleft|moveright)\s*-?[\d.]+\s*(?:pt|em|ex|mu|cm|mm|in|px)"
     r"|\\(?:displaylimits|nonumber|notag|tiny|small|normalsize|large|Large|LARGE|huge|Huge)"
     r"(?![a-zA-Z])"
 )
 _TEXT = re.compile(r"\\(?:mbox|hbox|textnormal|textup)(?![a-zA-Z])")
+_ANGLE = re.compile(r"(\\(?:left|right|middle|[bB]igg?[lmr]?))\s*(<|>|\\[lg]t(?![a-zA-Z]))")
+_ANGLES = {"<": r"\langle ", r"\lt": r"\langle ", ">": r"\rangle ", r"\gt": r"\rangle "}
+_RULE = re.compile(r"\\[rR]ule\s*(?:\[[^\[\]]*\])?\s*\{([^{}]*)\}\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _TAG = re.compile(r"\\tag\*?\{([^{}]*)\}")
 _WITH_GROUP = re.compile(r"\\(ce|text|substack|cases|matrix|pmatrix|eqalign)\s*\{")
 _PLAIN_TEX = {
@@ -91,11 +173,21 @@ _PLAIN_TEX = {
 }
 
 
+def _rule(match: re.Match[str]) -> str:
+    """A blank to fill in; a rule without width, which keeps lines apart, becomes nothing."""
+    is_wide = re.search("[1-9]", match[1]) is not None
+    return rf"\underline{{\hspace{{{match[1]}}}}}" if is_wide else "{}"
+
+
 def _rewritten(tex: str) -> str:
     """A formula with what math-core lacks in terms of what it has."""
     tex = _RENAMED.sub(lambda m: rf"\{m[1]}{{{_NAMES[m[2]]}{m[3]}}}", tex)
     tex = _TEXT.sub(r"\\text", _DROPPED.sub("", tex))
     tex = _TAG.sub(r"\\qquad\\text{(\1)}", tex)
+    tex = _ANGLE.sub(lambda m: m[1] + _ANGLES[m[2]], tex)
+    tex = _RULE.sub(_rule, tex)
+    tex = tex.replace(r"\begin{smallmatrix}", r"{\scriptstyle\begin{matrix}")
+    tex = tex.replace(r"\end{smallmatrix}", r"\end{matrix}}").replace(r"\hfill", r"\quad ")
     parts, at = [], 0
     for match in _WITH_GROUP.finditer(tex):
         if match.start() < at or (end := _group_end(tex, match.end())) is None:

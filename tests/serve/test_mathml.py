@@ -30,6 +30,11 @@ TEX = [
     r"\ce{H2O} \ce{SO4^{2-} + 2H+ -> H2SO4} \ce{Fe^3+ <=> Fe^2+}",
     r"\color{red}{x} \boxed{x} \cancel{x} \large y",
     r"a < b > c & d".replace(" & d", ""),
+    r"\left< a \middle> b \right> \bigl<x\bigr> \left\lt y\right\gt",
+    r"\left(\begin{smallmatrix}1&2\\3&4\end{smallmatrix}\right)",
+    r"\rule{0pt}{3ex} x \rule{1cm}{0.4pt} \Rule{1cm}{2cm}{0cm}",
+    r"\require{cancel}\cancel{x} \verb|a_b{^| \smash{x} \bbox[5px]{x} \raise 3pt{x}",
+    r"\newcommand{\R}{\mathbb{R}} \newcommand\E[1]{E[#1]} \DeclareMathOperator{\Tr}{Tr} \R\E{x}\Tr",
 ]
 
 
@@ -52,6 +57,9 @@ def test_formulas_are_mathml(tex: str, is_block: bool) -> None:
         (r"\ce{2H2 + O2 -> 2H2O}", "2H2+O2→2H2O"),
         (r"\text{<b> 5\$, $y$}", "<b> 5$, y"),
         (r"\cases{1\cr 2}", "{12"),
+        (r"\left<a\right>", "⟨a⟩"),
+        (r"\verb|\a{b}_c$|", r"\a{b}_c$"),
+        (r"\def\a#1{(#1)}\a{x}\renewcommand{\b}{\a{y}}\b", "(x)(y)"),
     ],
 )
 def test_text_of_a_formula(tex: str, expected: str) -> None:
@@ -78,11 +86,37 @@ def test_unreadable_formulas_are_shown_as_typed() -> None:
     assert "<math" not in site.render("body", "<p>$a<b>b</b>$</p>")
 
 
+def test_later_formulas_know_the_definitions_of_earlier_ones() -> None:
+    site = Renderer(sign="$")
+    site.render("body", r"<p>$\newcommand{\set}[1]{\{#1\}} \def\nat{\mathbb N}\nat$</p>")
+    later = site.render("comment", r"$\set{\nat}$")
+    assert "{</mo><mi>\N{DOUBLE-STRUCK CAPITAL N}</mi>" in later
+    assert 'class="tex"' in Renderer(sign="$").render("comment", r"$\set{\nat}$")
+    many = "".join(rf"\def\a{'b' * number}{{x}}" for number in range(60))
+    for prefix in "xyzuv":
+        mathml(many.replace(r"\a", rf"\{prefix}"), is_block=False, macros=site.macros)
+    assert len(site.macros) <= 200
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [r"\hspace{9999cm}x", r"\kern9999pt x", r"\raisebox{9999pt}{x}", r"\rule{9999cm}{1pt}",
+     r"\genfrac{}{}{9999cm}{}{a}{b}", r"\mspace{9999mu}" * 200, r"\hspace{50cm}" * 200],
+)  # fmt: skip
+def test_formulas_are_neither_wide_nor_high(tex: str) -> None:
+    sizes = re.findall(r'="([\d.]+)r?em"', mathml(tex, is_block=True) or "")
+    assert 0 < sum(map(float, sizes)) <= 200
+    usual = mathml(r"a\quad b\qquad c" * 5, is_block=True) or ""
+    assert sum(map(float, re.findall(r'width="([\d.]+)em"', usual))) == 15
+
+
 HOSTILE = [
     "{", "\\frac", "\\left(", "\\sqrt", "\\begin{matrix}", "x^{", "\\hat", "\\not", "\\overset{",
     "\\text{", "\\text{$", "\\cases{", "\\ce{", "\\ce{A^", "\\begin{array}{c}", "&", "\\\\", "'",
     "\\substack{\\cases{", "\\label{", "\\tag{", "\\color{red}{", "\\def\\a{\\a\\a}\\a",
-    "\\newcommand{\\b}{\\b\\b}\\b", "\\unicode{x3c}", "a", "\\", "_", "^", "}{",
+    "\\newcommand{\\b}{\\b\\b}\\b",
+    "\\def\\a{", "\\verb|", "\\verb", "\\rule{", "\\bbox[", "\\left<",
+    "\\unicode{x3c}", "a", "\\", "_", "^", "}{",
 ]  # fmt: skip
 
 
