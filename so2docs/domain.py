@@ -32,9 +32,6 @@ SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
 def license_at(date: object) -> str | None:
     """The licence of content, according to its creation date.
 
-    Args:
-        date: Creation date in the form of the dump; only the day matters.
-
     Returns:
         A licence such as `CC BY-SA 4.0`; None without a date.
     """
@@ -57,13 +54,7 @@ def licenses() -> list[tuple[str, str]]:
 
 
 def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[bool, int]:
-    """Sort key of an answer: the accepted answer first, then by descending score.
-
-    Args:
-        answer_id: Id of the answer.
-        score: Score of the answer.
-        accepted_id: Id of the accepted answer; None or the id of the question without one.
-    """
+    """Sort key of an answer: the accepted answer first, then by descending score."""
     return answer_id != accepted_id, -score
 
 

@@ -125,12 +125,7 @@ def diff_all(
 
 @contextmanager
 def _readable_or_empty(paths: list[str] | None, other: str | None = None) -> Iterator[str]:
-    """Yield an output of a site, or a temporary empty output with the record of another.
-
-    Args:
-        paths: The outputs of the site, if any.
-        other: The output with the record for the temporary one; None for no record.
-    """
+    """Yield an output of a site, or a temporary empty output with the record of another."""
     if paths is not None:
         yield readable(paths)
         return

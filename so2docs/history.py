@@ -70,13 +70,7 @@ class _Revision(NamedTuple):
 
 
 def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) -> list[bytes]:
-    """Make the members of a post from its history.
-
-    Args:
-        table: The table at the requested level of the history.
-        jsons: The rows of the post.
-        find_user: Finds users by id; None if users are not nested.
-    """
+    """Make the members of a post from its history."""
     rows = sorted(map(orjson.loads, jsons), key=_time)
     groups: dict[Any, list[Row]] = {}
     for row in rows:

@@ -85,10 +85,6 @@ class GatheredRecords:
 def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) -> Iterator[Block]:
     """Merge the blocks of votes into one, so that memory depends on the posts, not on the votes.
 
-    Args:
-        blocks: Blocks of a bucket; each has only votes, or no votes.
-        count_votes: Adds up the votes of each post and type.
-
     Yields:
         The other blocks, then the block of votes, if any.
     """
@@ -158,10 +154,6 @@ def select_questions(
 
 def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     """Collect the posts and rows of tables with question ids in `ids`.
-
-    Args:
-        blocks: All blocks of the bucket, in the order of the dump.
-        ids: The question ids to keep.
 
     Raises:
         ValueError, struct.error: Keys and JSON of a block do not match.

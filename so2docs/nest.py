@@ -97,13 +97,7 @@ class Nest:
     def complete(
         self, question_id: int, posts: Iterable[Post], rows: Mapping[int, list[Row]]
     ) -> list[Buffer]:
-        """Nest the rows of a document into its posts.
-
-        Args:
-            question_id: The id of the question.
-            posts: The question and its answers.
-            rows: Rows of tables by post id, sorted.
-        """
+        """Nest the rows of a document into its posts."""
         return [
             self._complete(bytes(json), rows.get(post_id, ()), is_question=post_id == question_id)
             for post_id, _, _, _, json in posts
@@ -178,12 +172,6 @@ class Nest:
         self, question_id: int, posts: Sequence[Post], rows: Iterable[Row], *, filtered: bool
     ) -> list[bytes]:
         """Count the rows that belong to no post of a document.
-
-        Args:
-            question_id: The question id of the rows.
-            posts: The posts with this question id.
-            rows: Rows without a post in a document.
-            filtered: Whether a filter left out the whole question.
 
         Returns:
             Lines for the side file; none for filtered rows.

@@ -97,15 +97,7 @@ def about(subject: str) -> Iterator[None]:
 def bar(
     description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: bool = True
 ) -> Iterator[Bar]:
-    """Show a bar with rate and time left; it ends at exactly 100 % after success.
-
-    Args:
-        description: Name of the activity.
-        total: Total bytes, or other units; None or 0 if unknown.
-        done: Units that an earlier session did.
-        unit: Name of the unit.
-        shown: Whether the bar is visible.
-    """
+    """Show a bar with rate and time left; it ends at exactly 100 % after success."""
     if not shown:
         yield _NoBar()
         return
@@ -169,12 +161,7 @@ class Progress:
 
     @contextmanager
     def part(self, description: str, work: float) -> Iterator[None]:
-        """Show a step of the work that has steps and a `Progress` inside it.
-
-        Args:
-            description: Name of the activity.
-            work: Work of this step; 0 if unknown.
-        """
+        """Show a step of the work that has steps and a `Progress` inside it."""
         if not self._total or not self._shown or not work:
             yield
             return

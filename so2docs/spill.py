@@ -89,11 +89,6 @@ class StateDatabase:
     ) -> None:
         """Open the file, or create it with these tables.
 
-        Args:
-            path: Path of the file; messages name its folder.
-            schema: Columns and their types by table.
-            keys: Primary keys by table.
-
         Raises:
             SpillError: Another process uses the file, or it is damaged or has other tables.
         """
@@ -354,15 +349,7 @@ class Spill:
         *,
         instead_of: int | None = None,
     ) -> None:
-        """Add a finished chunk to the spill, in one transaction.
-
-        Args:
-            chunk: Number of the chunk.
-            path: File with the blocks.
-            blocks: The blocks of the chunk.
-            tally: Counts of the chunk.
-            instead_of: Number of the chunk to replace, which is removed.
-        """
+        """Add a finished chunk to the spill, in one transaction."""
         self.budget.settle(chunk, blocks)
         former = [] if instead_of is None else self.read_blocks(instead_of)
         file, text = os.path.basename(path), json.dumps(tally.as_dict())

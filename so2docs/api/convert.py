@@ -90,11 +90,6 @@ def opened_spill(
     Errors raised in the context tell whether the same call resumes. Before the first chunk there is
     nothing to resume, and the folder is removed. The caller removes the spill when done.
 
-    Args:
-        names: Paths of the output.
-        restart: Whether to remove the spill of an earlier session.
-        is_once: Whether the dump can be read only once, so that nothing can be resumed.
-
     Raises:
         SpillError: The spill is in use, or its folder is not a spill.
     """

@@ -145,14 +145,7 @@ class SiteTask:
 def run_sites(
     tasks: list[SiteTask], jobs: int | None, progress: Progress, when_done: WhenDone | None
 ) -> list[SiteResult]:
-    """Do the work on all sites side by side, in the order of the tasks.
-
-    Args:
-        tasks: Tasks of the sites.
-        jobs: Worker processes; all cores if None, and 1 for this process alone.
-        progress: Open progress bars.
-        when_done: Called with the result of each site.
-    """
+    """Do the work on all sites side by side, in the order of the tasks."""
     finished: list[SiteResult] = []
     if not tasks:
         return finished
@@ -324,12 +317,7 @@ SiteRow = tuple[str, str, Sequence[int | float] | str | None]
 
 
 def site_table(columns: Sequence[str], rows: Iterable[SiteRow]) -> str:
-    """Format a table with a line for each site, and a line with totals.
-
-    Args:
-        columns: Names of the numbers.
-        rows: A row for each site.
-    """
+    """Format a table with a line for each site, and a line with totals."""
     lines: list[tuple[str, ...]] = [("site", "state", *columns)]
     totals: list[int | float] = [0] * len(columns)
     reasons: dict[int, str] = {}

@@ -220,12 +220,7 @@ class Target(Output):
 
 
 def write_empty(path: str, record: bytes) -> None:
-    """Write an output without documents.
-
-    Args:
-        path: Name of the output, which sets the compression.
-        record: Provenance of the documents, for the index.
-    """
+    """Write an output without documents."""
     with NewFiles() as files, Target(files, path, (), force=False, indexed=True) as target:
         target.record = record
 
@@ -310,13 +305,7 @@ class Header:
 
     @classmethod
     def between(cls, old: Collection, new: Collection, *, is_everything: bool) -> Header:
-        """Make the header for the changes between two outputs.
-
-        Args:
-            old: The old output.
-            new: The new output.
-            is_everything: Whether the changes are complete.
-        """
+        """Make the header for the changes between two outputs."""
         before = OutputIdentity.of(old)
         if not is_everything:
             return cls(before, None, ())
@@ -381,9 +370,6 @@ class ChangeRecord(NamedTuple):
 
 class ChangeReader:
     """Reads a file of changes once, from start to end.
-
-    Args:
-        path: Name of the file; `-` is standard input.
 
     Attributes:
         header: Header of the file; None if it has no header.

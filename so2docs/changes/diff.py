@@ -38,12 +38,6 @@ def open_input(
 ) -> Iterator[Collection]:
     """Open an output, or convert a dump to a temporary output and open it.
 
-    Args:
-        path: An output or a dump.
-        work_dir: Folder for the temporary output; the system's temporary folder if None.
-        progress: Show progress bars.
-        options: Options of the conversion.
-
     Raises:
         So2docsError: The input cannot be converted or opened.
     """
@@ -67,11 +61,6 @@ def open_input(
 
 def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
     """Check that two outputs are of one site and were made with the same options.
-
-    Args:
-        old: The old output.
-        new: The new output.
-        names: Names of both outputs for messages.
 
     Raises:
         OptionError: The outputs cannot be compared, for the reason in the message.

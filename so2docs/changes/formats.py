@@ -59,13 +59,7 @@ class ChangeLines:
 
 
 class ChangedDocuments(ChangeLines):
-    """The new documents, and what deletes the others, in a format of documents.
-
-    Args:
-        name: The format.
-        index: Name of the index, for Elasticsearch.
-        site_field: Field of the documents with their site; None without one.
-    """
+    """The new documents, and what deletes the others, in a format of documents."""
 
     def __init__(self, name: str, index: str, site_field: str | None) -> None:
         form = OutputForm(name, "none", index)

@@ -48,12 +48,7 @@ class GroupedCommand(click.Command):
 def command(
     lines: str | None = None, **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command from a function, with `--debug`, and examples at the end of the help.
-
-    Args:
-        lines: Examples as lines of a shell.
-        settings: Settings of `click.command`.
-    """
+    """Make a command from a function, with `--debug`, and examples at the end of the help."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         epilog = lines and examples(lines)
@@ -169,9 +164,6 @@ _DEBUG = GroupedOption(
 
 def spellings(arguments: Iterable[str]) -> dict[str, str]:
     """Choose flags for errors about options with several: as typed, else as documented.
-
-    Args:
-        arguments: Arguments of the command line.
 
     Returns:
         Chosen flags, by the flags named like the keywords.

@@ -93,14 +93,7 @@ class Archive(ABC):
     def open_block(
         self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
     ) -> Parts:
-        """Decompress the block of an entry.
-
-        Args:
-            entry: The entry.
-            threads: Number of threads that decompress.
-            work_dir: Folder for temporary files; the system's temporary folder if None.
-            place: The first byte to return: the start of the block, or a place in it.
-        """
+        """Decompress the block of an entry."""
 
     @abstractmethod
     def codecs(self) -> dict[str, int]:

@@ -318,15 +318,7 @@ class _Task:
 
 
 class _Reader:
-    """Reads blocks in order, and decodes later ones ahead of time.
-
-    Args:
-        read: Returns compressed bytes.
-        decoder: Decodes blocks.
-        pool: Threads that decode.
-        ahead: Number of blocks to decode ahead.
-        place: The first block; the start of the data, or one that was marked.
-    """
+    """Reads blocks in order, and decodes later ones ahead of time."""
 
     def __init__(
         self, read: Read, decoder: Decoder, pool: ThreadPoolExecutor, ahead: int, place: Place

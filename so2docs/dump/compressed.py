@@ -47,11 +47,6 @@ class Decompressor(Protocol):
 def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: bytes = b"") -> Parts:
     """Decompress one or several consecutive streams.
 
-    Args:
-        read: Returns compressed bytes.
-        new: Makes a decompressor for the next stream.
-        padding: Bytes allowed between and after the streams.
-
     Raises:
         EOFError: The data ends within a stream.
     """

@@ -92,11 +92,6 @@ class Prolog:
 def read_prolog(path: str, read: Callable[[int], bytes], table: Table) -> Prolog:
     """Read the start of a dump, encoded as UTF-8.
 
-    Args:
-        path: Name of the dump, for messages.
-        read: Returns at most as many bytes as requested; none at the end of the dump.
-        table: The expected table.
-
     Raises:
         MalformedDumpError: There is no root element, or the prolog is not XML.
         DumpError: The file is empty, or is not a dump.
@@ -172,13 +167,7 @@ def closes_within(raw: bytes, frame: Frame) -> bool:
 
 
 class Ending:
-    """Finds the end of the root element of a dump.
-
-    Args:
-        path: Name of the dump, for messages.
-        frame: The root's start and closing tags.
-        table: The expected table.
-    """
+    """Finds the end of the root element of a dump."""
 
     def __init__(self, path: str, frame: Frame, table: Table) -> None:
         self._path = path
@@ -197,10 +186,6 @@ class Ending:
 
     def find(self, data: bytes, *, is_all: bool) -> tuple[int, bool]:
         """Search for the end in a part of the bytes after the root's start tag.
-
-        Args:
-            data: Bytes of the dump.
-            is_all: Whether the dump ends with these bytes.
 
         Returns:
             The offset up to which all bytes are rows, and whether the root closes there.
@@ -262,13 +247,7 @@ def empty_root_error(path: str, location: Location) -> MalformedDumpError:
 
 
 def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpError) -> None:
-    """Read to the end of a dump, and raise `error` for anything but Misc.
-
-    Args:
-        data: The bytes read already.
-        read: Returns at most as many bytes as requested; none at the end of the dump.
-        error: The error to raise.
-    """
+    """Read to the end of a dump, and raise `error` for anything but Misc."""
     while True:
         misc = _MISC.match(data)
         data = data[misc.end() :] if misc else data
@@ -295,14 +274,6 @@ def find_in_file(
     path: str, file: BinaryIO, *, start: int, size: int, frame: Frame, table: Table
 ) -> int:
     """Find the offset of the closing tag in a file, searching backwards from the end.
-
-    Args:
-        path: Name of the dump, for messages.
-        file: The open dump.
-        start: Offset of the first byte after the root's start tag.
-        size: Bytes of the file.
-        frame: The root's tags.
-        table: The expected table.
 
     Raises:
         TruncatedDumpError: The file has no closing tag.
@@ -451,13 +422,7 @@ class Dump:
         self.check_unchanged()
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
-        """Split the rows into consecutive ranges of `size` bytes; `slices` finds the whole rows.
-
-        Args:
-            size: Bytes of a range.
-            done_chunks: Numbers of the chunks to leave out.
-            folder: Folder for files of chunks; unused for ranges of a file.
-        """
+        """Split the rows into consecutive ranges of `size` bytes; `slices` finds the whole rows."""
         for number, start in enumerate(range(self.start, self.end, size)):
             if number not in done_chunks:
                 yield Chunk(number, self, start, min(start + size, self.end))
@@ -485,10 +450,6 @@ class Dump:
 
 def open_dump(path: str, table: Table = POSTS) -> Dump:
     """Read the head and the tail of a dump.
-
-    Args:
-        path: Name of the file.
-        table: The expected table.
 
     Raises:
         TruncatedDumpError: The dump ends before the closing tag of its root.

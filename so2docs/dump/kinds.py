@@ -28,10 +28,6 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
 
     An archive without the name of a table, such as the archive of a site, may contain every table.
 
-    Args:
-        table: The table.
-        names: Paths with slashes.
-
     Returns:
         One name if unambiguous; otherwise none or several.
     """
@@ -190,11 +186,6 @@ def check_root(path: str, root: str, table: Table) -> None:
     """Raise a `DumpError` if the root element belongs to another table or another format.
 
     An unknown root, such as <table>, is accepted if it contains rows.
-
-    Args:
-        path: Name of the dump, for messages.
-        root: Name of the root element.
-        table: The expected table.
     """
     name = root.rpartition(":")[2].lower()
     expected = f"expected <{table.root}>"
@@ -211,13 +202,7 @@ def check_root(path: str, root: str, table: Table) -> None:
 
 
 def check_head(path: str, head: bytes, table: Table) -> None:
-    """Raise a `DumpError` that names the kind of a file without a root element, if known.
-
-    Args:
-        path: Name of the dump, for messages.
-        head: First bytes of the file.
-        table: The expected table.
-    """
+    """Raise a `DumpError` that names the kind of a file without a root element, if known."""
     start = head[:65536].lstrip(_BLANK)
     if _PAGE.match(start):
         check_root(path, "html", table)

@@ -60,13 +60,7 @@ class Block(NamedTuple):
 
 
 def find_blocks(read_at: ReadAt, size: int, place: Place = START) -> Iterator[Block]:
-    """Find blocks by chunk headers, up to the end or the first invalid block.
-
-    Args:
-        read_at: Reads the stream.
-        size: Bytes of the stream.
-        place: The first block.
-    """
+    """Find blocks by chunk headers, up to the end or the first invalid block."""
     offset, start, length = place.offset, place.packed, 0
     at = start
     while at < size:

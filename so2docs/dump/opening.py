@@ -219,14 +219,6 @@ def open_file(
 ) -> AnyDump:
     """Open a file of a dump, and read its start.
 
-    Args:
-        file: The file, compressed or not.
-        table: The table to read from an archive with several tables.
-        name: Name in messages.
-        threads: Number of threads that decompress.
-        work_dir: As in `open_stream`.
-        restart: The chunk to start at; None for the first one.
-
     Raises:
         DumpError: The file cannot be read, or has no such table.
     """
@@ -318,12 +310,6 @@ def _open_source(
 
 def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive | None) -> None:
     """Remove layers until the content is XML.
-
-    Args:
-        source: The source; its size is updated from the layers.
-        threads: Number of threads that decompress.
-        work_dir: Folder for an archive that comes as a stream.
-        archive: The archive, if the dump is an archive.
 
     Raises:
         DumpError: A layer cannot be unpacked.

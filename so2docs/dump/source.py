@@ -54,11 +54,6 @@ Parts = Generator[bytes | memoryview, None, None]
 def check_source(source: object, name: str, several: str = "") -> None:
     """Reject an argument that is neither a path nor an open binary file.
 
-    Args:
-        source: The argument.
-        name: Name of the argument, for the message.
-        several: Advice for passing several of them.
-
     Raises:
         OptionError: The argument is neither.
     """
@@ -91,9 +86,6 @@ def is_damage(error: Exception) -> bool:
     `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard have their own errors, and the
     modules of isal share an error class only in some builds. So this function lists the errors that
     do not mean damage.
-
-    Args:
-        error: An error raised by reading.
     """
     if isinstance(error, OSError):
         return error.errno is None  # An error number means that the system could not read the file.
@@ -185,9 +177,6 @@ class PolledFile(io.RawIOBase):
 
     A signal just before a read does not interrupt the read. So `poll` waits for data, and signals
     are handled between polls.
-
-    Args:
-        file: The file, which is left open.
 
     Attributes:
         count: Bytes read so far.
@@ -318,14 +307,7 @@ class End:
 def check_unchanged(
     name: str, path: str, identity: storage.FileIdentity, file: BinaryIO | None = None
 ) -> None:
-    """Raise `ChangedDumpError` if a file (open, or by its path) has changed.
-
-    Args:
-        name: Name of the dump, for messages.
-        path: Name of the file.
-        identity: Earlier identity of the file.
-        file: The file, if open.
-    """
+    """Raise `ChangedDumpError` if a file (open, or by its path) has changed."""
     try:
         current = storage.identify(path, file)
     except OSError as error:
@@ -467,10 +449,6 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 def detect_encoding(name: str, head: bytes) -> str | None:
     """The encoding of a dump (XML 1.0, appendix F); None if it is UTF-8.
-
-    Args:
-        name: Name of the dump, for messages.
-        head: The first `HEAD_BYTES` bytes.
 
     Raises:
         DumpError: The declaration names an encoding unknown to Python.

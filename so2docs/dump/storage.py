@@ -157,12 +157,7 @@ def write(path: str, data: bytes) -> None:
 
 
 def publish(source: str, path: str) -> None:
-    """Move a finished local file to its path atomically, replacing an earlier one.
-
-    Args:
-        source: The file; for a local path, on the same disk.
-        path: New path of the file.
-    """
+    """Move a finished local file to its path atomically, replacing an earlier one."""
     if not is_url(path):
         os.replace(source, path)
         return
@@ -208,12 +203,7 @@ def check_exists(path: str) -> None:
 
 
 def unreadable_dump(path: str, error: Exception) -> DumpError:
-    """The error for an unreadable dump or file of a dump, with advice.
-
-    Args:
-        path: Name or URL of the file or folder.
-        error: The error of the system, or of the driver of the store.
-    """
+    """The error for an unreadable dump or file of a dump, with advice."""
     if isinstance(error, DumpError):
         return error
     kind = DumpNotFoundError if isinstance(error, FileNotFoundError) else DumpError

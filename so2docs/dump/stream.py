@@ -49,12 +49,6 @@ class StreamedRows:
     """The rows of a stream between the tags of the root, as pieces of whole rows.
 
     The rows pass through one buffer, which grows only if many bytes wait after a closing tag.
-
-    Args:
-        path: Name of the dump, for messages.
-        reader: The rest of the stream.
-        prolog: The start of the stream, already read.
-        table: The expected table.
     """
 
     def __init__(self, path: str, reader: BufferedReader, prolog: Prolog, table: Table) -> None:

@@ -197,12 +197,6 @@ def find_dump_tables(
 ) -> list[TableFile]:
     """Find tables of a dump, in the order of reading: each archive from start to end.
 
-    Args:
-        dump: A folder, an archive, or the file of a table with the tables next to it.
-        only: Names of the tables; all existing tables if empty.
-        catalog: The files inspected so far.
-        advice: Advice for a missing table; by default, to choose other tables.
-
     Raises:
         DumpError: A requested table is missing, or the dump has no table.
     """
@@ -273,11 +267,6 @@ def _place(table: TableFile) -> tuple[str, int, int]:
 def table_file(table: Table, source: SourceFile, name: str) -> TableFile:
     """Describe a table in a file without opening it.
 
-    Args:
-        table: The table.
-        source: The file.
-        name: Name in messages.
-
     Raises:
         ArchiveError: The file is an archive without the table, or a damaged archive.
     """
@@ -310,12 +299,6 @@ def locate(
 
     A file next to the source has the same prefix, such as `stackoverflow.com-Comments.7z` next to
     `stackoverflow.com-Posts.7z`, or no prefix, such as `Comments.xml` next to `beer.xml`.
-
-    Args:
-        source: An archive, a folder, the file of a table, `-`, or an open file.
-        table: The table.
-        catalog: The files inspected so far.
-        advice: Advice if several files match.
 
     Raises:
         ArchiveError: Several files match, or an archive is damaged.

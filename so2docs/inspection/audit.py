@@ -115,11 +115,7 @@ class ChunkFacts(RowFacts):
 
 
 class FactsVisitor(Visitor):
-    """Collects the facts of a chunk.
-
-    Args:
-        table: Name of the table.
-    """
+    """Collects the facts of a chunk."""
 
     def __init__(self, table: str) -> None:
         super().__init__()

@@ -275,10 +275,6 @@ def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str
 def load(path: str, otherwise: str = "remove it") -> Manifest:
     """Read a manifest.
 
-    Args:
-        path: Path of the manifest.
-        otherwise: Advice for messages, as an alternative to converting again.
-
     Raises:
         OutputError: The manifest is missing, damaged or cannot be read.
     """
@@ -322,9 +318,6 @@ _REPORT_ADVICE = f"convert the dump again with {flag('report')}"
 def share_schemas(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Replace each repeated JSON Schema in a report of several conversions by a reference.
 
-    Args:
-        entries: The entries of the report.
-
     Returns:
         The entries, with `{"$ref": "#/0/result/manifest/schema"}` for the schema of an earlier
         entry.
@@ -344,11 +337,7 @@ def share_schemas(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def with_schemas(entries: list[Any]) -> list[Any]:
-    """Replace references by their schemas, in place; damaged entries stay unchanged.
-
-    Args:
-        entries: Result of `share_schemas`, possibly damaged.
-    """
+    """Replace references by their schemas, in place; damaged entries stay unchanged."""
     for entry in entries:
         with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError):
             manifest = entry["result"]["manifest"]

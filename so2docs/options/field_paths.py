@@ -91,11 +91,7 @@ class Fields:
         return self.has(f"{_INSIDE}{name}")
 
     def hidden(self, nest: Sequence[str]) -> list[str]:
-        """Ids of users that are needed to look up users, but are not in documents.
-
-        Args:
-            nest: Names of the tables to nest.
-        """
+        """Ids of users that are needed to look up users, but are not in documents."""
         if "users" not in nest:
             return []
         return [
@@ -215,13 +211,7 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
 
 
 def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldChoice | None:
-    """Select the fields of complete posts; None to keep everything nested.
-
-    Args:
-        fields: The selection of fields.
-        tables: Names of the nested tables.
-        path: Path of the posts: empty for questions, or `Answers`.
-    """
+    """Select the fields of complete posts; None to keep everything nested."""
     prefix = f"{path}." if path else ""
     names = [part.key for part in POST_PARTS]
     paths = [prefix + name for name in (*names, *fields.hidden(tables))]

@@ -255,11 +255,7 @@ _GIVEN = re.compile(r"^ {4}keywords: .*(?:\n {5,}.*)*\n", re.MULTILINE)
 
 
 def spell_out(*where: Where) -> Callable[[Api], Api]:
-    """Give a function with `**keywords` the signature and docstring of all its options.
-
-    Args:
-        where: The kinds of functions that take the options, as in `Option.where`.
-    """
+    """Give a function with `**keywords` the signature and docstring of all its options."""
 
     def spell(api: Api) -> Api:
         options = taken_by(*where)

@@ -215,13 +215,6 @@ def choose(
 ) -> Any:
     """Check that a value is one of several names, or a synonym of one of them.
 
-    Args:
-        name: Name of the option.
-        value: Value of the option.
-        choices: Allowed names.
-        synonyms: Names by synonym.
-        hints: Advice by rejected value.
-
     Raises:
         OptionError: The value is not allowed.
     """

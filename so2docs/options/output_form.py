@@ -31,10 +31,6 @@ _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
     """Choose the form of an output by its name and by options.
 
-    Args:
-        output: Path of the output.
-        kwargs: Keyword arguments; unrelated ones are ignored.
-
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
     """

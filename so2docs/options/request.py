@@ -31,10 +31,6 @@ from so2docs.schema import TABLES
 def validate_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any]:
     """Check the names and types of keywords.
 
-    Args:
-        kwargs: The keywords.
-        where: The kinds of functions, as in `Option.where`.
-
     Returns:
         The keywords, with iterators as lists and numbers of other libraries as `int`.
 
@@ -58,12 +54,6 @@ def build_options(
     core: Core,
 ) -> Options:
     """Build the options from validated keywords.
-
-    Args:
-        kwargs: The keywords; others are ignored.
-        form: Form of the output.
-        site_field: Name and value of a field to add to each document.
-        core: The chosen core.
 
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
@@ -125,10 +115,6 @@ def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
     """Names of the tables to nest, in reading order.
-
-    Args:
-        nest: Names of tables, or `all`.
-        tables: Files of tables; these tables are nested, too.
 
     Raises:
         OptionError: A table is unknown.
@@ -203,12 +189,7 @@ class Fingerprint:
         return self.output | self.spill
 
     def differences(self, requested: Fingerprint, *, of_spill_only: bool) -> list[str]:
-        """Names of options that prevent a conversion from resuming another one.
-
-        Args:
-            requested: The options of the resuming conversion.
-            of_spill_only: Whether only the results of the first pass are reused.
-        """
+        """Names of options that prevent a conversion from resuming another one."""
         before, now = self.spill | self.facts, requested.spill | requested.facts
         if not of_spill_only:
             before, now = self.output | before, requested.output | now

@@ -100,10 +100,6 @@ def host_from_name(source: object) -> str | None:
 def host(source: object, requested: str | None) -> str:
     """The host of the site of a dump.
 
-    Args:
-        source: The source of the dump.
-        requested: The host name from the user; None to use the name of the dump.
-
     Raises:
         OptionError: The host name is invalid or unknown.
     """

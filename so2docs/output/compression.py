@@ -100,11 +100,7 @@ _FOOTER = struct.Struct("<IBI")
 
 
 def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
-    """Make the seek table of a stream.
-
-    Args:
-        frames: Compressed and uncompressed size of each frame.
-    """
+    """Make the seek table of a stream."""
     entries = [_ENTRY.pack(*sizes) for sizes in frames]
     footer = _FOOTER.pack(len(entries), 0, _SEEKABLE_MAGIC)
     header = _HEADER.pack(_SKIPPABLE_MAGIC, seek_table_bytes(len(entries)) - _HEADER.size)

@@ -149,11 +149,7 @@ class Output:
         return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:
-        """End the stream, so that file and index are ready to be renamed.
-
-        Args:
-            record: The provenance, for the index.
-        """
+        """End the stream, so that file and index are ready to be renamed."""
         self.end_segment()
         journal = self.journal
         trailer = stream_trailer(self.compression, journal)

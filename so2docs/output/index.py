@@ -172,10 +172,6 @@ class Index:
 def load(output: str, file: BinaryIO) -> Index:
     """Load the index of an output, or the record alone for an output without lookup.
 
-    Args:
-        output: Path of the output.
-        file: The open output.
-
     Raises:
         UnusableIndexError: The index cannot be used; the text gives the reason.
     """

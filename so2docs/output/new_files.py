@@ -105,9 +105,6 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
 def temporary_folder(parent: str | None) -> Iterator[str]:
     """Make a temporary folder; remove it at the end, with the folders of killed processes.
 
-    Args:
-        parent: The parent folder; None for the system's folder for temporary files.
-
     Raises:
         OutputError: The folder cannot be made.
         DiskFullError: The disk is full.

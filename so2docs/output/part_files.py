@@ -89,10 +89,6 @@ def refuse_existing(path: str, *, force: bool, advice: str = "choose another out
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
     """Reject a path of an input, or of anything but a regular file.
 
-    Args:
-        path: Path that may or may not exist.
-        read: Input files; None for an input that is not a file.
-
     Raises:
         OutputError: The path is a folder, a device, a pipe or an input, directly or by a link.
     """
@@ -110,11 +106,6 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
 
 def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
     """Reject an impossible path for a report or a page, or a path of a different file.
-
-    Args:
-        path: Path of the report or page.
-        kind: Kind of the file.
-        read: Files read or written by the same command.
 
     Raises:
         OutputError: The file cannot be written there, or would replace a different file.

@@ -203,12 +203,7 @@ class OutputPaths:
 
 
 class OutputOfConversion(Product[Report]):
-    """The output of a conversion.
-
-    Args:
-        names: Paths of the conversion.
-        provenance: The record of the requested output.
-    """
+    """The output of a conversion."""
 
     def __init__(self, names: OutputPaths, provenance: Provenance) -> None:
         super().__init__(names.output, provenance)

@@ -106,10 +106,6 @@ class Product(Generic[Result]):
     def find(self, *, force: bool, update: bool = False) -> Result | None:
         """The result of the existing product; None if the product must be made.
 
-        Args:
-            force: Make the product again in any case.
-            update: Make the product again unless it is up to date.
-
         Raises:
             ExistingOutputError: Another product exists and may not be replaced.
         """
@@ -145,10 +141,6 @@ class Product(Generic[Result]):
     def build(self, *, force: bool, update: bool = False) -> Result:
         """Make the product, unless it is up to date.
 
-        Args:
-            force: Make the product again in any case.
-            update: Make the product again unless it is up to date.
-
         Raises:
             ExistingOutputError: Another product exists and may not be replaced.
         """
@@ -161,9 +153,6 @@ class Product(Generic[Result]):
 
 def read_provenance(path: str) -> Provenance | None:
     """Read the provenance of a product with one main file; None if unknown.
-
-    Args:
-        path: The file.
 
     Raises:
         OutputError: The file, or the file next to it with the record, cannot be read.
@@ -188,14 +177,7 @@ def read_recipe(path: str) -> str | None:
 
 
 def write_record(files: NewFiles, path: str, record: Provenance, paths: Iterable[str]) -> None:
-    """Write the record of a product next to the main file, with a checksum.
-
-    Args:
-        files: The new files; the record is added to them.
-        path: The main file.
-        record: The record, without files.
-        paths: The product's files, under their temporary names.
-    """
+    """Write the record of a product next to the main file, with a checksum."""
     folder = os.path.dirname(path) or "."
     parts = [File.of("", part_path(name), os.path.relpath(name, folder)) for name in paths]
     record = replace(record, files=tuple(parts))

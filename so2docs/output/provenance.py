@@ -199,12 +199,7 @@ class Provenance:
         return Comparison(UP_TO_DATE, " and is up to date: made from this input with these options")
 
     def other_options(self, requested: Provenance, *, of_documents: bool = False) -> list[str]:
-        """Names of the options that differ.
-
-        Args:
-            requested: Record of the requested product.
-            of_documents: Skip options that determine only the form of the file.
-        """
+        """Names of the options that differ."""
         names = sorted(self.options.keys() | requested.options.keys())
         differing = [
             name for name in names if self.options.get(name) != requested.options.get(name)

@@ -30,13 +30,7 @@ from so2docs.schema import RESERVED
 
 
 class RecordMaker:
-    """Convert documents to records.
-
-    Args:
-        recipe: The recipe; None to keep documents.
-        host: Host name of the site, if documents get an attribution.
-        convert_body: Function that converts the HTML of a body; None to keep HTML.
-    """
+    """Convert documents to records."""
 
     def __init__(
         self,
@@ -52,10 +46,6 @@ class RecordMaker:
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
         """Yield the records of a document singly: together they can be many times its size.
-
-        Args:
-            question_id: Id of the question, for error messages.
-            json: The document.
 
         Raises:
             RecipeError: The recipe fails, or returns an invalid record.

@@ -66,11 +66,6 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
 def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileState]:
     """Make the files of a retrieval set, without renaming them.
 
-    Args:
-        names: The paths of the conversion.
-        records: The file of records.
-        report: The report of the conversion; its output is the folder.
-
     Raises:
         LostFileError: The file of records was changed.
         OutputError: A file cannot be written.

@@ -74,10 +74,6 @@ class Segment(NamedTuple):
 def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
     """Write the data of segments to a temporary file.
 
-    Args:
-        path: Path of the file; without data, no file is written.
-        groups: Groups of segments.
-
     Returns:
         The same groups, with the position of the data in place of the data.
 
@@ -190,11 +186,6 @@ segment in the file, and the length of the note that follows."""
 
 class Journal:
     """The segments of a growing file, and the totals derived from them.
-
-    Args:
-        path: The file.
-        header: The bytes before the first segment.
-        saved: The journal of an earlier session, verified by `matches_checkpoint`.
 
     Attributes:
         size: Size of the file so far, in bytes.

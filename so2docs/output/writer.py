@@ -36,10 +36,6 @@ _MORE_SEGMENTS = 3
 class OpenFiles:
     """The files of an output by label, each in the same format. Few are open at a time.
 
-    Args:
-        form: Format of the files.
-        create: Makes the file of a label, from a checkpoint if there is one.
-
     Attributes:
         by_label: The files that have not ended.
     """
@@ -64,12 +60,7 @@ class OpenFiles:
         return file.place(segment)
 
     def end(self, file: Output, record: bytes = b"") -> FileState:
-        """Append the footer, and seal the file.
-
-        Args:
-            file: The file.
-            record: The provenance.
-        """
+        """Append the footer, and seal the file."""
         if not file.journal.count:
             self._add(file, self._format.header)
         self._add(file, self._format.footer(file.journal, record))
@@ -162,11 +153,7 @@ class Writer:
         return [*self._finished, *(file.checkpoint() for file in self._files.by_label.values())]
 
     def seal(self, report: Report) -> list[FileState]:
-        """End the last files; afterwards all files only need to be renamed.
-
-        Args:
-            report: Report of the conversion, complete except for the files.
-        """
+        """End the last files; afterwards all files only need to be renamed."""
         if self._provenance is not None and not self._form.is_split:
             self._provenance = self._provenance.with_counts(report)
         if self._form.is_by_question:
@@ -224,11 +211,6 @@ def publish_all(
     names: OutputPaths, files: Sequence[FileState], strays: FileState | None = None
 ) -> None:
     """Rename finished files to their final names, and remove the rest of an earlier output.
-
-    Args:
-        names: Paths of the conversion.
-        files: Files of the conversion.
-        strays: The side file for strays, if there are any.
 
     Raises:
         LostFileError: A file is lost; then no file is renamed.

@@ -118,10 +118,6 @@ def describe() -> str:
 def add_fast(data: bytes, posts: RecordBuffer) -> Added | None:
     """Turn a slice into posts by the compiled core.
 
-    Args:
-        data: Whole rows, from one row's start to another's.
-        posts: The posts to add to.
-
     Returns:
         Number of rows and last `Id`; None, with nothing changed, if the slice is not canonical.
     """
@@ -151,9 +147,6 @@ def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
 def read_users(data: bytes) -> tuple[Added, bytes, bytes] | None:
     """Turn a slice of users into JSON by the compiled core.
 
-    Args:
-        data: Whole rows, from one row's start to another's.
-
     Returns:
         Rows and last `Id`, a key for each user (`Id` and size of the JSON), and the JSON; None if
         the slice is not canonical.
@@ -163,10 +156,6 @@ def read_users(data: bytes) -> tuple[Added, bytes, bytes] | None:
 
 def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None:
     """Turn a slice of comments, links or votes into records by the compiled core.
-
-    Args:
-        data: Whole rows, from one row's start to another's.
-        table: The table that the slice belongs to.
 
     Returns:
         Rows and last `Id`, a key for each record, and the JSON; None if the slice is not canonical,

@@ -22,12 +22,7 @@ Found = dict[str, dict[int, int]]
 
 
 class KeepLists:
-    """Collects the posts of a chunk that the lists name.
-
-    Args:
-        filters: Has the lists.
-        reserved: Names that no attribute of a post may have.
-    """
+    """Collects the posts of a chunk that the lists name."""
 
     def __init__(self, filters: Filters, reserved: frozenset[str]) -> None:
         self._users, self._posts = filters.keep_users, filters.keep_posts
@@ -53,11 +48,7 @@ class KeepLists:
                     self._of_users.setdefault(ids[2], ids[1])
 
     def found(self, pairs: bytes | bytearray) -> Found:
-        """The posts that the lists name.
-
-        Args:
-            pairs: Question id and post id of every post of the chunk.
-        """
+        """The posts that the lists name."""
         found: Found = {}
         if self._users is not None:
             found["users"] = self._of_users
@@ -97,12 +88,7 @@ class Kept(NamedTuple):
 
 
 def combine(filters: Filters, chunks: Iterable[Found]) -> Kept | None:
-    """Put together what the chunks of a dump have; None without lists.
-
-    Args:
-        filters: Has the lists.
-        chunks: In the order of the dump.
-    """
+    """Put together what the chunks of a dump have; None without lists."""
     names = [name for name in ("users", "posts") if getattr(filters, f"keep_{name}") is not None]
     if not names:
         return None

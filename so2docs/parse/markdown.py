@@ -96,12 +96,7 @@ def to_markdown(body: str, sign: str = "") -> str:
 
 
 class _Writer:
-    """Writes the Markdown of one body.
-
-    Args:
-        parts: Text, followed by tag, attributes and text in turn.
-        sign: The sign around formulas; empty without formulas.
-    """
+    """Writes the Markdown of one body."""
 
     def __init__(self, parts: list[str], sign: str) -> None:
         self._parts = parts

@@ -54,10 +54,6 @@ class OptOuts:
     Attributes:
         needs_rows: Whether every row has to be checked, or only strays. Without another listed id,
             rows of a listed post are left out when they are nested.
-
-    Args:
-        filters: Filters with the lists.
-        table: The table of the rows; None if unknown.
     """
 
     def __init__(self, filters: Filters, table: Table | None) -> None:

@@ -41,9 +41,6 @@ def _as_pages(ids: list[int]) -> Pages:
 def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
     """Collect the ids of a chunk.
 
-    Args:
-        pairs: Question id and post id of each post, as 64-bit integers, in the order of the dump.
-
     Returns:
         The pages of the post ids; and the first question id of each post id with several questions
         in the chunk.

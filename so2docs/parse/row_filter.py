@@ -33,13 +33,7 @@ _Ids = tuple[int, int, int]
 
 
 class RowFilter:
-    """Turns the rows that pass into posts; keeps only the keys of other rows.
-
-    Args:
-        filters: The filters.
-        projection: Changes each row before it becomes JSON.
-        all_keys: Whether the buckets also get the keys of posts outside the sample.
-    """
+    """Turns the rows that pass into posts; keeps only the keys of other rows."""
 
     def __init__(
         self, filters: Filters, projection: Projection | None, *, all_keys: bool = False

@@ -41,9 +41,6 @@ def repair(data: bytes) -> tuple[bytes, int]:
     surrogates, U+FFFE, U+FFFF and numbers above U+10FFFF, as bytes or as references. Bytes that are
     not UTF-8 are replaced too.
 
-    Args:
-        data: Any bytes.
-
     Returns:
         The repaired bytes and the number of characters replaced.
     """

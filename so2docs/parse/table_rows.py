@@ -120,15 +120,7 @@ def add_rows(
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn rows of a table other than votes into records.
-
-    Args:
-        posts: The posts to add to.
-        table: The table of the rows.
-        rows: Attributes of the rows, in the order of the table; they are changed in place.
-        questions: Finds the questions of posts.
-        projection: Changes each row before it becomes JSON.
-    """
+    """Turn rows of a table other than votes, which are changed in place, into records."""
     usable: list[Row] = reject(posts, table, rows)
     places = questions({row["PostId"] for row in usable})
     buckets, pack, dumps, kind = posts.buckets, KEY.pack, orjson.dumps, table.kind
@@ -172,13 +164,7 @@ _PREPARE: dict[str, Callable[[Row], bool]] = {
 
 
 def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
-    """Turn rows of votes into records that count them by post and type.
-
-    Args:
-        posts: The posts to add to.
-        rows: Attributes of the rows; they are changed in place if any value is unusual.
-        questions: Finds the questions of posts.
-    """
+    """Turn rows of votes, which may be changed in place, into records that count them by type."""
     try:
         pairs = list(map(itemgetter("PostId", "VoteTypeId"), rows))
     except KeyError:
@@ -214,12 +200,6 @@ def add_bounties(
 
     A bounty is offered on a question (`BountyStart`) and awarded to an answer (`BountyClose`). A
     bounty that ends without an award has no amount; only the counts of votes contain it.
-
-    Args:
-        posts: The posts to add to.
-        rows: Attributes of the rows with an amount; they are changed in place.
-        questions: Finds the questions of posts.
-        projection: Changes each row before it becomes JSON.
     """
     table = TABLES["votes"]
     usable = []
@@ -248,12 +228,6 @@ def add_bounties(
 def add_records(posts: RecordBuffer, keys: bytes, json: bytes, questions: FindQuestions) -> None:
     """Add records that were made before the questions of their posts were known.
 
-    Args:
-        posts: The posts to add to.
-        keys: Keys of the records.
-        json: JSON of the records.
-        questions: Finds the questions of posts.
-
     Raises:
         ValueError: Keys and JSON do not match.
     """
@@ -272,9 +246,6 @@ def add_records(posts: RecordBuffer, keys: bytes, json: bytes, questions: FindQu
 
 def count_votes(keys: bytes) -> bytes:
     """Add up the votes of each post and type.
-
-    Args:
-        keys: Keys of records that count votes.
 
     Returns:
         One record for each post and type, in the order of the posts.

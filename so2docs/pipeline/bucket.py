@@ -330,10 +330,6 @@ class BucketResult:
 def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
     """Read the blocks of a bucket and prepare them for nesting.
 
-    Args:
-        task: The range to nest.
-        run: Form of runs, if documents may be joined to runs.
-
     Raises:
         SpillError: A block is damaged.
     """

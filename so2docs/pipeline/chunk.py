@@ -90,12 +90,7 @@ class RowSink(Visitor):
         self._unwritten_bytes = 0
 
     def add_records(self, keys: bytes, json: bytes) -> None:
-        """File records that were made from rows earlier.
-
-        Args:
-            keys: Keys of the records; their questions are not known yet.
-            json: JSON of the records.
-        """
+        """File records that were made from rows earlier."""
         raise NotImplementedError
 
     def reject(self, offset: int, row: Malformed) -> bool:
@@ -382,13 +377,6 @@ def open_sink(
 ) -> Iterator[RowSink]:
     """Open the sink that files the rows of a table; write all rows at the end.
 
-    Args:
-        table: The table.
-        options: Options of the conversion.
-        posts_map: The map from post ids to question ids; empty while the ids are unknown, and for
-            tables that need no map.
-        writer: Writer of the blocks.
-
     Raises:
         SpillError: The map of the posts is missing.
     """
@@ -410,15 +398,7 @@ def open_sink(
 def open_spill(
     path: str, room: int, table: Table, options: Options, posts_map: str
 ) -> Iterator[RowSink]:
-    """Open the visitor of a chunk, which writes the rows to a file of the spill.
-
-    Args:
-        path: Path of the file.
-        room: Maximum size of uncompressed blocks, in bytes.
-        table: The table.
-        options: Options of the conversion.
-        posts_map: See `open_sink`.
-    """
+    """Open the visitor of a chunk, which writes the rows to a file of the spill."""
     with BlockWriter(path, room) as writer, open_sink(table, options, posts_map, writer) as sink:
         yield sink
 

@@ -81,13 +81,7 @@ class FirstPass:
     def run(
         self, workers: Workers, posts_map: str = "", seen_ids: repeats.SeenIds | None = None
     ) -> End:
-        """Spill every chunk that is not yet committed.
-
-        Args:
-            workers: Workers that parse the chunks.
-            posts_map: The map from post ids to question ids, if the table needs one.
-            seen_ids: Set to fill with the post ids of these chunks.
-        """
+        """Spill every chunk that is not yet committed."""
         begun = time.perf_counter()
         tallies = self.tallies()
         if self.options.strict:
@@ -153,12 +147,7 @@ class FirstPass:
         return self.first_chunk + (_KEPT_CHUNKS if self.is_early else 0) + chunk.number
 
     def file_kept(self, workers: Workers, posts_map: str) -> None:
-        """File the rows that were kept until the question of every post was known.
-
-        Args:
-            workers: Workers that file the rows.
-            posts_map: The map from post ids to question ids.
-        """
+        """File the rows that were kept until the question of every post was known."""
         begun = time.perf_counter()
         tallies = self.spill.tallies(self.table.sequence + KEPT)
         for task, blocks in workers.run(file_kept_chunk, self.filing_tasks(tallies, posts_map)):

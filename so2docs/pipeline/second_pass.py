@@ -48,12 +48,7 @@ _MOST_WAITING = 4
 
 
 class Copies:
-    """Pending copies, and the checkpoints waiting for them.
-
-    Args:
-        workers: Workers that make the copies.
-        save: Function called with each checkpoint that counts, in order.
-    """
+    """Pending copies, and the checkpoints waiting for them."""
 
     def __init__(self, workers: Workers, save: Callable[[Any], None]) -> None:
         self._workers = workers
@@ -136,12 +131,6 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
     Ids may cluster, so the keys of a large bucket are read. The parts depend only on the rows,
     neither on chunks nor on blocks.
 
-    Args:
-        number: Number of the bucket.
-        json_bytes: Size of the JSON of the bucket.
-        blocks: Blocks of the bucket.
-        options: Options of the conversion.
-
     Raises:
         SpillError: A block is damaged.
     """
@@ -206,11 +195,6 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
     The posts of all questions, in the order of their ids, are divided into parts of equal size in
     bytes of JSON. A question belongs to the part with its first byte. So the division depends only
     on the posts. Only buckets with a border between parts are read.
-
-    Args:
-        spill: The spill, after the first pass.
-        buckets: All buckets in ascending order, each with the size of its JSON.
-        options: Options of the conversion.
     """
     files = options.form.split_files or 1
     boundaries: list[int] = []

@@ -64,12 +64,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
 
 
 def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
-    """Describe the source of the blocks of a table in JSON types.
-
-    Args:
-        file: The table.
-        chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
-    """
+    """Describe the source of the blocks of a table in JSON types."""
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:
@@ -93,12 +88,6 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
     """Check that a spill was made from this dump with these options; label a new one.
-
-    Args:
-        spill: The spill, new or from an earlier session.
-        posts: The posts of the dump to convert.
-        chunk_bytes: Bytes of a chunk for a new spill.
-        options: Options of the conversion.
 
     Returns:
         Bytes of a chunk.
@@ -130,13 +119,7 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
 
 
 def _another(spill: Spill, differences: list[str], *, is_other_dump: bool = False) -> SpillError:
-    """Make the error for a spill of another conversion.
-
-    Args:
-        spill: The spill.
-        differences: Differences in words.
-        is_other_dump: Whether the dump differs, but not the options.
-    """
+    """Make the error for a spill of another conversion."""
     advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
     if spill.get("sealed"):
         advice = (
@@ -157,11 +140,6 @@ def _another(spill: Spill, differences: list[str], *, is_other_dump: bool = Fals
 
 def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
     """Check that a table in a spill was made from this file; label a new one.
-
-    Args:
-        spill: The spill, accepted by `claim`.
-        file: The file of the table.
-        chunk_bytes: Bytes of a chunk for a table that is not in the spill.
 
     Returns:
         Bytes of a chunk.
@@ -185,10 +163,6 @@ _POSTS_ARE_MAPPED = "posts are mapped"
 def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
     """Map every spilled post to its question, and every question to itself.
 
-    Args:
-        spill: The spill with all posts.
-        first_questions: First question of each post id that occurs under several questions.
-
     Returns:
         Path of the map.
     """
@@ -210,11 +184,6 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
 
     The other users become strays, in a separate chunk after the chunks of the table. Once this
     chunk is committed, the map is complete.
-
-    Args:
-        spill: The spill with all users.
-        chunks: Number of chunks of the table.
-        strict_about: Name of the table, if such strays are errors.
 
     Raises:
         StrictError: There are such strays, and `strict_about` is given.
@@ -243,12 +212,6 @@ def map_badges(
     spill: Spill, chunks: int, users: UserTable, strict_about: str | None = None
 ) -> UserTable:
     """Map every user and class to the number of badges; badges of unknown users become strays.
-
-    Args:
-        spill: The spill with all badges.
-        chunks: Number of chunks of the table.
-        users: Table of the users.
-        strict_about: Name of the table, if such strays are errors.
 
     Returns:
         Table of the users and their badges.
@@ -378,11 +341,7 @@ class Session:
         )
 
     def run(self, *, replaces: bool) -> Report:
-        """Run both passes and write files.
-
-        Args:
-            replaces: Whether an existing output is replaced.
-        """
+        """Run both passes and write files."""
         if sealed := self.spill.get("sealed"):
             finalized = Checkpoint.from_json(sealed)
             assert finalized.report is not None

@@ -27,15 +27,7 @@ def in_slice(
     table: Table = POSTS,
     reserved: frozenset[str] = RESERVED,
 ) -> StrictError:
-    """Make the error for the first row of a slice that is repaired or has no usable key.
-
-    Args:
-        dump: The dump.
-        data: A slice with such a row.
-        location: Start of the slice.
-        table: Table of the slice.
-        reserved: Names that a post attribute must not have.
-    """
+    """Make the error for the first row of a slice that is repaired or has no usable key."""
     opening, closing = dump.frame
     last_id = location.last_id
     # One of the rows must be invalid, because the slice is.
@@ -110,12 +102,7 @@ def check_decoded(path: str, characters: int) -> None:
 
 
 def check_tallies(path: str, tallies: dict[int, ChunkTally]) -> None:
-    """Raise `StrictError` if an earlier session, without `strict`, repaired or left out a row.
-
-    Args:
-        path: Name of the dump.
-        tallies: Tallies of its chunks.
-    """
+    """Raise `StrictError` if an earlier session, without `strict`, repaired or left out a row."""
     for chunk, tally in tallies.items():
         counts = {"repaired_characters": tally.repaired_characters, **tally.strays}
         problems = [f"{name} {count:,}" for name, count in counts.items() if count]

@@ -43,12 +43,7 @@ _WORTH_A_PROCESS = 32 * 1024 * 1024
 
 
 def choose_jobs(jobs: int | None, size: int) -> int:
-    """The number of processes: as requested, or all cores, or one for a small input.
-
-    Args:
-        jobs: The requested number.
-        size: Bytes of the input; 0 if unknown.
-    """
+    """The number of processes: as requested, or all cores, or one for a small input."""
     return jobs or (1 if 0 < size < _WORTH_A_PROCESS else os.cpu_count() or 1)
 
 

@@ -218,11 +218,6 @@ NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert with it"
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
     """Read a whole output and build its index.
 
-    Args:
-        reader: The output.
-        reason: Reason for a new index, logged as soon as the file proves to be an output.
-        progress: Show a progress bar.
-
     Raises:
         OutputError: The output is damaged, not in ascending order of `Id`, or compressed by another
             program.

@@ -30,9 +30,6 @@ def outputs_in(folder: str) -> dict[str, list[str]]:
     or a release around it, unless two outputs would then have the same site, such as the parts of a
     split output.
 
-    Args:
-        folder: Path of the folder.
-
     Returns:
         The paths of the outputs by site, in the order of the sites. A site has several paths if it
         has outputs in several formats.

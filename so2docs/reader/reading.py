@@ -266,10 +266,6 @@ class SegmentReader:
     def __init__(self, path: str, identity: FileIdentity | None = None) -> None:
         """Open an output.
 
-        Args:
-            path: Path of the output.
-            identity: Identity of the expected file; any file if None.
-
         Raises:
             OutputError: The output cannot be read, or is another file.
         """

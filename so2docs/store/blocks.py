@@ -178,11 +178,7 @@ def damage_error(path: str, offset: int) -> SpillError:
 
 @contextmanager
 def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
-    """Raise the error for a damaged spill if keys and JSON of a block do not match.
-
-    Args:
-        blocks: The blocks to read, each with its file.
-    """
+    """Raise the error for a damaged spill if keys and JSON of a block do not match."""
     try:
         yield
     except (ValueError, struct.error) as error:
@@ -203,11 +199,7 @@ _UNKNOWN = 512 * 1024 * 1024
 
 
 def default_budget(spare_disk: int) -> int:
-    """Default for the uncompressed bytes on disk.
-
-    Args:
-        spare_disk: Bytes of disk that stay free with a compressed spill.
-    """
+    """Default for the uncompressed bytes on disk."""
     return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
 
 
@@ -278,12 +270,7 @@ class Budget:
         self._left = max(0, size)
 
     def grant(self, chunk: int, size: int) -> int:
-        """Grant a chunk its part; returns the bytes that it may write uncompressed.
-
-        Args:
-            chunk: Number of the chunk.
-            size: Bytes of the chunk in the dump.
-        """
+        """Grant a chunk its part; returns the bytes that it may write uncompressed."""
         granted = min(self._left, size + size // 4 + _SMALL)
         self._left -= granted
         self._granted[chunk] = granted

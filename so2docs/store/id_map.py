@@ -155,12 +155,7 @@ class IdMap:
             yield words[:count], words[count:]
 
     def replace(self, ids: array[int], values: array[int]) -> None:
-        """Look up many ids by the compiled core, and store each value at the index of its id.
-
-        Args:
-            ids: The ids.
-            values: Integers, one for each id; they stay unchanged for missing ids.
-        """
+        """Look up many ids by the compiled core, and store each value at the index of its id."""
         core.find_values(self._firsts, ids, values, self._block)
 
     def _block(self, number: int) -> array[int]:
@@ -283,13 +278,7 @@ def _keep_first(
 
 
 class _Run:
-    """Sorted pairs in a file, to be read in ascending ranges of ids.
-
-    Args:
-        file: The file to append the pairs to.
-        ids: The ids in ascending order.
-        values: The value of each.
-    """
+    """Sorted pairs in a file, to be read in ascending ranges of ids."""
 
     def __init__(self, file: AppendedFile, ids: array[int], values: array[int]) -> None:
         self.samples = ids[::_SAMPLE]

@@ -29,10 +29,6 @@ class FileFormat:
         header: Bytes before the first segment.
         between: Bytes between two segments.
         holds_record: Whether the footer has the provenance.
-
-    Args:
-        compression: Compression of the whole file.
-        level: Level of the compression.
     """
 
     header: bytes = b""
@@ -48,12 +44,7 @@ class FileFormat:
         return compress(raw, self.compression, self.level, first_id, documents)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """Bytes after the last segment.
-
-        Args:
-            journal: The segments before it.
-            record: The provenance.
-        """
+        """Bytes after the last segment."""
         return b""
 
 

@@ -172,12 +172,7 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
 
 
 def join_footers(empty: bytes, journal: Journal) -> bytes:
-    """The footer of a file, after the positions of its pages.
-
-    Args:
-        empty: A file without row groups, for the schema.
-        journal: The segments of the file, made by `row_group`.
-    """
+    """The footer of a file, after the positions of its pages."""
     row_groups: list[Struct] = []
     pages = bytearray()
     for segment in journal:

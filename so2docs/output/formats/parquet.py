@@ -133,16 +133,7 @@ def make_columns(
     key: str = "",
     shape: Shape = "record",
 ) -> ObjectColumns:
-    """The columns of an object.
-
-    Args:
-        attributes: Its attributes.
-        parts: What it holds.
-        added: Attributes that only posts and users have.
-        is_post: Whether it is a post.
-        key: The key that it is under.
-        shape: What is under the key.
-    """
+    """The columns of an object."""
     values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
     inner = tuple(_part_columns(part, added) for part in parts if part.shape != "value")
     own = {**attributes, **values, **(added if is_post else {})}
@@ -337,13 +328,7 @@ def _batches(raw: bytes) -> Iterator[list[Row]]:
 
 
 def encode_parquet(table: Any, level: int | None, **more: Any) -> bytes:
-    """A Parquet file with one row group.
-
-    Args:
-        table: An Arrow table.
-        level: Of zstd; that of the library if None.
-        more: Other options of `pyarrow.parquet.write_table`.
-    """
+    """A Parquet file with one row group."""
     sink = io.BytesIO()
     pq.write_table(
         table,
