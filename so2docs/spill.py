@@ -245,11 +245,7 @@ class Spill:
     """The spill of one conversion, in a separate folder."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Open the spill in `folder`, or create it.
-
-        Raises:
-            SpillError: Another process uses the spill, or it is damaged or not a spill.
-        """
+        """Open the spill in `folder`, or create it."""
         self.folder = Path(folder)
         self._sequences = "0"
         self._is_leaving = False

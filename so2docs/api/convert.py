@@ -89,9 +89,6 @@ def opened_spill(
 
     Errors raised in the context tell whether the same call resumes. Before the first chunk there is
     nothing to resume, and the folder is removed. The caller removes the spill when done.
-
-    Raises:
-        SpillError: The spill is in use, or its folder is not a spill.
     """
     parent = names.work_folder
     if parent is not None and not os.path.isdir(parent):
@@ -303,11 +300,7 @@ def options_for(
     site_field: tuple[str, str] | None = None,
     catalog: Catalog | None = None,
 ) -> Options:
-    """Build the options for a conversion of this dump from checked keywords.
-
-    Raises:
-        OptionError: A value is not allowed, or the site is required but unknown.
-    """
+    """Build the options for a conversion of this dump from checked keywords."""
     check_source(source, "the dump", "convert several by convert_all")
     site, field = kwargs.get("site"), kwargs.get("site_field")
     if field is not None:

@@ -256,12 +256,7 @@ def run_dumps(
 def plan_outputs(
     sources: Iterable[str | os.PathLike[str]], folder: str, end: str
 ) -> list[tuple[str, str, str]]:
-    """Choose the site and output of each dump; returns source, site and output.
-
-    Raises:
-        OptionError: Two outputs would be the same, a folder holds several dumps, or `sources` is
-            a single path.
-    """
+    """Choose the site and output of each dump; returns source, site and output."""
     if isinstance(sources, str | os.PathLike):
         raise OptionError(f"{os.fspath(sources)}: is a single path; give a list of paths")
     planned: dict[str, tuple[str, str, str]] = {}

@@ -399,11 +399,7 @@ class ChangeReader:
         self._crc = isal_zlib.crc32(line)
 
     def __iter__(self) -> Iterator[ChangeRecord]:
-        """Read the changes.
-
-        Raises:
-            OutputError: A line is not a change, or the file is damaged.
-        """
+        """Read the changes."""
         last_id: int | None = None
         record = self._first
         while record is not None:

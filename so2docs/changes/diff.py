@@ -60,11 +60,7 @@ def open_input(
 
 
 def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
-    """Check that two outputs are of one site and were made with the same options.
-
-    Raises:
-        OptionError: The outputs cannot be compared, for the reason in the message.
-    """
+    """Check that two outputs are of one site and were made with the same options."""
     before, after = old.provenance, new.provenance
     if before is None or after is None:
         unknown = " and ".join(

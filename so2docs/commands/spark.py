@@ -117,9 +117,6 @@ def start_session(
         master: Address of Spark; the configured one if None.
         settings: Settings of Spark, `NAME=VALUE`.
         quiet: Hide the progress of Spark.
-
-    Raises:
-        ClusterError: PySpark or Java is missing, or Spark does not start.
     """
     try:
         from pyspark.sql import SparkSession

@@ -100,11 +100,7 @@ class Archive(ABC):
         """Names of compression methods, with the number of blocks of each."""
 
     def find(self, table: Table) -> Entry:
-        """Find the member with a file of a dump.
-
-        Raises:
-            ArchiveError: No member matches, or several do, or it is empty.
-        """
+        """Find the member with a file of a dump."""
         names = [entry.name for entry in self.entries]
         matches = members_with(table, names)
         if not matches:

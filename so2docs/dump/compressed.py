@@ -45,11 +45,7 @@ class Decompressor(Protocol):
 
 
 def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: bytes = b"") -> Parts:
-    """Decompress one or several consecutive streams.
-
-    Raises:
-        EOFError: The data ends within a stream.
-    """
+    """Decompress one or several consecutive streams."""
     data = read(BLOCK_BYTES)
     while True:
         stream = new()
@@ -102,9 +98,6 @@ def raw_lzma(
         properties: Properties of the method in the archive.
         unpacked: Decompressed size; no larger dictionary is needed.
         is_lzma2: Whether the method is LZMA2.
-
-    Raises:
-        ArchiveError: The dictionary takes too much memory.
     """
     if is_lzma2:
         dictionary = lzma2_dictionary(properties)

@@ -190,9 +190,6 @@ def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) 
         threads: Number of threads that decompress.
         work_dir: Folder for an archive in the stream or in another archive; the system's temporary
             folder if None.
-
-    Raises:
-        DumpError: The stream cannot be read, or is not a dump.
     """
     name = "standard input" if stream is None else str(getattr(stream, "name", "the open file"))
     if stream is None and sys.stdin is None:  # Standard input was closed before Python started.
@@ -251,11 +248,7 @@ def _is_license(name: str) -> bool:
 
 
 def file_in_folder(path: str, table: Table) -> str:
-    """Find the file of a table in a folder, compressed or not.
-
-    Raises:
-        ArchiveError: The folder has no such file, or several.
-    """
+    """Find the file of a table in a folder, compressed or not."""
     names = names_in_folder(path)
     matches = members_with(table, names)
     if len(matches) == 1:
@@ -309,11 +302,7 @@ def _open_source(
 
 
 def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive | None) -> None:
-    """Remove layers until the content is XML.
-
-    Raises:
-        DumpError: A layer cannot be unpacked.
-    """
+    """Remove layers until the content is XML."""
     source.expected = source.total
     if archive is not None:
         _read_member(source, archive, threads, work_dir)

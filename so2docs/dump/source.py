@@ -52,11 +52,7 @@ Parts = Generator[bytes | memoryview, None, None]
 
 
 def check_source(source: object, name: str, several: str = "") -> None:
-    """Reject an argument that is neither a path nor an open binary file.
-
-    Raises:
-        OptionError: The argument is neither.
-    """
+    """Reject an argument that is neither a path nor an open binary file."""
     if isinstance(source, io.TextIOBase):
         raise OptionError(f"{name} is open as text; open it in binary mode: open(path, 'rb')")
     if isinstance(source, str | os.PathLike) or callable(getattr(source, "read", None)):
@@ -448,11 +444,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def detect_encoding(name: str, head: bytes) -> str | None:
-    """The encoding of a dump (XML 1.0, appendix F); None if it is UTF-8.
-
-    Raises:
-        DumpError: The declaration names an encoding unknown to Python.
-    """
+    """The encoding of a dump (XML 1.0, appendix F); None if it is UTF-8."""
     for mark, encoding in _MARKS.items():
         if head.startswith(mark):
             return None if encoding == "utf-8" else encoding

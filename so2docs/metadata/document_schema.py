@@ -49,11 +49,7 @@ _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 
 
 def build_schema(options: Options) -> dict[str, Any]:
-    """Build the JSON Schema of the documents or records of a conversion with these options.
-
-    Raises:
-        OptionError: The recipe has no schema.
-    """
+    """Build the JSON Schema of the documents or records of a conversion with these options."""
     if options.recipe is None:
         schema = _question(options)
         name, title = "questions", "A question with its answers"

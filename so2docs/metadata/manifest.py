@@ -158,11 +158,7 @@ class Manifest:
 
     @classmethod
     def of_existing(cls, output: str) -> Manifest:
-        """Make the manifest of an output that is not split, from its provenance; reads it once.
-
-        Raises:
-            OutputError: The file is missing, or has no provenance.
-        """
+        """Make the manifest of an output that is not split, from its provenance; reads it once."""
         advice = f"give its report, or convert the dump again with {flag('card', True)}"
         is_set = os.path.basename(output) == RECORDS
         names = OutputPaths(output, None, made_of_it=FILES if is_set else ())
@@ -284,11 +280,7 @@ def load(path: str, otherwise: str = "remove it") -> Manifest:
 
 
 def load_from_report(path: str, output: str) -> Manifest:
-    """Read the manifest of an output from a report of one or several conversions.
-
-    Raises:
-        OutputError: The report has no manifest of the output, is damaged or cannot be read.
-    """
+    """Read the manifest of an output from a report of one or several conversions."""
     advice, name = _REPORT_ADVICE, os.path.basename(output)
     manifests = _in_report(path)
     for manifest in manifests:

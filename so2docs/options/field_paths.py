@@ -102,12 +102,7 @@ class Fields:
         ]
 
     def check_nested(self, nest: Sequence[str]) -> None:
-        """Check the selected fields against the tables to nest.
-
-        Raises:
-            OptionError: A name belongs to a table that is not nested, or a table has no fields
-                left.
-        """
+        """Check the selected fields against the tables to nest."""
         option = "without" if self.kept is None else "fields"
         for name in (*(self.kept or ()), *self.left_out):
             for path in _upwards(name.removeprefix(_INSIDE)):
@@ -148,11 +143,7 @@ def _is_held(path: str, nest: Sequence[str]) -> bool:
 
 
 def parse_field_names(option: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    """Parse the value of an option: names of fields, separated by commas or as a sequence.
-
-    Raises:
-        OptionError: A name is unknown.
-    """
+    """Parse the value of an option: names of fields, separated by commas or as a sequence."""
     parts = [value] if isinstance(value, str) else value
     each = (name.strip() for part in parts for name in part.split(","))
     names = tuple(dict.fromkeys(name for name in each if name))

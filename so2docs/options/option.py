@@ -213,11 +213,7 @@ def choose(
     synonyms: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
 ) -> Any:
-    """Check that a value is one of several names, or a synonym of one of them.
-
-    Raises:
-        OptionError: The value is not allowed.
-    """
+    """Check that a value is one of several names, or a synonym of one of them."""
     value = (synonyms or {}).get(value, value) if isinstance(value, str) else value
     if value in choices:
         return value

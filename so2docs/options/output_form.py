@@ -29,11 +29,7 @@ _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
 def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
-    """Choose the form of an output by its name and by options.
-
-    Raises:
-        OptionError: A value is not allowed, or two contradict each other.
-    """
+    """Choose the form of an output by its name and by options."""
     if not output:
         raise OptionError(
             "OUTPUT is empty, perhaps from an unset variable; give the name of a file, or - for "
@@ -98,11 +94,7 @@ def output_suffix(kwargs: Mapping[str, Any]) -> str:
 
 
 def _by_name(output: str) -> list[str]:
-    """Find the formats of a file name; none without an extension.
-
-    Raises:
-        OptionError: The extension is unknown.
-    """
+    """Find the formats of a file name; none without an extension."""
     formats = formats_from_name(output)
     plain, _ = split_compression(output)
     unknown = os.path.splitext(os.path.basename(plain))[1]
@@ -118,11 +110,7 @@ def _by_name(output: str) -> list[str]:
 
 
 def _format(output: str, kwargs: Mapping[str, Any]) -> str:
-    """Find the format of an output.
-
-    Raises:
-        OptionError: The format is unknown, or the name contradicts it or shows no format.
-    """
+    """Find the format of an output."""
     requested: str | None = OPTIONS["format"].read(kwargs.get("format"))
     by_name = _by_name(output)
     is_explicit = requested is not None and (

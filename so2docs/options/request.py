@@ -114,11 +114,7 @@ def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
-    """Names of the tables to nest, in reading order.
-
-    Raises:
-        OptionError: A table is unknown.
-    """
+    """Names of the tables to nest, in reading order."""
     names = set(nest)
     options = {TABLES[name].file_option for name in names & TABLES.keys()}
     names |= tables.keys() - options

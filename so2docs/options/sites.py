@@ -35,9 +35,6 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
     `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` comes from `stackoverflow.com`. If the
     name of a published site has a date or a release before or after it, as in
     `beer.stackexchange.com-2024-07.7z`, the date or release is removed.
-
-    Raises:
-        OptionError: The dump is standard input, which has no name.
     """
     if source == "-":
         raise OptionError("standard input has no name; give the name of a file")
@@ -64,11 +61,7 @@ def published_host(site: str | None) -> str | None:
 
 
 def checked_host(host: str) -> str:
-    """The current host of a site, from a host name or an address.
-
-    Raises:
-        OptionError: The text is not a host name.
-    """
+    """The current host of a site, from a host name or an address."""
     name = re.sub(r"^https?://|/+$", "", host.strip())
     if not _HOST.fullmatch(name):
         raise OptionError(
@@ -78,11 +71,7 @@ def checked_host(host: str) -> str:
 
 
 def site_name(source: object) -> str:
-    """The name of the site of a dump, by the name of the dump.
-
-    Raises:
-        OptionError: The dump has no name.
-    """
+    """The name of the site of a dump, by the name of the dump."""
     if isinstance(source, str | os.PathLike) and source != "-":
         return site_from_name(source)
     raise OptionError(
@@ -98,11 +87,7 @@ def host_from_name(source: object) -> str | None:
 
 
 def host(source: object, requested: str | None) -> str:
-    """The host of the site of a dump.
-
-    Raises:
-        OptionError: The host name is invalid or unknown.
-    """
+    """The host of the site of a dump."""
     if requested is not None:
         return checked_host(requested)
     if published := host_from_name(source):

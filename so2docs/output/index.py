@@ -108,11 +108,7 @@ class Index:
     """
 
     def __init__(self, data: bytes) -> None:
-        """Parse and check the bytes of an index.
-
-        Raises:
-            UnusableIndexError: The bytes are not a complete index.
-        """
+        """Parse and check the bytes of an index."""
         if not data.startswith(HEADER):
             other = data.startswith(_ANY_HEADER)
             raise UnusableIndexError(
@@ -170,11 +166,7 @@ class Index:
 
 
 def load(output: str, file: BinaryIO) -> Index:
-    """Load the index of an output, or the record alone for an output without lookup.
-
-    Raises:
-        UnusableIndexError: The index cannot be used; the text gives the reason.
-    """
+    """Load the index of an output, or the record alone for an output without lookup."""
     try:
         data = Path(index_path(output)).read_bytes()
     except FileNotFoundError:

@@ -55,11 +55,7 @@ PAGE = TargetKind("page", flag("html"), (b"<!DOCTYPE html>",))
 
 
 def check_folder(path: str, advice: str = "choose another output") -> None:
-    """Reject a missing folder, or a folder without write permission.
-
-    Raises:
-        OutputError: The folder is missing or not writable.
-    """
+    """Reject a missing folder, or a folder without write permission."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise OutputError(f"{path}: the folder {folder} {describe_missing_folder(folder, advice)}")
@@ -87,11 +83,7 @@ def refuse_existing(path: str, *, force: bool, advice: str = "choose another out
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
-    """Reject a path of an input, or of anything but a regular file.
-
-    Raises:
-        OutputError: The path is a folder, a device, a pipe or an input, directly or by a link.
-    """
+    """Reject a path of an input, or of anything but a regular file."""
     if os.path.isdir(path):
         raise OutputError(f"{path}: is a folder; give the name of a file")
     if os.path.exists(path) and not os.path.isfile(path):
@@ -105,11 +97,7 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
 
 
 def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
-    """Reject an impossible path for a report or a page, or a path of a different file.
-
-    Raises:
-        OutputError: The file cannot be written there, or would replace a different file.
-    """
+    """Reject an impossible path for a report or a page, or a path of a different file."""
     advice = f"choose another {kind.option}"
     if not path:
         raise OutputError(

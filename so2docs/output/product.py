@@ -124,11 +124,7 @@ class Product(Generic[Result]):
         return None
 
     def refuse(self, comparison: Comparison) -> None:
-        """Refuse to replace the existing product.
-
-        Raises:
-            ExistingOutputError: A product exists.
-        """
+        """Refuse to replace the existing product."""
         if comparison.state == "missing":
             return
         path = self.existing_files()[0]

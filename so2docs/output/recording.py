@@ -45,11 +45,7 @@ class RecordMaker:
         self._levels = 0 if recipe is None else recipe.lower_headings
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
-        """Yield the records of a document singly: together they can be many times its size.
-
-        Raises:
-            RecipeError: The recipe fails, or returns an invalid record.
-        """
+        """Yield the records of a document singly: together they can be many times its size."""
         document = orjson.loads(json)
         if self._recipe is not None and self._recipe.best_only:
             keep_best(document)

@@ -37,9 +37,6 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
     """The path of the file of records of a retrieval set, in its folder.
 
     Returns: The path; None without such a recipe.
-
-    Raises:
-        OptionError: An option requests another form.
     """
     choice = find_recipe(kwargs)
     if choice is None or not choice.recipe.files:

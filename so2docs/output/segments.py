@@ -167,11 +167,7 @@ def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
 
 
 def copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, size: int) -> None:
-    """Copy the next bytes of an open file, named `path` in errors, to another file.
-
-    Raises:
-        OutputError: The source is cut off.
-    """
+    """Copy the next bytes of an open file, named `path` in errors, to another file."""
     while size and (data := source.read(min(size, _COPY_BYTES))):
         write_all(target, data)
         size -= len(data)

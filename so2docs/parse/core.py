@@ -70,9 +70,6 @@ def choose_core(requested: Core) -> Core:
 
     Returns:
         `python` or `compiled`.
-
-    Raises:
-        OptionError: There is no such core, or the compiled one was not built or cannot be used.
     """
     name, source = requested, "core"
     if requested == "auto" and (variable := os.environ.get(VARIABLE)):

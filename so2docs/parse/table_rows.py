@@ -226,11 +226,7 @@ def add_bounties(
 
 
 def add_records(posts: RecordBuffer, keys: bytes, json: bytes, questions: FindQuestions) -> None:
-    """Add records that were made before the questions of their posts were known.
-
-    Raises:
-        ValueError: Keys and JSON do not match.
-    """
+    """Add records that were made before the questions of their posts were known."""
     places = questions({post_id for _, post_id, _, _ in KEY.iter_unpack(keys)})
     buckets, at = posts.buckets, 0
     for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):

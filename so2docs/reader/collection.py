@@ -568,11 +568,7 @@ class Collection(Framed, Mapping[int, "Question"]):
 
 
 def _integer(post_id: Any) -> int:
-    """Convert an id to an integer.
-
-    Raises:
-        OptionError: The id is not an integer.
-    """
+    """Convert an id to an integer."""
     try:
         return operator.index(post_id)
     except TypeError:

@@ -67,11 +67,7 @@ def _is_output(path: str, name: str) -> bool:
 
 
 def readable(paths: list[str]) -> str:
-    """Choose the output of a site to read: the one in JSON lines if present.
-
-    Raises:
-        OutputError: Several outputs are in JSON lines.
-    """
+    """Choose the output of a site to read: the one in JSON lines if present."""
     lines = [path for path in paths if any(end in os.path.basename(path) for end in _LINES)]
     if len(lines) > 1:
         names = " and ".join(map(os.path.basename, lines))
@@ -80,11 +76,7 @@ def readable(paths: list[str]) -> str:
 
 
 def check_holds_outputs(folder: str, outputs: dict[str, list[str]]) -> None:
-    """Refuse a folder without outputs.
-
-    Raises:
-        OutputNotFoundError: There is no output. The message lists the existing files.
-    """
+    """Refuse a folder without outputs."""
     if not outputs:
         names = join_names(sorted(name for name in os.listdir(folder) if not name.startswith(".")))
         raise OutputNotFoundError(

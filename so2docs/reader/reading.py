@@ -145,11 +145,7 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
 
 
 def parse_document(line: bytes, name: str, number: int) -> Any:
-    """Parse the document in a line of a file; `number` is the number of the line.
-
-    Raises:
-        OutputError: The line is not JSON.
-    """
+    """Parse the document in a line of a file; `number` is the number of the line."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:

@@ -351,11 +351,7 @@ def _tasks(docs: Collection) -> Iterator[SegmentsTask]:
 
 
 def count_segments(task: SegmentsTask) -> Stats:
-    """Count the documents of some segments.
-
-    Raises:
-        OutputError: The file was replaced, or a segment is damaged or holds something else.
-    """
+    """Count the documents of some segments."""
     total = Stats(task.path)
     with closing(SegmentReader(task.path, task.identity)) as reader:
         for segment in task.segments:

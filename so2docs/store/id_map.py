@@ -83,11 +83,7 @@ class IdMap:
     """Reads a finished map."""
 
     def __init__(self, path: str) -> None:
-        """Open a map.
-
-        Raises:
-            SpillError: The file is missing or damaged.
-        """
+        """Open a map."""
         self._path = path
         try:
             self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
