@@ -6,23 +6,11 @@
    either looks at them. */
 
 #include <bzlib.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
+#include "fuzz.h"
 #include "../so2docs/parse/native/bzip2.c"
 
 enum { MOST_OUTPUT = 4 << 20 }; /* Larger ones take long. */
-
-static void require(int condition, const char *what)
-{
-    if (!condition) {
-        fprintf(stderr, "not so: %s\n", what);
-        abort();
-    }
-}
-
-static uint64_t checksum = UINT64_C(14695981039346656037);
 
 static void check(const Byte *stream, size_t size, const Byte *shifted, unsigned shift)
 {
@@ -46,9 +34,7 @@ static void check(const Byte *stream, size_t size, const Byte *shifted, unsigned
         require(half == 0 || read_bzip2(memory, out, half) == OK, "half a block has no checksum");
         status = read_bzip2(memory, out + half, left - half);
         require(bzip2_left(memory) == 0, "the whole block is read");
-        for (size_t at = 0; at < left; at++) {
-            checksum = (checksum ^ out[at]) * UINT64_C(1099511628211);
-        }
+        add_to_checksum(out, left);
     } else {
         left = 0;
     }
@@ -103,27 +89,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifdef REPLAY
-int main(int count, char **paths)
+static void replay_seed(const uint8_t *seed, size_t size)
 {
-    static uint8_t bytes[1 << 16];
-    for (int i = 1; i < count; i++) {
-        FILE *file = fopen(paths[i], "rb");
-        require(file != NULL, "a seed can be opened");
-        size_t size = fread(bytes, 1, sizeof bytes, file);
-        fclose(file);
-        for (size_t cut = 1; cut <= size; cut++) {
-            uint8_t *data = malloc(cut);
-            require(data != NULL, "there is memory for a seed");
-            memcpy(data, bytes, cut);
-            data[0] = (uint8_t)(data[0] / 8 * 8 + cut % 8);
-            LLVMFuzzerTestOneInput(data, cut);
-            data[cut * 7919 % cut] ^= 16; /* And damaged. */
-            LLVMFuzzerTestOneInput(data, cut);
-            free(data);
-        }
+    for (size_t cut = 1; cut <= size; cut++) {
+        uint8_t first = (uint8_t)(seed[0] / 8 * 8 + cut % 8);
+        replay(seed, cut, first, cut);
+        replay(seed, cut, first, cut * UINT64_C(2654435761) / 65536 % cut);
     }
-    printf("%d seeds of bzip2, each cut at every byte: %016llx\n", count - 1,
-           (unsigned long long)checksum);
-    return 0;
 }
 #endif

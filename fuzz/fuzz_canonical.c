@@ -5,9 +5,7 @@
    Each input is in memory of exactly its size, so that the sanitizer sees a read of one byte too
    many. Its first byte says which request for memory fails. */
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
 static unsigned requests_until_failure;
 
@@ -24,21 +22,9 @@ static void *failing_realloc(void *bytes, size_t size)
 #include "../so2docs/parse/native/markdown.c"
 #include "../so2docs/parse/native/values.c"
 
-static void require(int condition, const char *what)
+static void add_buffer(const Buffer *bytes)
 {
-    if (!condition) {
-        fprintf(stderr, "not so: %s\n", what);
-        abort();
-    }
-}
-
-static uint64_t checksum = UINT64_C(14695981039346656037);
-
-static void add_to_checksum(const Buffer *bytes) /* FNV-1a */
-{
-    for (size_t at = 0; at < bytes->size; at++) {
-        checksum = (checksum ^ (unsigned char)bytes->bytes[at]) * UINT64_C(1099511628211);
-    }
+    add_to_checksum(bytes->bytes, bytes->size);
 }
 
 /* What every key and every size must be, whatever the rows hold. */
@@ -88,10 +74,10 @@ static void check_columns(const Columns *columns)
             size_t size = column->kind == BOOLEAN_COLUMN ? (column->rows + 7) / 8 : 8 * column->rows;
             require(column->values.size == size, "every row has its value");
         }
-        add_to_checksum(&column->valid);
-        add_to_checksum(&column->values);
-        add_to_checksum(&column->offsets);
-        add_to_checksum(&column->lists);
+        add_buffer(&column->valid);
+        add_buffer(&column->values);
+        add_buffer(&column->offsets);
+        add_buffer(&column->lists);
     }
 }
 
@@ -120,7 +106,7 @@ static void write_body(const uint8_t *data, size_t size)
         Buffer out = {0};
         requests_until_failure = data[0];
         if (put_body_as_markdown((const char *)data + 1, size - 1, SIGNS[i], &out) == OK) {
-            add_to_checksum(&out);
+            add_buffer(&out);
         }
         free(out.bytes);
     }
@@ -139,8 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         requests_until_failure = data[0];
         if (convert_rows((const char *)data + 1, size - 1, &posts) == OK) {
             check(&posts);
-            add_to_checksum(&posts.keys);
-            add_to_checksum(&posts.json);
+            add_buffer(&posts.keys);
+            add_buffer(&posts.json);
         }
         free_posts(&posts);
     }
@@ -150,33 +136,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifdef REPLAY
-static void run(const uint8_t *bytes, size_t size, int failure)
+static void replay_seed(const uint8_t *seed, size_t size)
 {
-    uint8_t *data = malloc(size);
-    require(data != NULL, "there is memory for a seed");
-    memcpy(data, bytes, size);
-    data[0] = (uint8_t)failure;
-    LLVMFuzzerTestOneInput(data, size);
-    free(data);
-}
-
-int main(int count, char **paths)
-{
-    static uint8_t bytes[1 << 16];
-    for (int i = 1; i < count; i++) {
-        FILE *file = fopen(paths[i], "rb");
-        require(file != NULL, "a seed can be opened");
-        size_t size = fread(bytes, 1, sizeof bytes, file);
-        fclose(file);
-        for (int failure = 0; failure < 64; failure++) {
-            run(bytes, size, failure);
-        }
-        for (size_t cut = 1; cut < size; cut++) {
-            run(bytes, cut, 0);
-        }
+    for (int failure = 0; failure < 64; failure++) {
+        replay(seed, size, (uint8_t)failure, size);
     }
-    printf("%d seeds, each cut at every byte and with 64 ways to run out of memory: %016llx\n",
-           count - 1, (unsigned long long)checksum);
-    return 0;
+    for (size_t cut = 1; cut < size; cut++) {
+        replay(seed, cut, 0, cut);
+    }
 }
 #endif
