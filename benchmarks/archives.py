@@ -22,6 +22,7 @@ from make_dump import size
 from measure import Measured, run
 
 HERE = Path(__file__).parent
+SEVEN_ZIP = shutil.which("7z") or shutil.which("7zz") or "7z"
 FORMS = {
     "bzip2, solid": ["-m0=bzip2", "-ms=on"],
     "LZMA2, solid": ["-m0=lzma2", "-ms=on"],
@@ -53,7 +54,9 @@ def make_site(folder: Path, total: int, seed: int) -> None:
 def pack(archive: Path, folder: Path, options: list[str]) -> None:
     """Pack the files of a site, in the order of their names."""
     files = sorted(folder.glob("*.xml"))
-    subprocess.run(["7z", "a", *options, archive, *files], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [SEVEN_ZIP, "a", *options, archive, *files], check=True, stdout=subprocess.DEVNULL
+    )
 
 
 def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
@@ -63,7 +66,9 @@ def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
         [sys.executable, "-m", "so2docs", "convert", "-q", "--with", "all"],
     )
     shutil.rmtree(out, ignore_errors=True)
-    unpack = [f"7z x -y -o'{out / 'x' / path.stem}' '{path}' >/dev/null" for path in archives]
+    unpack = [
+        f"{SEVEN_ZIP} x -y -o'{out / 'x' / path.stem}' '{path}' >/dev/null" for path in archives
+    ]
     unpacked = run(["sh", "-ec", "\n".join(unpack)])
     folders = [str(out / "x" / path.stem) for path in archives]
     if len(archives) == 1:

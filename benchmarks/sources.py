@@ -1,25 +1,28 @@
 """Measure each kind of source, against its tool alone and a bare lxml loop, in turns.
 
-`python benchmarks/sources.py --size 1GB --large 45GB --rounds 3`; needs 7z, zstd, gzip. Posts come
-from a file, a pipe, gzip and zstd; archives hold all tables of a site of the same size, in the
-shares of `archives.py`. In each round, conversion, tool and loop follow each other, so a busy
-neighbour slows all of them. The loop reads the uncompressed tables that the conversion reads. The
-large dump is written into a pipe by `repeat_dump.py`, whose CPU is not counted, and converted once.
-The result is a table for `docs/performance.md`; steps and times go to standard error.
+`python benchmarks/sources.py --size 1GB --large 45GB --rounds 3 [--only pipe,large]`; needs 7z (or
+7zz), zstd, gzip. The parts are `file`, `pipe` (a pipe, gzip, zstd), `bzip2` and `lzma2` (archives
+with all tables of a site of this size, in the shares of `archives.py`), and `large` (one conversion
+of a dump written into a pipe by `repeat_dump.py`, whose CPU is not counted). In each round,
+conversion, tool and loop follow each other, so a busy neighbour slows all of them. The loop reads
+the uncompressed tables that the conversion reads. The result is a table for `docs/performance.md`:
+medians of seconds, peak memory of all processes together, and medians of the ratios of wall time
+within a round. Steps and times go to standard error.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from archives import make_site, pack, tell
+from archives import SEVEN_ZIP, make_site, pack, tell
 from make_dump import make_dump
 from make_dump import size as parse_size
 from measure import Measured, run
@@ -29,14 +32,21 @@ CONVERT = [sys.executable, "-m", "so2docs", "convert", "-q", "--force"]
 LOOP = [sys.executable, str(HERE / "contestants.py"), "iterparse"]
 LOOP_ON_A_PIPE = 2_000_000_000
 BASE = 250_000_000
-ARCHIVES = {
-    "`.7z`, bzip2, solid, all tables": ["-m0=bzip2", "-ms=on"],
+BZIP2 = {"`.7z`, bzip2, solid, all tables": ["-m0=bzip2", "-ms=on"]}
+LZMA2 = {
     "`.7z`, LZMA2, solid, two threads, all tables": ["-m0=lzma2", "-ms=on", "-mmt=2"],
     "`.7z`, LZMA2, level 3, solid, two threads, all tables": [
         *("-m0=lzma2", "-mx=3", "-ms=on", "-mmt=2")
     ],
     "`.7z`, LZMA2, a stream for each table": ["-m0=lzma2", "-ms=off", "-mmt=2"],
 }
+
+
+DISK = {"file": 2.5, "pipe": 3.5, "bzip2": 4.5, "lzma2": 4.5}
+"""Disk space of a part, in sizes of the dump: sources, unpacked files, spill and output."""
+
+DISK_OF_LARGE, UNCOMPRESSED_SPILL = 0.85, 4_000_000_000
+"""Disk space for compressed spill and output of the large dump, and for the rest of its spill."""
 
 
 @dataclass(slots=True)
@@ -63,41 +73,40 @@ def shell(command: str) -> list[str]:
     return ["bash", "-o", "pipefail", "-ec", command]
 
 
-def posts_ways(work: Path, size: int) -> list[Way]:
-    """Make sources of posts: a file, a pipe, gzip and zstd."""
+def posts_ways(part: str, work: Path, size: int) -> Iterator[Way]:
+    """Make sources of posts: a file; or a pipe, gzip and zstd."""
     dump, out = work / "Posts.xml", work / "out.jsonl.gz"
     tell("make posts")
     make_dump(dump, size)
-    packed = {"gz": "gzip -dc", "zst": "zstd -dcq"}
-    tell("pack: gzip, zstd")
-    subprocess.run(shell(f"gzip -k '{dump}'; zstd -q -k '{dump}'"), check=True)
+    if part == "file":
+        yield Way("a file", size, [*CONVERT, str(dump), str(out)], None, [dump])
+        return
     piped = " ".join(f"'{part}'" for part in [*CONVERT, "-", str(out)])
-    ways = [
-        Way("a file", size, [*CONVERT, str(dump), str(out)], None, [dump]),
-        Way("a pipe", size, shell(f"cat '{dump}' | {piped}"), None, [dump]),
-    ]
-    for ending, tool in packed.items():
+    yield Way("a pipe", size, shell(f"cat '{dump}' | {piped}"), None, [dump])
+    for ending, packer, tool in (("gz", "gzip", "gzip -dc"), ("zst", "zstd -q", "zstd -dcq")):
+        tell(f"pack: {ending}")
         source = f"{dump}.{ending}"
+        subprocess.run(shell(f"{packer} -k '{dump}'"), check=True)
         alone = shell(f"{tool} '{source}' >/dev/null")
-        ways.append(Way(f"`.{ending}`", size, [*CONVERT, source, str(out)], alone, [dump]))
-    return ways
+        yield Way(f"`.{ending}`", size, [*CONVERT, source, str(out)], alone, [dump])
+        Path(source).unlink()
 
 
-def archive_ways(work: Path, size: int) -> list[Way]:
+def archive_ways(part: str, work: Path, size: int) -> Iterator[Way]:
     """Make archives of a site with all tables."""
-    site, ways = work / "site", []
+    site, archive, unpacked = work / "site", work / "site.7z", work / "x"
     tell("make a site")
     make_site(site, size, 1)
     wanted = [path for path in sorted(site.glob("*.xml")) if path.name != "PostHistory.xml"]
-    for number, (name, options) in enumerate(ARCHIVES.items()):
-        archive = work / f"{number}.7z"
+    for name, options in (BZIP2 if part == "bzip2" else LZMA2).items():
         tell(f"pack: {name}")
         pack(archive, site, options)
-        threads = "-mmt1" if "LZMA2" in name else "-mmt2"
-        tool = shell(f"rm -rf '{work}/x'; 7z x -y {threads} -o'{work}/x' '{archive}' >/dev/null")
+        threads = "-mmt1" if part == "lzma2" else "-mmt2"
+        extract = f"{SEVEN_ZIP} x -y {threads} -o'{unpacked}' '{archive}' >/dev/null"
+        tool = shell(f"rm -rf '{unpacked}'; {extract}")
         convert = [*CONVERT, "--with", "all", str(archive), str(work / "out.jsonl.gz")]
-        ways.append(Way(name, size, convert, tool, wanted))
-    return ways
+        yield Way(name, size, convert, tool, wanted)
+        archive.unlink()
 
 
 def total(measured: list[Measured]) -> Measured:
@@ -139,8 +148,9 @@ def line(
 def large(work: Path, size: int) -> str:
     """Measure a large dump through a pipe, and format its line."""
     base, out = work / "base.xml", work / "out.jsonl.gz"
+    tell("make posts")
+    make_dump(base, min(BASE, size))
     tell(f"measure: {size / 1e9:.0f} GB through a pipe")
-    make_dump(base, BASE)
     converted = through_a_pipe(base, size, [*CONVERT, "-", str(out)])
     least = min(size, LOOP_ON_A_PIPE)
     loop = through_a_pipe(base, least, [*LOOP, "/dev/stdin", "/dev/null.none"])
@@ -155,24 +165,49 @@ def through_a_pipe(base: Path, size: int, command: list[str]) -> Measured:
         return run(command, stdin=generator.stdout)
 
 
+def check_disk(work: str | None, parts: list[str], size: int, large: int) -> None:
+    """Stop if the disk has too little room for the largest part."""
+    needs = {part: int(DISK[part] * size) for part in parts if part in DISK}
+    if "large" in parts:
+        needs["large"] = int(DISK_OF_LARGE * large) + UNCOMPRESSED_SPILL
+    folder = work or tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    for part, needed in needs.items():
+        if needed > free:
+            sys.exit(f"{folder}: {part} needs {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free")
+
+
 def main() -> None:
     """Make the sources, measure, and print a table."""
+    parts = [*DISK, "large"]
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default=",".join(DISK), help=f"parts: {','.join(parts)}")
     parser.add_argument("--size", type=parse_size, default=1_000_000_000)
-    parser.add_argument("--large", type=parse_size, help="also convert a dump of this size")
+    parser.add_argument("--large", type=parse_size, help="size of the large dump, which adds it")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--work-dir", help="for dumps and outputs; the temporary folder if left out"
     )
     options = parser.parse_args()
+    wanted = options.only.split(",")
+    if options.large and "large" not in wanted:
+        wanted.append("large")
+    if unknown := {*wanted} - {*parts}:
+        parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
+    size_of_large = options.large or 45_000_000_000
+    check_disk(options.work_dir, wanted, options.size, size_of_large)
     print("| source | wall s | s a GB | CPU s a GB | MiB | : tool | : lxml loop |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    with tempfile.TemporaryDirectory(dir=options.work_dir) as folder:
-        for make in (posts_ways, archive_ways):
-            for way in make(Path(folder), options.size):
+    print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
+    for part in parts:
+        if part not in wanted:
+            continue
+        with tempfile.TemporaryDirectory(dir=options.work_dir) as folder:
+            if part == "large":
+                print(large(Path(folder), size_of_large), flush=True)
+                continue
+            make = posts_ways if part in {"file", "pipe"} else archive_ways
+            for way in make(part, Path(folder), options.size):
                 print(measure(way, options.rounds), flush=True)
-        if options.large:
-            print(large(Path(folder), options.large), flush=True)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,10 @@ def test_flat_tables_are_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not all(map(shutil.which, ["7z", "zstd", "gzip"])), reason="needs 7z and zstd")
+@pytest.mark.skipif(
+    not (shutil.which("7z") or shutil.which("7zz")) or not shutil.which("zstd"),
+    reason="needs 7z and zstd",
+)
 def test_sources_are_measured(tmp_path: Path) -> None:
     options = ("--size", "1MB", "--large", "3MB", "--rounds", "1", "--work-dir", tmp_path)
     lines = run("sources.py", *options).splitlines()
@@ -78,6 +81,19 @@ def test_sources_are_measured(tmp_path: Path) -> None:
         *archives,
         "| 0 GB through a pipe",
     ]
+
+
+def test_one_kind_of_source_is_measured(tmp_path: Path) -> None:
+    options = ("--only", "file", "--size", "200kB", "--rounds", "1", "--work-dir", tmp_path)
+    lines = run("sources.py", *options).splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| a file"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_too_small_for_the_large_dump(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run("sources.py", "--only", "large", "--large", "999999GB", "--work-dir", tmp_path)
+    assert re.search(r"large needs [\d.]+ GB, [\d.]+ GB are free", failed.value.stderr)
 
 
 def test_a_repeated_dump_has_other_ids(tmp_path: Path) -> None:
