@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
-from so2docs.api.sites import SiteRow, site_table
+from so2docs.api.sites import SiteResult, summary
 from so2docs.errors import (
     ClusterError,
     DiskFullError,
@@ -26,6 +26,7 @@ from so2docs.options.output_form import output_form, output_suffix
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.sites import checked_host
 from so2docs.options.table import Options
+from so2docs.output.provenance import UP_TO_DATE
 from so2docs.report import Report
 from so2docs.spark import folders, jobs, sites
 from so2docs.spark.jobs import run
@@ -85,35 +86,20 @@ class SparkReport:
 
     def __str__(self) -> str:
         of_all = self.total()
-        columns = [name for name in _count(of_all) if name != "filtered" or of_all.filtered]
-        rows: list[SiteRow] = [
-            (name, "converted", [_count(report)[column] for column in columns])
-            for name, report in self.sites.items()
-        ]
-        rows += [(name, "finished before", None) for name in self.finished]
-        rows += [(name, "failed", None) for name in self.failures]
-        lines = [site_table(columns, rows)]
-        lines += [f"{name} nested: {table}" for name, table in of_all.tables.items()]
-        lines += [f"{name} failed: {error}" for name, error in self.failures.items()]
+        results = [SiteResult(name, "", "converted", report) for name, report in self.sites.items()]
+        results += [SiteResult(name, "", UP_TO_DATE) for name in self.finished]
+        results += [SiteResult(name, "", "failed", None, e) for name, e in self.failures.items()]
         size = of_all.dump_bytes + sum(table.bytes for table in of_all.tables.values())
         rate = size / 1e6 / self.seconds if self.seconds else 0.0
-        lines.append(
-            f"{size / 1e6:,.1f} MB to {of_all.output_bytes / 1e6:,.1f} MB in "
-            f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
-            f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker"
+        return "\n".join(
+            [
+                summary(results),
+                *(f"{name} nested: {table}" for name, table in of_all.tables.items()),
+                f"{size / 1e6:,.1f} MB to {of_all.output_bytes / 1e6:,.1f} MB in "
+                f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
+                f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker",
+            ]
         )
-        return "\n".join(lines)
-
-
-def _count(report: Report) -> dict[str, int]:
-    return {
-        "rows": report.rows,
-        "questions": report.questions,
-        "answers": report.answers,
-        "strays": report.strays.total(),
-        "other types": report.other_types.total(),
-        "filtered": report.filtered,
-    }
 
 
 PART_BYTES = "128MB"
