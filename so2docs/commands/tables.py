@@ -44,8 +44,12 @@ from so2docs.schema import DUMP
 )
 @table_option("since", "Keep rows of this date (UTC) or later.")
 @table_option("until", "Keep rows of dates before this (UTC).")
-@table_option("tags", "Keep posts that have any of these tags themselves; answers have none.")
-@table_option("all_tags", "Keep posts with all of the tags, instead of any.")
+@table_option(
+    "tags", "Keep the part of questions with any of these tags or patterns such as 'tensorflow*'."
+)
+@table_option("all_tags", "Keep the part of questions with all of the tags, instead of any.")
+@table_option("keep_users", "Keep the part of questions asked or answered by these users.")
+@table_option("keep_posts", "Keep the part of these questions, or of the questions of answers.")
 @click.option(
     "--format",
     cls=GroupedOption,
@@ -81,6 +85,9 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     without a column, or with a value of another type. Integers have 64 bits, dates are timestamps
     in UTC, tags are lists. Rows without an Id are strays, in a side file. A file is renamed to its
     final name when it is complete. A table that is up to date is not written again.
+
+    The part of questions is all rows that belong to them: answers, the rows of both in other
+    tables, and the users, badges and tags of these rows. Dates are those of questions then.
 
     With --output-dir, all paths are dumps, and each site gets a folder in DIR.
 

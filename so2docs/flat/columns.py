@@ -15,11 +15,18 @@ from typing import Any
 
 import orjson
 
+from so2docs.options.choices import Core
 from so2docs.parse import core
-from so2docs.parse.posts import number, tags
+from so2docs.parse.core import Added
+from so2docs.parse.posts import malformed_line, number, stray_line, tags
+from so2docs.parse.rows import Malformed
+from so2docs.scan.chunk import Visitor
 from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Attributes, Table
 
 Row = dict[str, str]
+
+SLICE_BYTES = 1024 * 1024
+"""Larger than for documents, because the objects of 23 columns cost 0.3 ms a slice."""
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,3}))?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
@@ -174,37 +181,95 @@ class RowSelection:
     Attributes:
         since: Milliseconds since 1970 to the earliest date to keep; None for no limit.
         until: Milliseconds since 1970 to the end of the period, exclusive; None for no limit.
-        tags: Keep posts with any of these tags; all posts if empty.
-        all_tags: Keep posts with all of the tags, instead of any.
+        kept: Columns, each with the file of the ids to keep.
     """
 
     since: int | None = None
     until: int | None = None
-    tags: tuple[str, ...] = ()
-    all_tags: bool = False
+    kept: tuple[tuple[str, str], ...] = ()
 
-    def filter(self, batch: Any, columns: TableColumns) -> Any:
-        """Select rows of a batch. Filters by date drop rows without a date."""
+    def filter(self, rows: Any, columns: TableColumns) -> Any:
+        """Select rows of a table. Filters by date drop rows without a date."""
         if self == _EVERYTHING:  # Importing `compute` takes 0.2 s.
-            return batch
+            return rows
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if columns.date is not None:
-            dates = batch.column(columns.date)
+            dates = rows.column(columns.date)
             for limit, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
                 if limit is not None:
-                    batch = batch.filter(compare(dates, pa.scalar(limit, dates.type)))
-                    dates = batch.column(columns.date)
-        if self.tags and "Tags" in columns.table.attributes:
-            tags = {*self.tags}
-            keeps = tags.issubset if self.all_tags else (lambda names: not tags.isdisjoint(names))
-            lists = batch.column("Tags").to_pylist()
-            batch = batch.filter(pa.array([keeps({*(names or ())}) for names in lists], pa.bool_()))
-        return batch
+                    rows = rows.filter(compare(dates, pa.scalar(limit, dates.type)))
+                    dates = rows.column(columns.date)
+        for column, path in self.kept:
+            rows = rows.filter(pc.is_in(rows.column(column), value_set=read_ids(path)))
+        return rows
 
 
 _EVERYTHING = RowSelection()
+
+
+def read_ids(path: str) -> Any:
+    """Read an Arrow file with one column, such as the ids of a part."""
+    import pyarrow as pa
+
+    with pa.OSFile(path, "rb") as file:
+        return pa.ipc.open_file(file).read_all().column(0)
+
+
+class BatchVisitor(Visitor):
+    """Converts the rows of a chunk to columns. Rows without a usable `Id` are left out.
+
+    Args:
+        table: Table of the chunk.
+        core: `compiled` or `python`.
+        skip_malformed: Whether to leave out malformed rows, instead of failing.
+    """
+
+    slice_bytes = SLICE_BYTES
+
+    def __init__(self, table: Table, core: Core, *, skip_malformed: bool) -> None:
+        super().__init__()
+        self.table, self.columns = table, TableColumns(table)
+        self._core, self._skip_malformed = core, skip_malformed
+        self._batches: list[Any] = []
+
+    def rows(self) -> Any:
+        """The rows read so far, as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self._batches, self.columns.schema)
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        """Add the rows of a canonical slice."""
+        compiled = self.columns.parse(data) if self._core == "compiled" else None
+        if compiled is None:
+            return None
+        batch, last_id = compiled
+        self._batches.append(batch)
+        return batch.num_rows, last_id
+
+    def add(self, rows: list[Row]) -> None:
+        """Add rows, except for those without a usable `Id`."""
+        usable = []
+        for row in rows:
+            if reason := why_stray(row, "Id", self.table.row):
+                self.leave_out(reason, stray_line(reason, row))
+            else:
+                usable.append(row)
+        if usable:
+            self._batches.append(self.columns.from_rows(usable))
+
+    def reject(self, offset: int, row: Malformed) -> bool:
+        """Leave out a malformed row, if these are skipped."""
+        if not (self._skip_malformed and row.can_be_skipped):
+            return False
+        reason = f"malformed_{self.table.row}"
+        self.leave_out(reason, malformed_line(offset, row.raw, reason))
+        return True
+
+    def leave_out(self, reason: str, line: bytes) -> None:
+        """Called for each row that is left out, with its line in the file of strays."""
 
 
 def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, Any]]:

@@ -24,7 +24,8 @@ from so2docs.dump.dump import Chunk
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import OptionError, did_you_mean, flag, resumable
-from so2docs.flat.columns import RowSelection, TableColumns, milliseconds, periods, why_stray
+from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, milliseconds, periods
+from so2docs.flat.part import Choice, find_part
 from so2docs.flat.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
 from so2docs.flat.writing import ENCODERS, EXTENSIONS, LEVEL, TableWriter, writer_for
 from so2docs.options.choices import (
@@ -60,23 +61,18 @@ from so2docs.output.product import Product, write_record
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.segments import Segment, store
 from so2docs.output.segments import remove as remove_stored
-from so2docs.parse.core import Added, choose_core
-from so2docs.parse.posts import malformed_line, stray_line
-from so2docs.parse.rows import Malformed, Row
+from so2docs.parse.core import choose_core
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
 from so2docs.progress import Progress
 from so2docs.report import Printed, as_size, check_placed, count_jobs, memory_line
-from so2docs.scan.chunk import ChunkResult, Visitor
+from so2docs.scan.chunk import ChunkResult
 from so2docs.scan.table import TableReader
 from so2docs.schema import DUMP, Table
 from so2docs.store.disk import disk_errors
 
 CHUNK_BYTES = 16 * 1024 * 1024
 """XML bytes of a row group, which give 6 MB of Parquet for posts, or 180,000 votes."""
-
-_SLICE_BYTES = 1024 * 1024
-"""Larger than for documents, because the objects of 23 columns cost 0.3 ms a slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +83,7 @@ class _Request:
         format: Format of the files.
         split_by: `year` or `month` for a file for each period; None for a single file.
         selection: Filter of the rows.
+        choice: Questions of the part to write; false for the whole dump.
         skip_malformed: Whether malformed rows are strays, instead of errors.
         core: `compiled` or `python`.
         dialect: The system that loads the files, if known.
@@ -96,14 +93,15 @@ class _Request:
     format: TableFormat
     split_by: SplitBy | None
     selection: RowSelection
+    choice: Choice
     skip_malformed: bool
     core: Core
     dialect: Dialect | None
     options: dict[str, Any]
 
 
-class ColumnsVisitor(Visitor):
-    """Converts the rows of a chunk to columns, and the columns to segments of a file.
+class ColumnsVisitor(BatchVisitor):
+    """Converts the rows of a chunk to segments of a file.
 
     Args:
         table: Table of the chunk.
@@ -111,54 +109,16 @@ class ColumnsVisitor(Visitor):
         path: File for the segments.
     """
 
-    slice_bytes = _SLICE_BYTES
-
     def __init__(self, table: Table, request: _Request, path: str) -> None:
-        super().__init__()
-        self._table, self._request, self._path = table, request, path
-        self._columns = TableColumns(table)
-        self._batches: list[Any] = []
+        super().__init__(table, request.core, skip_malformed=request.skip_malformed)
+        self._request, self._path = request, path
         self._misfits = 0
         self._stray_lines = bytearray()
         self._segments: list[Segment] = []
         self._strays: list[Segment] = []
 
-    def add_compiled(self, data: bytes) -> Added | None:
-        """Add the rows of a canonical slice."""
-        compiled = self._columns.parse(data) if self._request.core == "compiled" else None
-        if compiled is None:
-            return None
-        batch, last_id = compiled
-        self._add_batch(batch)
-        return batch.num_rows, last_id
-
-    def add(self, rows: list[Row]) -> None:
-        """Add rows. Rows without a usable `Id` become strays."""
-        usable = []
-        for row in rows:
-            if reason := why_stray(row, "Id", self._table.row):
-                self._add_stray(reason, stray_line(reason, row))
-            else:
-                usable.append(row)
-        if usable:
-            self._add_batch(self._columns.from_rows(usable))
-
-    def reject(self, offset: int, row: Malformed) -> bool:
-        """Count a malformed row as a stray, if malformed rows are skipped."""
-        if not (self._request.skip_malformed and row.can_be_skipped):
-            return False
-        reason = f"malformed_{self._table.row}"
-        self._add_stray(reason, malformed_line(offset, row.raw, reason))
-        return True
-
-    def _add_batch(self, batch: Any) -> None:
-        rows = self._request.selection.filter(batch, self._columns)
-        self.tally.filtered += batch.num_rows - rows.num_rows
-        self._misfits += rows.num_rows - rows.column(rows.num_columns - 1).null_count
-        if rows.num_rows:
-            self._batches.append(rows)
-
-    def _add_stray(self, reason: str, line: bytes) -> None:
+    def leave_out(self, reason: str, line: bytes) -> None:
+        """Count a stray."""
         self.tally.strays[reason] += 1
         self._stray_lines += line
         if len(self._stray_lines) >= SEGMENT_BYTES:
@@ -171,17 +131,17 @@ class ColumnsVisitor(Visitor):
 
     def finish(self) -> None:
         """Write the segments of the chunk."""
-        import pyarrow as pa
-
         self._compress_strays()
         segments: list[Segment] = []
-        if self._batches:
-            table = pa.Table.from_batches(self._batches, self._columns.schema)
-            request = self._request
-            encoder = ENCODERS[request.format](self._columns.schema, request.dialect)
-            parts: Iterable[tuple[str, Any]] = [("", table)]
+        rows, request = self.rows(), self._request
+        kept = request.selection.filter(rows, self.columns)
+        self.tally.filtered += rows.num_rows - kept.num_rows
+        self._misfits += kept.num_rows - kept.column(kept.num_columns - 1).null_count
+        if kept.num_rows:
+            encoder = ENCODERS[request.format](self.columns.schema, request.dialect)
+            parts: Iterable[tuple[str, Any]] = [("", kept)]
             if request.split_by:
-                parts = periods(table, self._columns.date, request.split_by)
+                parts = periods(kept, self.columns.date, request.split_by)
             segments = [encoder.encode(part)._replace(label=label) for label, part in parts]
         if segments or self._strays:
             self._segments, self._strays = store(self._path, segments, self._strays)
@@ -319,8 +279,9 @@ _TABLES_VERSION = 1
 _DATABASES: dict[TableFormat, str] = {"sqlite": "tables.db", "duckdb": "tables.duckdb"}
 _FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".duckdb", ".parquet")
 _SYNONYMS = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "sqlserver"}
+_CHOICE = ("tags", "all_tags", "keep_users", "keep_posts")
 _NEEDS: dict[str, str] = {"duckdb": "duckdb"}
-_SHARED = ("since", "until", "tags", "all_tags", "split_by", "skip_malformed")
+_SHARED = ("since", "until", "tags", "all_tags", "keep_users", "keep_posts", "split_by")
 """Options shared with `convert` that affect the content of the files."""
 
 
@@ -382,6 +343,8 @@ def tables(
     until: str | date | None = None,
     tags: str | Iterable[str] = (),
     all_tags: bool = False,
+    keep_users: str | os.PathLike[str] | Iterable[int] | None = None,
+    keep_posts: str | os.PathLike[str] | Iterable[int] | None = None,
     skip_malformed: bool = False,
     update: bool = False,
     force: bool = False,
@@ -411,10 +374,17 @@ def tables(
             `clickhouse`: definitions, loading, keys and indexes; for the format `csv`.
         split_by: Write a folder with a file for each `year` or `month`, in the layout of Hive:
             `Posts/year=2019/Posts.parquet`.
-        since: Keep rows of this date (UTC) or later, in tables whose rows have a date.
+        since: Keep rows of this date (UTC) or later, in tables whose rows have a date. With
+            `tags` or a keep list, it is the date of the question.
         until: Keep rows of dates before this.
-        tags: Keep posts with any of these tags. Answers have no tags, so none of them is kept.
-        all_tags: Keep posts with all of the tags, instead of any.
+        tags: Keep the part of the site that belongs to questions with any of these tags or patterns
+            such as `tensorflow*`: the questions, their answers, the rows of these posts in other
+            tables, and the users, badges, tags and tag wikis of these rows. Links are kept if both
+            posts are. `Posts.xml` must be in the dump.
+        all_tags: Keep the part of questions with all of the tags, instead of any.
+        keep_users: Keep the part of questions asked or answered by these users: ids separated by
+            commas, or a file with an id a line.
+        keep_posts: Keep the part of these questions, and of the questions of these answers.
         skip_malformed: Count malformed rows as strays, instead of failing.
         update: Replace tables made from another input or with other options.
         force: Overwrite existing files.
@@ -444,6 +414,8 @@ def tables(
         "until": until,
         "tags": tags,
         "all_tags": all_tags,
+        "keep_users": keep_users,
+        "keep_posts": keep_posts,
         "split_by": split_by,
         "skip_malformed": skip_malformed,
         "jobs": jobs,
@@ -460,7 +432,10 @@ def tables(
     # A repeated call skips complete tables; a database is renamed after its last table.
     with disk_errors(), resumable(lambda: bool(report)), Catalog() as catalog:
         files = find_dump_tables(source, table_names, catalog)
-        targets = _targets(source, where, files, request)
+        every = find_dump_tables(source, (), catalog) if request.choice else None
+        if every is not None and "posts" not in {file.table.name for file in every}:
+            find_dump_tables(source, ("posts",), catalog)  # Raises the error.
+        targets = _targets(source, where, files, request, every)
         for target in targets:
             target.results = target.find(force=force, update=update)
             if target.results is not None:
@@ -477,7 +452,20 @@ def tables(
             progress_bars,
         ):
             reader = TableReader(workers, progress_bars, work, report.jobs)
-            run = _Run(request, reader, work)
+            selections = {}
+            if pending and every is not None:
+                selections = find_part(
+                    source,
+                    request.choice,
+                    present=[file.table.name for file in every],
+                    written=[file.table.name for file in pending],
+                    reader=reader,
+                    work=work,
+                    chunk_bytes=CHUNK_BYTES,
+                    core=request.core,
+                    skip_malformed=request.skip_malformed,
+                )
+            run = _Run(request, selections, reader, work)
             for target in targets:
                 results = target.results
                 if results is None:
@@ -538,23 +526,24 @@ def _request(
         )
     if dialect is not None:
         _check_loaded(form, values["split_by"], dialect)
-    if values["tags"] and table_names and "posts" not in table_names:
-        raise OptionError(
-            f"{flag('tags')} is for posts, which {flag('only')} leaves out; name posts in it, too"
-        )
     limits = {
         name: None if values[name] is None else milliseconds(_with_time(values[name]))
         for name in ("since", "until")
     }
-    selection = RowSelection(**limits, tags=values["tags"], all_tags=values["all_tags"])
-    options = {"format": form, **{name: values[name] for name in _SHARED}}
+    dates = RowSelection(limits["since"], limits["until"])
+    choice = Choice(*(dates, *(values[name] for name in _CHOICE)))
+    options = {"format": form, "skip_malformed": values["skip_malformed"]}
+    for name in _SHARED:
+        remember = OPTIONS[name].remember or (lambda value: value)
+        options[name] = remember(values[name])
     options["tags"] = list(values["tags"])
     if dialect is not None:
         options["load"] = dialect.name
     return _Request(
         form,
         values["split_by"],
-        selection,
+        dates,
+        choice,
         values["skip_malformed"],
         choose_core(core),
         dialect,
@@ -583,16 +572,18 @@ def _with_time(text: str) -> str:
 
 
 def _targets(
-    source: str, where: str, files: list[TableFile], request: _Request
+    source: str,
+    where: str,
+    files: list[TableFile],
+    request: _Request,
+    read_for_part: list[TableFile] | None,
 ) -> list[_TableFiles]:
     """List the files to write, and the tables that go into each."""
     site = published_host(site_from_name(source))
 
     def record_provenance(files: list[TableFile]) -> Provenance:
-        options = request.options
-        if not any(file.table.name == "posts" for file in files):
-            options = options | {"tags": [], "all_tags": False}
-        return make_record("tables", _TABLES_VERSION, options, map(File.of_table, files), site)
+        read = map(File.of_table, files if read_for_part is None else read_for_part)
+        return make_record("tables", _TABLES_VERSION, request.options, read, site)
 
     if request.format in _DATABASES:
         path = os.path.join(where, _DATABASES[request.format])
@@ -611,13 +602,21 @@ class _Run:
 
     Args:
         request: The options.
+        selections: Filter of the rows of each table of a part; empty for the whole dump.
         reader: Reader of the tables.
         work: Folder for temporary files.
     """
 
-    def __init__(self, request: _Request, reader: TableReader, work: str) -> None:
+    def __init__(
+        self,
+        request: _Request,
+        selections: dict[str, RowSelection],
+        reader: TableReader,
+        work: str,
+    ) -> None:
         self._work = work
         self._request = request
+        self._selections = selections
         self._reader = reader
 
     def write(self, target: _TableFiles) -> list[FlatTable]:
@@ -665,10 +664,12 @@ class _Run:
         """
         table = FlatTable(file.table.name, path)
         writer.begin(TableColumns(file.table))
+        selection = self._selections.get(table.name, self._request.selection)
+        request = replace(self._request, selection=selection)
 
         def visit(chunk: Chunk) -> partial[Any]:
             stored = os.path.join(self._work, f"{file.table.name}-{chunk.number}")
-            return partial(open_columns, file.table, self._request, stored)
+            return partial(open_columns, file.table, request, stored)
 
         with self._reader.open(file, visit, self._work, CHUNK_BYTES) as (dump, results):
             for result in results:

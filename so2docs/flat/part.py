@@ -1,0 +1,236 @@
+"""A part of a site: the rows of all tables that belong to chosen questions.
+
+A few passes over the tables find the ids of the part before any table is written. What remains
+has no reference to a row outside of it, apart from references that the dump itself breaks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+from so2docs.dump.opening import Catalog
+from so2docs.dump.tables import find_dump_tables
+from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, read_ids
+from so2docs.options.option import IdList, tag_filter
+from so2docs.parse.row_filter import is_similar
+from so2docs.progress import log
+from so2docs.report import explain_unknown_tags
+from so2docs.scan.table import TableReader
+from so2docs.schema import DUMP, POSTS, Table
+
+Arrays = dict[str, Any]
+"""Arrow arrays of ids or texts, by name."""
+
+_QUESTION, _ANSWER = 1, 2
+_WIKIS = (4, 5)
+_USERS = ("OwnerUserId", "LastEditorUserId")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The questions of a part: those that pass every filter, with all of their rows.
+
+    Attributes:
+        dates: Limits of the date of a question.
+        tags: Tags and patterns, one of which a question has; any tags if empty.
+        all_tags: Whether a question must have all of the tags.
+        users: Users, one of whom asked or answered a question; None for any.
+        posts: Posts, one of which is the question or one of its answers; None for any.
+    """
+
+    dates: RowSelection
+    tags: tuple[str, ...] = ()
+    all_tags: bool = False
+    users: IdList | None = None
+    posts: IdList | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.tags) or self.users is not None or self.posts is not None
+
+
+Look = Callable[[Any], Arrays]
+"""A function that finds arrays in a chunk of a table, as an Arrow table."""
+
+
+class _PartVisitor(BatchVisitor):
+    """Finds arrays in a chunk."""
+
+    def __init__(self, table: Table, look: Look, **settings: Any) -> None:
+        super().__init__(table, **settings)
+        self._look = look
+
+    def result(self) -> Arrays:
+        """The arrays of the chunk."""
+        return {name: _joined([array]) for name, array in self._look(self.rows()).items()}
+
+
+def find_part(
+    source: str,
+    choice: Choice,
+    *,
+    present: Collection[str],
+    written: Collection[str],
+    reader: TableReader,
+    work: str,
+    chunk_bytes: int,
+    **settings: Any,
+) -> dict[str, RowSelection]:
+    """Find the rows of a part.
+
+    Args:
+        source: The dump.
+        choice: Questions of the part.
+        present: Names of the tables of the dump.
+        written: Names of the tables to write.
+        reader: Reader of the tables.
+        work: Folder for temporary files, and for the ids, which must exist while rows are filtered.
+        chunk_bytes: Bytes of a chunk.
+        settings: Settings of `BatchVisitor`.
+
+    Returns:
+        The filter of the rows of each table.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def scan(name: str, look: Look) -> Arrays:
+        """Read a table, and join the arrays that are found in its chunks."""
+        table = DUMP[name]
+        no_rows = look(TableColumns(table).schema.empty_table())
+        parts = {key: [array] for key, array in no_rows.items()}
+        visit = partial(_PartVisitor, table, look, **settings)
+        with Catalog() as catalog:
+            (file,) = find_dump_tables(source, (name,), catalog)
+            with reader.open(file, lambda _: visit, work, chunk_bytes) as (_, results):
+                for result in results:
+                    for key, array in result.value.items():
+                        parts[key].append(array)
+        return {key: _joined(arrays) for key, arrays in parts.items()}
+
+    def save(name: str, *ids: Any) -> str:
+        path = os.path.join(work, f"ids-{name}")
+        rows = pa.table({"ids": pc.unique(_joined(ids).drop_null())})
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as stream:
+            stream.write_table(rows)
+        return path
+
+    seeds = scan("posts", partial(_find_questions, choice))
+    unknown = explain_unknown_tags(choice.tags, Counter(seeds.pop("similar").to_pylist()))
+    questions, *others = seeds.values()
+    for ids in others:
+        questions = questions.filter(pc.is_in(questions, value_set=ids))
+    posts = scan("posts", partial(_find_posts, save("questions", questions)))
+    is_question = pc.equal(posts["Id"], posts["QuestionId"])
+    if unknown or not pc.any(is_question).as_py():
+        log.warning("%s: %s", source, unknown or "no question passed all filters")
+    has_question = pc.is_in(posts["QuestionId"], value_set=posts["Id"].filter(is_question))
+    posts_of_part = [posts["Id"].filter(has_question)]
+    users = [posts[name].filter(has_question) for name in _USERS]
+    paths = {}
+    if "tags" in present:
+        tags = scan("tags", partial(_find_tags, save("tag-names", posts["Tags"])))
+        is_used = pc.is_in(posts["Wiki"], value_set=tags["Wiki"])
+        posts_of_part.append(posts["Wiki"].filter(is_used))
+        users += [posts[f"Wiki{name}"].filter(is_used) for name in _USERS]
+        paths["tags"] = save("tags", tags["Id"])
+    paths["posts"] = save("posts", *posts_of_part)
+    if not {"users", "badges"}.isdisjoint(written):
+        for name in present:
+            if name not in paths and {*DUMP[name].references.values()} == {"posts", "users"}:
+                users.append(scan(name, partial(_find_users, paths["posts"]))["UserId"])
+    paths["users"] = save("users", *users)
+    return {name: RowSelection(kept=_kept(name, paths)) for name in written}
+
+
+def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """The columns by which the rows of a table are kept, with the files of the ids."""
+    if name in paths:
+        return (("Id", paths[name]),)
+    references = DUMP[name].references
+    target = "posts" if "posts" in references.values() else "users"
+    return tuple((column, paths[to]) for column, to in references.items() if to == target)
+
+
+def _joined(arrays: Iterable[Any]) -> Any:
+    """Join arrays, some of them chunked, to one."""
+    import pyarrow as pa
+
+    return pa.concat_arrays(
+        array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array in arrays
+    )
+
+
+def _question_ids(posts: Any) -> Any:
+    """The id of the question of each post; null for other posts."""
+    import pyarrow.compute as pc
+
+    kinds = posts["PostTypeId"]
+    of_answers = pc.if_else(pc.equal(kinds, _ANSWER), posts["ParentId"], None)
+    return pc.if_else(pc.equal(kinds, _QUESTION), posts["Id"], of_answers)
+
+
+def _find_questions(choice: Choice, posts: Any) -> Arrays:
+    """Find the questions that each filter keeps, and the tags similar to the chosen ones."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    question_ids = _question_ids(posts)
+    arrays = {"similar": pa.array([], pa.string())}
+    if choice.tags or choice.dates != RowSelection():
+        questions = posts.filter(pc.equal(posts["PostTypeId"], _QUESTION))
+        questions = choice.dates.filter(questions, TableColumns(POSTS))
+        if choice.tags:
+            tags = [[tag.lower() for tag in names or ()] for names in questions["Tags"].to_pylist()]
+            has_tags = tag_filter(choice.tags, all_tags=choice.all_tags)
+            questions = questions.filter(pa.array(map(has_tags, tags), pa.bool_()))
+            is_similar_tag = lru_cache(1 << 16)(partial(is_similar, choice.tags))
+            similar = [tag for names in tags for tag in names if is_similar_tag(tag)]
+            arrays["similar"] = pa.array(similar, pa.string())
+        arrays["questions"] = questions["Id"]
+    for name, column, listed in (
+        ("users", posts["OwnerUserId"], choice.users),
+        ("posts", posts["Id"], choice.posts),
+    ):
+        if listed is not None:
+            is_listed = pc.is_in(column, value_set=pa.array(listed.ids, pa.int64()))
+            arrays[name] = question_ids.filter(is_listed).drop_null()
+    return arrays
+
+
+def _find_posts(path: str, posts: Any) -> Arrays:
+    """Find the posts of questions, their users and tags; also all wikis and their users."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    question_ids = _question_ids(posts)
+    is_kept = pc.is_in(question_ids, value_set=read_ids(path))
+    kept = posts.filter(is_kept)
+    wikis = posts.filter(pc.is_in(posts["PostTypeId"], value_set=pa.array(_WIKIS, pa.int64())))
+    return {
+        "Id": kept["Id"],
+        "QuestionId": question_ids.filter(is_kept),
+        "Tags": pc.list_flatten(kept["Tags"]),
+        "Wiki": wikis["Id"],
+        **{name: kept[name] for name in _USERS},
+        **{f"Wiki{name}": wikis[name] for name in _USERS},
+    }
+
+
+def _find_tags(path: str, tags: Any) -> Arrays:
+    """Find tags by name, and the posts that describe them."""
+    import pyarrow.compute as pc
+
+    kept = tags.filter(pc.is_in(tags["TagName"], value_set=read_ids(path)))
+    return {"Id": kept["Id"], "Wiki": _joined([kept["ExcerptPostId"], kept["WikiPostId"]])}
+
+
+def _find_users(path: str, rows: Any) -> Arrays:
+    """Find the users of the rows of posts."""
+    import pyarrow.compute as pc
+
+    return {"UserId": rows.filter(pc.is_in(rows["PostId"], value_set=read_ids(path)))["UserId"]}

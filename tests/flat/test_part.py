@@ -1,0 +1,216 @@
+"""`tables` of a part of a site: the rows that belong to chosen questions fit together."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import py7zr
+import pytest
+from support.command import run
+from support.dumps import answer, question, row, write_dump
+from support.flat_oracle import Row, read_back, rows_of, tables_in
+from support.places import DUMPS, NO_DUMPS, SAMPLES
+
+import so2docs
+from so2docs.flat import tables as flat_tables
+from so2docs.options.choices import Core
+from so2docs.schema import DUMP
+
+Site = dict[str, list[Row]]
+LINKS = {
+    "Posts": {
+        "ParentId": "Posts",
+        "AcceptedAnswerId": "Posts",
+        "OwnerUserId": "Users",
+        "LastEditorUserId": "Users",
+    },
+    "Comments": {"PostId": "Posts", "UserId": "Users"},
+    "PostLinks": {"PostId": "Posts", "RelatedPostId": "Posts"},
+    "Votes": {"PostId": "Posts", "UserId": "Users"},
+    "PostHistory": {"PostId": "Posts", "UserId": "Users"},
+    "Badges": {"UserId": "Users"},
+    "Tags": {"ExcerptPostId": "Posts", "WikiPostId": "Posts"},
+}
+CASES: list[dict[str, Any]] = [
+    {"tags": ["sto*", "hops"]},
+    {"tags": "?*-*,b*", "all_tags": True, "since": "2017", "until": "2019-06-01"},
+    {"keep_users": [8, 43, 10**12]},
+    {"keep_posts": [*range(1, 500), 10**12], "keep_users": [8, 43]},
+    {"keep_posts": [10**12]},
+]
+
+
+def rows_in(folder: Path) -> Site:
+    return {table.stem: rows_of(folder / table.file, table) for table in tables_in(folder)}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "sample",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("beer.stackexchange.com", "eosio.meta.stackexchange.com")
+        ),
+    ],
+)
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if request.param == "sample":
+        return SAMPLES / "site"
+    archive = DUMPS / "archives" / f"{request.param}.7z"
+    if not archive.exists():
+        pytest.skip(NO_DUMPS)
+    folder = tmp_path_factory.mktemp(request.param)
+    with py7zr.SevenZipFile(archive) as packed:
+        packed.extractall(folder)
+    return folder
+
+
+def part_of(site: Site, **options: Any) -> Site:
+    """The part, from all rows in memory."""
+    posts = site["Posts"]
+    thread = {1: "Id", 2: "ParentId"}
+
+    def thread_of(post: Row) -> Any:
+        return post[thread[post["PostTypeId"]]] if post["PostTypeId"] in thread else None
+
+    existing = {post["Id"] for post in posts if post["PostTypeId"] == 1}
+    questions = {post["Id"] for post in posts if post["PostTypeId"] == 1 and _passes(post, options)}
+    for name, column in (("keep_users", "OwnerUserId"), ("keep_posts", "Id")):
+        if name in options:
+            questions &= {thread_of(post) for post in posts if post[column] in options[name]}
+    threads = [post for post in posts if thread_of(post) in questions & existing]
+    names = {tag for post in threads for tag in post["Tags"] or ()}
+    tags = [tag for tag in site.get("Tags", []) if tag["TagName"] in names]
+    wikis = {tag[name] for tag in tags for name in ("ExcerptPostId", "WikiPostId")}
+    ids = {post["Id"] for post in threads}
+    ids |= {post["Id"] for post in posts if post["PostTypeId"] in (4, 5) and post["Id"] in wikis}
+    part = {"Posts": [post for post in posts if post["Id"] in ids], "Tags": tags}
+    for stem in ("Comments", "Votes", "PostHistory", "PostLinks"):
+        links = [name for name, target in LINKS[stem].items() if target == "Posts"]
+        part[stem] = [one for one in site.get(stem, []) if all(one[name] in ids for name in links)]
+    users = {
+        one[name]
+        for stem, rows in part.items()
+        for name, target in LINKS[stem].items()
+        for one in rows
+        if target == "Users"
+    }
+    part["Users"] = [user for user in site.get("Users", []) if user["Id"] in users]
+    part["Badges"] = [badge for badge in site.get("Badges", []) if badge["UserId"] in users]
+    return {stem: part[stem] for stem in site}
+
+
+def _passes(post: Row, options: dict[str, Any]) -> bool:
+    wanted = options.get("tags", ())
+    wanted = wanted.split(",") if isinstance(wanted, str) else wanted
+    patterns = [re.escape(tag).replace(r"\*", ".*").replace(r"\?", ".") for tag in wanted]
+    matches = (any(re.fullmatch(one, tag) for tag in post["Tags"] or ()) for one in patterns)
+    date = post["CreationDate"] or ""
+    return (
+        (not wanted or (all if options.get("all_tags") else any)(matches))
+        and ("since" not in options or date >= options["since"])
+        and ("until" not in options or "" < date < options["until"])
+    )
+
+
+def broken(site: Site) -> dict[str, set[int]]:
+    """By foreign key, the ids that it names and no row has."""
+    ids = {stem: {one["Id"] for one in rows} for stem, rows in site.items()}
+    return {
+        f"{stem}.{name}": {one[name] for one in site[stem]} - ids.get(target, set()) - {None}
+        for stem, links in LINKS.items()
+        if stem in site
+        for name, target in links.items()
+    }
+
+
+@pytest.mark.parametrize("options", CASES, ids=str)
+def test_the_part_fits_together(
+    options: dict[str, Any],
+    core: Core,
+    site: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flat_tables, "CHUNK_BYTES", 200_000)
+    whole = rows_in(site)
+    report = so2docs.tables(site, tmp_path / "part", core=core, **options)
+    part = {table.stem: read_back(tmp_path / "part", table, "parquet") for table in tables_in(site)}
+    expected = part_of(whole, **options)
+    for stem, rows in expected.items():
+        assert part[stem] == rows
+    assert all(report[table.name].unaccounted == 0 for table in tables_in(site))
+    broken_by_the_dump = broken(whole)
+    for key, ids in broken(part).items():
+        assert ids <= broken_by_the_dump[key]
+    if options != CASES[-1] and site.name.startswith("beer"):
+        assert all(
+            0 < len(part[stem]) < len(rows) for stem, rows in whole.items() if stem != "PostLinks"
+        )
+
+
+def test_one_table_of_a_part_is_that_of_all(tmp_path: Path) -> None:
+    site, options = SAMPLES / "site", {"keep_posts": [1]}
+    so2docs.tables(site, tmp_path / "all", **options)
+    for name in ("users", "votes"):
+        so2docs.tables(site, tmp_path / name, only=name, **options)
+        table = DUMP[name]
+        rows = read_back(tmp_path / name, table, "parquet")
+        assert rows == read_back(tmp_path / "all", table, "parquet")
+        assert [path.name for path in (tmp_path / name).iterdir() if path.name[0] != "."] == [
+            f"{table.stem}.parquet"
+        ]
+
+
+def test_forms_of_the_options(tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text("1\n")
+    site = SAMPLES / "site"
+    for number, ids in enumerate(("1", "ids")):
+        arguments = (site, tmp_path / str(number), "--keep-posts", ids, "--format", "sqlite")
+        done = run("tables", *arguments, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    both = [read_back(tmp_path / name, DUMP["posts"], "sqlite") for name in ("0", "1")]
+    assert both[0] == both[1] == part_of(rows_in(site), keep_posts=[1])["Posts"] != []
+    again = so2docs.tables(site, tmp_path / "0", keep_posts=[1], format="sqlite")
+    assert not again.is_new
+    with pytest.raises(so2docs.OutputError, match="keep_posts"):
+        so2docs.tables(site, tmp_path / "0", keep_posts=[1, 2], format="sqlite")
+
+
+def test_a_change_of_the_posts_outdates_the_users(tmp_path: Path) -> None:
+    posts = [question(1, OwnerUserId=1), answer(2, 1, OwnerUserId=2)]
+    write_dump(tmp_path / "Posts.xml", *posts)
+    write_dump(tmp_path / "Users.xml", row(Id=1), row(Id=2), row(Id=3))
+    options: dict[str, Any] = {"keep_posts": [1], "only": "users"}
+    assert so2docs.tables(tmp_path, tmp_path / "out", **options)["users"].written == 2
+    write_dump(tmp_path / "Posts.xml", *posts, answer(3, 1, OwnerUserId=3))
+    with pytest.raises(so2docs.OutputError):
+        so2docs.tables(tmp_path, tmp_path / "out", **options)
+    assert so2docs.tables(tmp_path, tmp_path / "out", update=True, **options)["users"].written == 3
+
+
+def test_answers_without_their_question_are_left_out(tmp_path: Path) -> None:
+    rows = [question(1), answer(2, 9), answer(3, 1), row(Id=4, PostTypeId=5, ParentId=1), row(Id=5)]
+    write_dump(tmp_path / "Posts.xml", *rows)
+    report = so2docs.tables(tmp_path, tmp_path / "out", keep_posts=[2, 3])
+    written = read_back(tmp_path / "out", DUMP["posts"], "parquet")
+    assert [post["Id"] for post in written] == [1, 3]
+    assert (report["posts"].written, report["posts"].filtered) == (2, 3)
+
+
+def test_tags_that_no_question_has(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", question(1, Tags="|tea|"), question(2, Tags="|Tea|"))
+    done = run("tables", dump, tmp_path / "out", "--tag", "teas*", "-q")
+    assert done.returncode == 0
+    assert "no question has the tag teas*; there is tea (2)" in done.stderr
+    so2docs.tables(dump, tmp_path / "tea", tags="TEA")
+    assert len(read_back(tmp_path / "tea", DUMP["posts"], "parquet")) == 2
+
+
+def test_a_part_needs_the_posts(tmp_path: Path) -> None:
+    write_dump(tmp_path / "Users.xml", row(Id=1))
+    with pytest.raises(so2docs.DumpError, match=r"has no Posts\.xml"):
+        so2docs.tables(tmp_path, tmp_path / "out", keep_users=[1])
