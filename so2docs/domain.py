@@ -126,10 +126,6 @@ began in 2020; on comments of April 2024: https://meta.stackexchange.com/q/40183
 def release_of(last_date: str, *, has_license_file: bool) -> str:
     """The release that a dump is probably from; empty if nothing tells.
 
-    Args:
-        last_date: Date of the last row; empty if there is none.
-        has_license_file: Whether it contains `license.txt`.
-
     Returns:
         The day up to which the release has data, since releases are quarterly; before, the month of
         the last row.

@@ -53,11 +53,7 @@ def did_you_mean(value: object, names: Iterable[str]) -> str:
 
 @contextmanager
 def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
-    """Let errors name options in the form of the command line.
-
-    Args:
-        spellings: Flags that differ from the keyword, such as `--with` for `nest`.
-    """
+    """Let errors name options in the form of the command line."""
     token = _spellings.set(spellings)
     try:
         yield

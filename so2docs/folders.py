@@ -13,9 +13,9 @@ from typing import Any
 
 from so2docs.api.sites import Done, SiteResult, SiteTask, WhenDone, plan_outputs, run_all, run_dumps
 from so2docs.changes.changes_file import ChangeReader, OutputIdentity, write_empty
-from so2docs.changes.compare import Operation, Summary
+from so2docs.changes.compare import Operation
 from so2docs.changes.diff import diff
-from so2docs.changes.patch import Patched, PatchedOutput
+from so2docs.changes.patch import PatchedOutput
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
     OptionError,
@@ -25,19 +25,19 @@ from so2docs.errors import (
 )
 from so2docs.flat.tables import tables
 from so2docs.flat.tags import TagsFile, tags
-from so2docs.metadata.manifest import Manifest, Verified, load, manifests_of_report, verify
+from so2docs.metadata.manifest import Manifest, load, manifests_of_report, verify
 from so2docs.options.choices import ChangesFormat, Search
 from so2docs.options.output_form import output_suffix
 from so2docs.options.sites import checked_host
 from so2docs.output.new_files import temporary_folder
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths
-from so2docs.output.product import read_provenance
+from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import log
 from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
-from so2docs.sqlite.build import Database, find_database
-from so2docs.statistics.stats import Stats, stats
+from so2docs.sqlite.build import find_database
+from so2docs.statistics.stats import stats
 
 PathLike = str | os.PathLike[str]
 
@@ -145,7 +145,7 @@ def _diff_site(
     update: bool,
     force: bool,
     **settings: Any,
-) -> tuple[str, str, Summary | None]:
+) -> Done:
     """Compare the outputs of one site for `diff_all`."""
     if new is None:
         assert old is not None
@@ -157,9 +157,7 @@ def _diff_site(
             product = changes.product(target, **settings)
             if product.find(force=force, update=update) is not None:
                 return UP_TO_DATE, target, None
-            summary = product.make()
-        else:
-            summary = changes.count()
+        summary = product.make() if target else changes.count()
     if old is None:
         summary.old_path = ""
         return NEW, target or new_path, summary
@@ -218,7 +216,7 @@ def patch_all(
 
 def _patch_site(
     old: list[str] | None, changes: list[str] | None, *, stem: str, update: bool, force: bool
-) -> tuple[str, str, Patched | None]:
+) -> Done:
     """Apply the changes of one site for `patch_all`."""
     if changes is None:
         assert old is not None
@@ -237,9 +235,8 @@ def _patch_site(
         else:
             end = output_suffix({"compression": header.new.compression})
         product = PatchedOutput(old_path, reader, stem + end)
-        if product.find(force=force, update=update) is not None:
-            return UP_TO_DATE, product.path, None
-        return NEW if old is None else "patched", product.path, product.make()
+        state = NEW if old is None else "patched"
+        return _build(product, state, force=force, update=update)
 
 
 def stats_all(
@@ -279,7 +276,7 @@ def stats_all(
     return sorted(results, key=lambda result: result.site)
 
 
-def _count(paths: list[str], jobs: int | None) -> tuple[str, str, Stats]:
+def _count(paths: list[str], jobs: int | None) -> Done:
     path = readable(paths)
     return "counted", path, stats(path, jobs=jobs)
 
@@ -340,7 +337,7 @@ def _manifests(folder: str) -> dict[str, list[str]]:
     return manifests
 
 
-def _verify(path: str, report: str | None) -> tuple[str, str, Verified]:
+def _verify(path: str, report: str | None) -> Done:
     return "verified", path, verify(path, report=report)
 
 
@@ -399,11 +396,9 @@ def to_sqlite_all(
 
 def _make_database(
     paths: list[str], target: str, settings: dict[str, Any], update: bool, force: bool
-) -> tuple[str, str, Database | None]:
+) -> Done:
     product = find_database(readable(paths), target, **settings)
-    if product.find(force=force, update=update) is not None:
-        return UP_TO_DATE, target, None
-    return "made", target, product.make()
+    return _build(product, "made", force=force, update=update)
 
 
 def tables_all(
@@ -472,9 +467,14 @@ def tags_all(
 
 def _write_tags(source: str, output: str, *, update: bool, force: bool, **kwargs: Any) -> Done:
     product = TagsFile(tags(source, **kwargs), output)
+    return _build(product, "made", force=force, update=update)
+
+
+def _build(product: Product[Any], state: str, *, force: bool, update: bool) -> Done:
+    """Make the product of a site unless it is up to date."""
     if product.find(force=force, update=update) is not None:
-        return UP_TO_DATE, output, None
-    return "made", output, product.make()
+        return UP_TO_DATE, product.path, None
+    return state, product.path, product.make()
 
 
 def _outputs(folder: PathLike) -> dict[str, list[str]]:

@@ -643,11 +643,6 @@ def select_parts(
 ) -> tuple[Part, ...]:
     """Select the parts of posts in a document, in the order of the JSON object.
 
-    Args:
-        tables: Names of the nested tables.
-        has: Tells whether documents have a path; by default all paths.
-        prefix: Path of the posts: empty for questions, or `Answers.`.
-
     Returns:
         The parts, with the selected attributes.
     """

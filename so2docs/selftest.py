@@ -52,13 +52,7 @@ class _FailedError(So2docsError):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of the self-test.
-
-    Attributes:
-        name: Name of the check.
-        seconds: Wall time.
-        problem: Description of the failure; None after success.
-    """
+    """A check of the self-test."""
 
     name: str
     seconds: float

@@ -288,11 +288,7 @@ class Spill:
             return True
 
     def is_done(self, *, is_once: bool) -> bool:
-        """Whether a completed conversion left nothing to resume.
-
-        Args:
-            is_once: Whether the dump can be read only once, which rules out resuming.
-        """
+        """Whether a completed conversion left nothing to resume."""
         return self._is_leaving and (is_once or not (self.folder / INDEX).exists())
 
     def remove(self) -> None:

@@ -213,7 +213,7 @@ def run_dumps(
     """Make an output of each of several dumps, and continue if one of them fails.
 
     Small dumps are read in parallel, each by one process. Large dumps are read one after the
-    other, each by all processes.
+    other, each by all processes. The results are in the order of the dumps.
 
     Args:
         make: Function called with a dump, an output and keywords.
@@ -221,9 +221,6 @@ def run_dumps(
         kwargs: The keywords, with `jobs` and `progress`.
         when_done: Called with the result of each site.
         is_alone: Whether this process makes all outputs, because others cannot.
-
-    Returns:
-        The results, in the order of the dumps.
     """
     sized = [(_size(source), source, site, output) for source, site, output in dumps]
     small = [entry for entry in sized if 0 < entry[0] < _SMALL]

@@ -181,9 +181,6 @@ class Target(Output):
         level: Compression level.
         indexed: Whether to write an index of the documents.
 
-    Attributes:
-        record: Provenance of the documents, for the index.
-
     Raises:
         OptionError: The name is empty.
         OutputError: The file exists or is an input, or its folder is missing or not writable.
@@ -291,13 +288,7 @@ class NewOutput:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of a file of changes, which identifies both outputs.
-
-    Attributes:
-        old: Output to patch.
-        new: Output after the patch; None if the changes are not complete.
-        segments: Segments of the new output, in order.
-    """
+    """The header of a file of changes, which identifies both outputs."""
 
     old: OutputIdentity
     new: NewOutput | None

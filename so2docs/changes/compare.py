@@ -53,18 +53,7 @@ class Change:
 def compare(
     question_id: int, old: bytes | None, new: bytes | None, ignored: frozenset[str]
 ) -> Change | None:
-    """Compare two states of a document.
-
-    Args:
-        question_id: Id of the question.
-        old: The old state as a line of JSON; None if missing.
-        new: The new state as a line of JSON; None if missing.
-        ignored: Fields such as `ViewCount` or `Answers.Score`; documents that differ in these alone
-            are unchanged.
-
-    Returns:
-        The change; None if the document is unchanged.
-    """
+    """Compare two states of a document; None if only ignored fields differ."""
     if old is None or new is None:
         document = new or old or b""
         return Change("added" if old is None else "deleted", question_id, document)

@@ -97,13 +97,7 @@ def complete_names(names: Iterable[str], incomplete: str) -> list[CompletionItem
 
 
 def table_option(name: str, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
-    """Make the option with this name in the table.
-
-    Args:
-        name: Name of the option.
-        help: Help for this command, if other than in the table.
-        settings: Settings of `click.option`, which override those of the table.
-    """
+    """Make the option with this name in the table."""
     entry = OPTIONS[name]
     has_default = entry.default not in (None, False, ())
     with naming_flags(spellings(())):
@@ -163,11 +157,7 @@ _DEBUG = GroupedOption(
 
 
 def spellings(arguments: Iterable[str]) -> dict[str, str]:
-    """Choose flags for errors about options with several: as typed, else as documented.
-
-    Returns:
-        Chosen flags, by the flags named like the keywords.
-    """
+    """Choose flags, by that of the keyword, for errors: as typed, else as documented."""
     typed = {argument.partition("=")[0] for argument in arguments}
     return {
         flags[-1]: next((flag for flag in flags if flag in typed), flags[0])

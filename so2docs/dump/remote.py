@@ -38,13 +38,6 @@ backoff_seconds = 0.5
 class RemoteFile(io.RawIOBase):
     """A file that is read by ranges; a read returns fewer bytes only at the end.
 
-    Args:
-        fetch: Returns the bytes between two offsets.
-        size: Bytes of the file.
-        head: The first bytes of the file, if known.
-        close: Closes the connection.
-        identity: Checksum of the version of the file on a web server.
-
     Attributes:
         end: Offset up to which reads fetch ahead, such as the end of a block of an archive.
     """

@@ -89,16 +89,7 @@ def is_damage(error: Exception) -> bool:
 
 
 class Stream(io.RawIOBase):
-    """A file of parts of bytes, which counts the bytes and converts errors of decompressors.
-
-    Args:
-        parts: Generator of the bytes, which is closed with the stream.
-        name: Name of the dump, for messages.
-        kind: Name of the compression, with an article; empty without decompression.
-
-    Attributes:
-        count: Bytes read so far.
-    """
+    """A file of parts of bytes, which counts the bytes and converts errors of decompressors."""
 
     def __init__(self, parts: Parts, name: str = "", kind: str = "") -> None:
         super().__init__()
@@ -173,9 +164,6 @@ class PolledFile(io.RawIOBase):
 
     A signal just before a read does not interrupt the read. So `poll` waits for data, and signals
     are handled between polls.
-
-    Attributes:
-        count: Bytes read so far.
     """
 
     def __init__(self, file: io.FileIO) -> None:
@@ -367,12 +355,7 @@ class Source:
         self.reader = io.BufferedReader(self.counted, HEAD_BYTES)
 
     def add_layer(self, parts: Parts, kind: str = "") -> Stream:
-        """Add a layer: a generator that reads the previous top layer.
-
-        Args:
-            parts: The bytes of the new layer.
-            kind: The compression, with an article; empty for another layer.
-        """
+        """Add a layer: a generator that reads the previous top layer."""
         stream = Stream(parts, self.name, kind)
         self.stack.callback(stream.close)
         self.reader = io.BufferedReader(stream, HEAD_BYTES)

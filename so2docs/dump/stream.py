@@ -187,10 +187,6 @@ class StreamDump:
     def __init__(self, source: Source, restart: Restart | None = None) -> None:
         """Read the start of the dump.
 
-        Args:
-            source: The stream, from a chunk on if `restart` is given.
-            restart: The first chunk to read, with the start of the dump.
-
         Raises:
             DumpError: The dump is empty, is not XML, or cannot be decompressed.
         """

@@ -67,6 +67,15 @@ _output = partial(option, "Output", "output")
 _run = partial(option, "Run", "run")
 """Functions that declare an option, with its heading in the help and the effect of its values."""
 
+_ids = partial(_filter, remember=lambda value: value and str(value))
+_dropped = partial(_ids, accepts=str | os.PathLike[str] | None, parse=id_list, metavar="FILE")
+_kept = partial(
+    _ids,
+    accepts=str | os.PathLike[str] | Iterable[int] | None,
+    parse=ids_or_file,
+    metavar="FILE|IDS",
+)
+
 _BODIES = {"md": "markdown", "plain": "text", "txt": "text"}
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
@@ -124,39 +133,23 @@ class Filters:
         "Leave out the made-up question and answer (ids above 1,000,000,000) of two releases.",
         False,
     )
-    drop_users: IdList | None = _filter(
+    drop_users: IdList | None = _dropped(
         "Leave out all posts and comments of the users in FILE: ids, one a line.",
-        accepts=str | os.PathLike[str] | None,
-        parse=id_list,
-        metavar="FILE",
         more="The answers to their questions are left out, too, and so are listed editors of other "
         "posts.",
-        remember=lambda value: value and str(value),
     )
-    drop_posts: IdList | None = _filter(
+    drop_posts: IdList | None = _dropped(
         "Leave out the questions and answers in FILE: ids, one a line.",
-        accepts=str | os.PathLike[str] | None,
-        parse=id_list,
-        metavar="FILE",
         more="The answers to these questions are left out, too.",
-        remember=lambda value: value and str(value),
     )
-    keep_users: IdList | None = _filter(
+    keep_users: IdList | None = _kept(
         "Keep questions asked or answered by these users: ids separated by commas, or a FILE with "
         "an id a line.",
-        accepts=str | os.PathLike[str] | Iterable[int] | None,
-        parse=ids_or_file,
-        metavar="FILE|IDS",
         more="A file name of digits only counts as an id; write `./123` for the file.",
-        remember=lambda value: value and str(value),
     )
-    keep_posts: IdList | None = _filter(
+    keep_posts: IdList | None = _kept(
         "Keep these questions, and the questions of these answers: ids separated by commas, or a "
-        "FILE with an id a line.",
-        accepts=str | os.PathLike[str] | Iterable[int] | None,
-        parse=ids_or_file,
-        metavar="FILE|IDS",
-        remember=lambda value: value and str(value),
+        "FILE with an id a line."
     )
     sample: int | None = _filter(
         "Keep a share of the questions, such as 1%; the same questions every time.",

@@ -36,13 +36,7 @@ def side_file(output: str, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TargetKind:
-    """A kind of file written next to other work, such as a page; it replaces only its own kind.
-
-    Attributes:
-        name: Name for messages.
-        option: The option for the path.
-        starts: Possible first bytes of such a file.
-    """
+    """A kind of file written next to other work, such as a page; it replaces only its own kind."""
 
     name: str
     option: str
@@ -147,11 +141,7 @@ def remove(path: str) -> None:
 
 
 class LostFileError(OutputError):
-    """A finished file was lost or changed before it was renamed.
-
-    Attributes:
-        path: The final name of the file.
-    """
+    """A finished file was lost or changed before it was renamed."""
 
     def __init__(self, path: str) -> None:
         super().__init__(

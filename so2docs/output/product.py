@@ -35,11 +35,7 @@ Result = TypeVar("Result")
 
 
 class ExistingOutputError(OutputExistsError):
-    """A product exists and may not be replaced; the text says how the product was made.
-
-    Attributes:
-        state: The difference from the requested product.
-    """
+    """A product exists and may not be replaced; the text says how the product was made."""
 
     def __init__(self, message: str, state: State) -> None:
         super().__init__(message)

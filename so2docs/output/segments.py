@@ -106,15 +106,7 @@ def remove(*groups: Iterable[Segment]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A range of bytes to copy between files.
-
-    Attributes:
-        source: The file to copy from.
-        offset: Offset in the source.
-        size: Number of bytes.
-        target: The file to copy to.
-        at: Offset in the target.
-    """
+    """A range of bytes to copy between files."""
 
     source: str
     offset: int

@@ -34,11 +34,7 @@ _MORE_SEGMENTS = 3
 
 
 class OpenFiles:
-    """The files of an output by label, each in the same format. Few are open at a time.
-
-    Attributes:
-        by_label: The files that have not ended.
-    """
+    """The files of an output by label, each in the same format. Few are open at a time."""
 
     def __init__(self, form: FileFormat, create: Callable[[str, FileState | None], Output]) -> None:
         self.by_label: dict[str, Output] = {}

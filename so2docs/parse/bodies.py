@@ -30,14 +30,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 def converter(
     body: str, core: Core = "python", host: str | None = None
 ) -> Callable[[str], str] | None:
-    """Choose the function that converts a body; None if bodies stay unchanged.
-
-    Args:
-        body: The form of the bodies.
-        core: The core that makes Markdown.
-        host: Host name of the site, which determines the signs around formulas. For unknown sites,
-            each body determines them.
-    """
+    """Choose the function that converts a body; None if bodies stay unchanged."""
     if body != "markdown":
         return _text if body == "text" else None
     markdown = compiled_to_markdown

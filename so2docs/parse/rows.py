@@ -337,9 +337,6 @@ def parse(data: bytes) -> Iterator[Rows | Malformed]:
 
     The result for each row does not depend on the bounds of the slice.
 
-    Args:
-        data: Whole rows, from one row's start to another's.
-
     Yields:
         The rows in order, as one `Rows` unless a row is malformed.
     """

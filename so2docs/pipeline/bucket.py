@@ -186,12 +186,6 @@ class JoinedRecords:
 
     Records that the compiled core rejects are left to the reference, one question at a time.
 
-    Args:
-        blocks: All blocks of the bucket, in the order of the dump.
-        ids: The question ids to keep.
-        users: The table to look up users in, if users are nested.
-        run: The form of runs; None to yield each document separately.
-
     Raises:
         ValueError: The keys and the JSON of a block do not match.
     """

@@ -54,13 +54,7 @@ _BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other"), bytes([1, 1, 1, 5])
 
 
 class SpilledChunk(NamedTuple):
-    """A spilled chunk, ready to be committed.
-
-    Attributes:
-        path: The file of the blocks.
-        blocks: The blocks.
-        pages: The ids of the posts.
-    """
+    """A spilled chunk, ready to be committed."""
 
     path: str
     blocks: list[Block]
@@ -405,17 +399,7 @@ def open_spill(
 
 @dataclass(frozen=True, slots=True)
 class FilingTask:
-    """A chunk with rows in the order of the table, to be filed under questions.
-
-    Attributes:
-        number: Number of the filed chunk in the spill.
-        blocks: The present blocks of the chunk, each with its file.
-        path: File for the blocks to write.
-        options: Options of the conversion.
-        table: Table of the chunk.
-        posts_map: The map from post ids to question ids.
-        room: Maximum size of uncompressed blocks, in bytes.
-    """
+    """A chunk with rows in the order of the table, to be filed under questions."""
 
     number: int
     blocks: list[tuple[str, Block]]

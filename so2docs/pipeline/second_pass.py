@@ -112,13 +112,7 @@ Blocks = list[tuple[str, Block]]
 
 
 class Part(NamedTuple):
-    """A range of question ids for one task.
-
-    Attributes:
-        ids: The question ids.
-        size: Size of the JSON of these questions, in bytes.
-        blocks: The blocks of these questions.
-    """
+    """A range of question ids for one task."""
 
     ids: range
     size: int
@@ -492,12 +486,7 @@ class SecondPass:
         return state
 
     def tasks(self, state: Checkpoint, *, is_stored: bool = False) -> Iterator[BucketTask]:
-        """Yield the remaining ranges of question ids.
-
-        Args:
-            state: State of the pass.
-            is_stored: Whether results are passed in temporary files, not in memory.
-        """
+        """Yield the remaining ranges of question ids."""
         next_id, limit, numbers = state.next_id, self.documents_left(state), count()
         for number, json_bytes in self.buckets:
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:

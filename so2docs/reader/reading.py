@@ -65,12 +65,7 @@ def read_start(path: str) -> bytes:
 
 
 def is_output(path: str, start: bytes) -> bool:
-    """Whether a file is an output of any format; other files are read as dumps.
-
-    Args:
-        path: Path of the file, which decides for a damaged or an empty file.
-        start: First bytes of the file, from `read_start`.
-    """
+    """Whether a file is an output of any format; other files are read as dumps."""
     text = start.lstrip(BLANK)
     if text.startswith(b"{") or not_read_back(start) is not None:
         return True

@@ -79,13 +79,7 @@ class ChunkTask:
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """The result of reading a chunk.
-
-    Attributes:
-        chunk: The range of the table.
-        tally: Counts of the chunk.
-        value: Result of the visitor.
-    """
+    """The result of reading a chunk."""
 
     chunk: Chunk
     tally: ChunkTally

@@ -22,14 +22,7 @@ OpenVisitor = Callable[[], AbstractContextManager[Visitor]]
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """Reads the chunks of tables in parallel, with progress bars.
-
-    Attributes:
-        workers: The workers.
-        progress: The progress bars.
-        work_dir: Folder for an archive inside another archive.
-        threads: Number of threads that decompress.
-    """
+    """Reads the chunks of tables in parallel, with progress bars."""
 
     workers: Workers
     progress: Progress

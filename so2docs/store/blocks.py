@@ -205,12 +205,7 @@ def default_budget(spare_disk: int) -> int:
 
 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory available to processes and the system's cache.
-
-    Args:
-        proc: Folder of Linux with the state of memory and of this process.
-        cgroups: Folder with the limits of control groups.
-    """
+    """Bytes of memory available to processes and the system's cache."""
     limits = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
     return min((size for size in limits if size is not None), default=_UNKNOWN)
 

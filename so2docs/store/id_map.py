@@ -186,12 +186,7 @@ class IdMapWriter:
     """Writes a map, which is complete only after `finish`."""
 
     def __init__(self, path: str, *, adds: bool = False) -> None:
-        """Begin a map.
-
-        Args:
-            path: Name of the file.
-            adds: Whether the values of an id are added up; otherwise the first value stays.
-        """
+        """Begin a map."""
         self._path = path
         self._combine = _add_up if adds else _keep_first
         self._pending: dict[int, int] = {}

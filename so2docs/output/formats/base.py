@@ -55,14 +55,6 @@ class Format(FileFormat):
         deletes: Whether a file of changes can also name the documents to delete.
         closing: Bytes after a document without its closing brace, if there is no other frame.
         segment_bytes: Approximate bytes of documents to compress together.
-
-    Args:
-        form: The form of the output.
-        level: Level of the compression.
-        fields: The selected fields.
-        tables: Names of the tables that are nested.
-        site: Name and value of the field with the site that each document has, if it has one.
-        is_attributed: Whether documents have an attribution.
     """
 
     deletes: ClassVar[bool] = False
