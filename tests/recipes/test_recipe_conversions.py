@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support import oracle_recipes, oracle_tables
 from support.command import COMMAND, run
-from support.formats_read_back import json_array, jsonl
+from support.formats_read_back import json_array, jsonl, without_nulls
 from support.messages import heard
 from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 
@@ -115,12 +115,6 @@ def parquet(path: Path) -> list[Row]:
     import pyarrow.parquet as pq
 
     return [without_nulls(row) for row in pq.read_table(path).to_pylist()]
-
-
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_nulls(part) for key, part in value.items() if part is not None}
-    return [without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def file_of(output: Path, name: str) -> Path:

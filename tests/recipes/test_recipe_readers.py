@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.formats_read_back import jsonl
+from support.formats_read_back import jsonl, without_nulls
 
 import so2docs
 
@@ -39,13 +39,6 @@ def _reader(name: str) -> Any:
     if "SO2DOCS_READERS" in os.environ:
         return importlib.import_module(name)
     return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
-
-
-def without_nulls(value: Any) -> Any:
-    """Remove nulls of columns, which are missing keys in JSON."""
-    if isinstance(value, dict):
-        return {key: without_nulls(part) for key, part in value.items() if part is not None}
-    return [without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 @pytest.fixture(scope="module")

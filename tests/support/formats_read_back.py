@@ -77,6 +77,13 @@ def parquet(path: Path) -> list[Document]:
     return [_post(row) for row in pq.read_table(path).to_pylist()]
 
 
+def without_nulls(value: Any) -> Any:
+    """Remove nulls of columns, which are missing keys in JSON."""
+    if isinstance(value, dict):
+        return {key: without_nulls(part) for key, part in value.items() if part is not None}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
 def _post(row: Document) -> Document:
     post: Document = {}
     for name, value in row.items():
