@@ -100,6 +100,17 @@ def site_host(name: str) -> str:
     return f"{_RENAMED.get(site, site)}{dot}{domain}" if is_renamed else host
 
 
+_LANGUAGES = {"es.stackoverflow", "ja.stackoverflow", "pt.stackoverflow", "ru.stackoverflow",
+              "rus.stackexchange"}  # fmt: skip
+"""Sites in another language than English. Sites about a language, such as `spanish`, are mixed."""
+
+
+def site_language(host: str) -> str:
+    """The language of a site and of its meta site, as a BCP 47 tag."""
+    name = host.removesuffix(".com").replace(".meta.", ".")
+    return name[:2] if name in _LANGUAGES else "en"
+
+
 FIRST_FABRICATED_ID = 1_000_000_001
 """Lowest id of rows made up by the publisher.
 

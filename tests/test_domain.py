@@ -81,6 +81,20 @@ def test_hosts_that_a_site_has_had(names: list[str], host: str) -> None:
         assert domain.site_host(name) == host
 
 
+@pytest.mark.parametrize(
+    ("host", "language"),
+    [
+        ("pt.stackoverflow.com", "pt"),
+        ("ja.meta.stackoverflow.com", "ja"),
+        ("rus.stackexchange.com", "ru"),
+        ("spanish.stackexchange.com", "en"),
+        ("", "en"),
+    ],
+)
+def test_languages_of_sites(host: str, language: str) -> None:
+    assert domain.site_language(host) == language
+
+
 def test_rules_are_in_one_module() -> None:
     again = []
     for path in PACKAGE.rglob("*.py"):

@@ -166,8 +166,8 @@ _ATTRIBUTES = {
     "pre": {"class"},
     "code": {"class"},
     "ol": {"start"},
-    "td": {"colspan", "rowspan"},
-    "th": {"colspan", "rowspan"},
+    "td": {"align", "colspan", "rowspan", "style"},
+    "th": {"align", "colspan", "rowspan", "style"},
 }
 _MOST_CODE = 20_000
 _MOST_DEPTH = 200
@@ -182,6 +182,7 @@ _ATTRIBUTE = re.compile(r'\b(src|alt)="([^"]*)"')
 _LITERAL = {"pre", "code", "kbd", "samp"}
 """Elements without formulas."""
 _INLINE = {"br"}
+_ALIGNMENT = re.compile(r"\s*(?:text-align\s*:)?\s*(left|center|right)\s*;?\s*")
 _LANGUAGE = re.compile(r"\blang-([\w+#.-]+)")
 _NEVER_HIGHLIGHTED = {"none", "default", "text"}
 # `code`, [text](address), an address, **strong**, *emphasis*: the Markdown that comments have.
@@ -261,6 +262,7 @@ class Renderer:
         """Render the parts of a sanitized body."""
         run: list[str] = []  # Text up to the next tag that ends a formula.
         spoilers: list[bool] = []  # For each open quotation, whether it is a spoiler.
+        headings: list[int] = []  # Levels of the headings that the text is under, in the post.
         at = literal = 0
         while match := _TOKEN.search(safe, at):
             run.append(safe[at : match.start()])
@@ -279,6 +281,9 @@ class Renderer:
                 literal += -1 if match["end"] else 1
             if name == "blockquote":
                 yield _quotation(spoilers, match)
+                continue
+            if _HEADING.fullmatch(name):
+                yield _heading(headings, match)
                 continue
             yield self._tag(match)
         run.append(safe[at:])
@@ -316,10 +321,11 @@ class Renderer:
 
     def _tag(self, match: re.Match[str]) -> str:
         name, is_end = match["name"], bool(match["end"])
-        if name[0] == "h" and name[1:].isdigit():
-            return "</p>" if is_end else "<p class=heading>"
         if name == "table":
             return "</table></div>" if is_end else '<div class="scroll" tabindex="0"><table>'
+        if name in ("td", "th"):
+            # The page's policy allows no `style`.
+            return match[0].replace(" style=", " align=")
         return self._image(match[0]) if name == "img" else match[0]
 
     def _comment(self, text: str) -> Iterator[str]:
@@ -359,6 +365,9 @@ class Renderer:
             return f"lang-{language[1]}" if language else None
         if name in ("href", "src"):
             return self.address(value)
+        if name in ("align", "style"):
+            alignment = _ALIGNMENT.fullmatch(value)
+            return alignment[1] if alignment else None
         if name in ("start", "colspan", "rowspan"):
             return value if re.fullmatch(r"\d{1,4}", value) else None
         return value
@@ -394,6 +403,19 @@ class Renderer:
         code = unescape(match[3])
         html = _highlight(code, names) if len(code) <= _MOST_CODE else None
         return f'<pre tabindex="0"><code>{match[3] if html is None else html}</code></pre>'
+
+
+_HEADING = re.compile(r"h[1-6]")
+
+
+def _heading(levels: list[int], match: re.Match[str]) -> str:
+    """The start or the end of a heading, below those of the page and without gaps in levels."""
+    level = int(match["name"][1])
+    if not match["end"]:
+        while levels and levels[-1] >= level:
+            levels.pop()
+        levels.append(level)
+    return f"<{match['end']}h{min(2 + len(levels), 6)}>"
 
 
 def _quotation(spoilers: list[bool], match: re.Match[str]) -> str:

@@ -407,7 +407,11 @@ class Pages:
             ],
             "overview": site.overview,
             "rows": about.rows,
-            "missing": [name for path, name in _NOT_INCLUDED.items() if path not in site.parts],
+            "missing": [
+                *(name for path, name in _NOT_INCLUDED.items() if path not in site.parts),
+                *["badges"] * (not self.store.has_badges),
+                *["descriptions of tags"] * (not self.store.has_wikis),
+            ],
             "search": about.record.options["search"],
             "stemming": about.record.options["stemming"],
             "so2docs": about.record.version,
@@ -545,8 +549,13 @@ class Pages:
     def _links(self, question_id: int) -> dict[str, list[Values]]:
         """Linked questions by the kind of link."""
         links: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
-        for row in self._named(self.store.linked_questions(question_id)):
-            links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
+        listed = set()
+        rows = self._named(self.store.linked_questions(question_id))
+        # A question that is linked in several ways is listed once, as a duplicate if it is one.
+        for row in sorted(rows, key=lambda row: row["kind"] != "duplicate"):
+            if row["Id"] not in listed:
+                links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
+                listed.add(row["Id"])
         return links
 
     def _related(self, document: Values, links: dict[str, list[Values]]) -> list[Values]:

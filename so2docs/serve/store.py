@@ -153,6 +153,18 @@ class Store:
         return "users" in self.about.rows
 
     @property
+    def has_badges(self) -> bool:
+        """Whether the database knows badges of users."""
+        sql = "SELECT 1 FROM users WHERE Badges IS NOT NULL LIMIT 1"
+        return self.has_users and self._value(sql) is not None
+
+    @property
+    def has_wikis(self) -> bool:
+        """Whether the database has descriptions of tags."""
+        sql = "SELECT 1 FROM tags WHERE coalesce(Excerpt, Wiki) IS NOT NULL LIMIT 1"
+        return self._value(sql) is not None
+
+    @property
     def has_history(self) -> bool:
         """Whether the database knows the history of posts."""
         return "history" in self.about.rows

@@ -212,9 +212,11 @@ class Known:
         """The values to show for an entry."""
         url, rolled_to = entry.get("Url"), entry.get("RollbackTo")
         proposed = entry.get("ProposedBy")
-        reason = entry.get("CloseReason")
+        reason, events = entry.get("CloseReason"), _list(entry, "Events")
+        # The comment of a notice is an id in a table that no dump has.
+        comment, is_notice = _text(entry, "Comment"), any("Notice" in str(name) for name in events)
         return {
-            "what": _what(_list(entry, "Events")),
+            "what": _what(events),
             "date": _text(entry, "CreationDate"),
             "by": self._person(entry.get("UserId"), _text(entry, "UserDisplayName")),
             "voters": [
@@ -227,7 +229,7 @@ class Known:
             "rolled_to": self.numbers.get(rolled_to) if isinstance(rolled_to, str) else None,
             "proposed": None if proposed is None else self._person(proposed),
             "approved": [self._person(user_id) for user_id in _list(entry, "ApprovedBy")],
-            "comment": _text(entry, "Comment"),
+            "comment": "" if is_notice and comment.isdecimal() else comment,
             "text": _text(entry, "Text")[:_MOST_TEXT],
         }
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import orjson
 
+from so2docs.domain import site_language
 from so2docs.errors import OutputError, flag
 from so2docs.output.provenance import Provenance, load
 from so2docs.sqlite.layout import ABOUT, FORMAT, literal, quoted
@@ -39,6 +40,11 @@ class SiteAbout:
     def title(self) -> str:
         """The title of the site."""
         return self.host or self.name or self.source or "Questions"
+
+    @property
+    def language(self) -> str:
+        """The language of the site as a BCP 47 tag."""
+        return site_language(self.host or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,11 @@ def test_print_has_the_posts_alone(launched: Any, address: str) -> None:
         assert not it.page.locator("header.top").is_visible()
         assert it.page.locator(".post").count() == 3
         assert it.page.locator(".post").first.is_visible()
+        assert not it.page.locator(".links").first.is_visible()
+        it.page.emulate_media(media="print", color_scheme="dark")
+        it.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+        page = "getComputedStyle(document.body).backgroundColor"
+        assert it.page.evaluate(page) == "rgb(255, 255, 255)"
 
 
 def test_images_are_asked_for_only_on_demand(launched: Any, address: str) -> None:

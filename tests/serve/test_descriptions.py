@@ -60,11 +60,13 @@ def test_a_database_describes_tags_and_shows_them(site: Path, tmp_path: Path) ->
         other = urlopen(f"{address}/questions?tag=plain").read().decode()
         user = urlopen(f"{address}/users/7").read().decode()
         profile = json.load(urlopen(f"{address}/users/7.json"))
+        missing = json.load(urlopen(f"{address}/about.json"))["missing"]
     assert "Of &lt;b&gt;tea&lt;/b&gt; &amp; water" in page
     assert ">the second</a>" in page
     assert "alert(1)" not in page
     assert "onerror" not in page
     assert "About this tag" not in other
+    assert not {"badges", "descriptions of tags"} & set(missing)
     assert "<dt>gold badges</dt><dd>3</dd>" in user
     assert profile["user"]["Badges"] == {"Gold": 3, "Silver": 2, "Bronze": 0}
 

@@ -136,6 +136,26 @@ def test_spoilers_are_folded() -> None:
     assert html.endswith("<blockquote><p>Who?</p></blockquote>")
 
 
+def test_headings_are_below_those_of_the_page_and_without_gaps() -> None:
+    html = SITE.render("body", "<h1>a</h1><h4>b</h4><h2>c</h2><h1>d</h1><h6>e</h6>")
+    assert html == "<h3>a</h3><h4>b</h4><h4>c</h4><h3>d</h3><h4>e</h4>"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "aligned"),
+    [
+        ('style="text-align: right;"', ' align="right"'),
+        ('align="center"', ' align="center"'),
+        ('style="position: fixed; text-align: right"', ""),
+        ('align="right onclick=x"', ""),
+    ],
+)
+def test_cells_of_tables_are_aligned(attribute: str, aligned: str) -> None:
+    html = SITE.render("body", f"<table><tbody><tr><td {attribute}>1</td></tr></tbody></table>")
+    assert f"<td{aligned}>1</td>" in html
+    assert "style" not in html
+
+
 STUBBORN = """
 import sys, orjson
 for line in sys.stdin.buffer:

@@ -366,6 +366,7 @@ def test_states_and_links(tmp_path: Path) -> None:
         link(1, 1, 2, "duplicate"),
         link(2, 1, 3, "linked"),
         link(3, 1, 99, "linked"),
+        link(5, 1, 2, "linked"),
     ]
     documents[0]["Votes"] = {"BountyStart": 2}
     documents[3]["Links"] = [link(4, 4, 1, "linked")]
@@ -380,6 +381,7 @@ def test_states_and_links(tmp_path: Path) -> None:
         assert '<a href="/questions/3"><bdi>Title 3</bdi></a>' in links
         assert '<a href="/questions/4"><bdi>Title 4</bdi></a>' in links
         assert "links here" in links
+        assert '"/questions/2"' not in links
         assert "/questions/99" not in page
         assert "community wiki" in page
         assert "2 bounties" in page
@@ -396,10 +398,7 @@ def test_about(tmp_path: Path) -> None:
         about = client.get("/about.json").json()
     assert "x.stackexchange.com.jsonl" in page
     assert "2019-01-02 to 2019-01-02" in page
-    assert (
-        "comments, links between questions, votes, users, reasons of closing and revisions; badges"
-        in page
-    )
+    assert "reasons of closing and revisions, badges, descriptions of tags; profiles" in page
     assert "titles and tags, English words in all their forms" in page
     assert "CC BY-SA 2.5 for what was written before." in page
     assert about["missing"][:4] == ["comments", "links between questions", "votes", "users"]

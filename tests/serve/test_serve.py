@@ -243,6 +243,20 @@ def test_a_closing_that_only_the_question_tells(tmp_path: Path) -> None:
         assert client.get("/posts/1/revisions").status_code == 404
 
 
+def test_a_notice_has_no_bare_id(tmp_path: Path) -> None:
+    entry = {"Id": 1, "RevisionGUID": "a", "CreationDate": "2020-01-01T00:00:00.000"}
+    history = [entry | {"Events": ["PostNoticeAdded"], "Comment": "686868"},
+               entry | {"Id": 2, "Events": ["EditTitle"], "Comment": "2020"}]  # fmt: skip
+    question = {"Id": 1, "Title": "t", "Answers": [], "History": history}
+    so2docs.to_sqlite([question], tmp_path / "q.db", site="ja.stackoverflow.com")
+    with client_of(tmp_path / "q.db") as client:
+        page = client.get("/posts/1/revisions").text
+        assert "Post notice added" in page
+        assert "686868" not in page
+        assert "<bdi>2020</bdi>" in page
+        assert '<main id="main" tabindex="-1" lang="ja">' in page
+
+
 def test_the_revisions_of_a_post(client: Any) -> None:
     page = client.get("/posts/1/revisions").text
     for text in (
