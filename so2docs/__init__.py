@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from so2docs.sqlite.build import Database, to_sqlite
     from so2docs.statistics.stats import Scores, Stats, stats
 
-# `open` is left out, so `from so2docs import *` does not hide the builtin.
+# `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
     "ArchiveError",
     "ChangedDumpError",
@@ -168,7 +168,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name at its first use, so that the command line can handle signals before."""
+    """Import a name at its first use, so that the command line can first set up signal handlers."""
     if name not in __all__ and name != "open":
         raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
     from importlib import import_module

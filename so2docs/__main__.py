@@ -1,6 +1,6 @@
-"""`so2docs` and `python -m so2docs`: the command line, whenever it is asked to stop.
+"""Entry point of `so2docs` and `python -m so2docs`, with signals handled from the start.
 
-Nothing that takes time is imported before signals are taken care of.
+Slow imports come after the signal handlers are set.
 """
 
 import sys

@@ -24,12 +24,12 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 
 COMMANDS = {
     "convert": "Convert a dump into documents: questions with their answers.",
-    "inspect": "Say what a dump is, without converting it.",
+    "inspect": "Describe a dump without converting it.",
     "show": "Show questions of an output by their ids.",
-    "stats": "Count what is in an output.",
-    "diff": "Write what changed between two outputs.",
+    "stats": "Print statistics of an output.",
+    "diff": "Write the changes between two outputs.",
     "patch": "Apply changes to an output.",
-    "recipes": "List the recipes for data sets, each with a record.",
+    "recipes": "List the recipes for data sets, with example records.",
     "schema": "Print the JSON Schema of the documents.",
     "verify": "Check an output against its manifest.",
     "card": "Write the card of an output, for Hugging Face and as Croissant.",
@@ -39,24 +39,24 @@ COMMANDS = {
     "serve": "Read an output or a database in the browser.",
     "mcp": "Let a language model search and read a database.",
     "spark": "Convert many dumps on Spark.",
-    "sample": "Write a small dump to try the other commands with.",
+    "sample": "Write a small dump for trying the other commands.",
     "selftest": "Check this installation.",
-    "completion": "Print the script for the completion of a shell.",
+    "completion": "Print a completion script for a shell.",
 }
 """The commands with their help; each is a function in the module of the same name."""
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Reject an empty value, such as that of an unset variable."""
+    """Reject an empty value, such as the value of an unset variable."""
     if value == "" or (isinstance(value, tuple) and "" in value):
         raise click.BadParameter(
-            "it is empty, perhaps from an unset variable; give a value", context, parameter
+            "it is empty, perhaps because of an unset variable; give a value", context, parameter
         )
     return value
 
 
 class _Commands(click.Group):
-    """Import each command on demand: each needs a different part of the package."""
+    """Imports each command on demand, because each needs a different part of the package."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -102,11 +102,11 @@ class _Commands(click.Group):
 )
 @click.option("--version", "-V", is_flag=True, help="Show the version and exit.")
 @click.option(
-    "--verbose", is_flag=True, help="With --version: show the versions of its dependencies, too."
+    "--verbose", is_flag=True, help="With --version: also show the versions of dependencies."
 )
 @click.pass_context
 def cli(context: click.Context, version: bool, verbose: bool) -> None:
-    """Questions with their answers inside, from the Posts.xml of a Stack Exchange dump."""
+    """Make questions with their answers inside from the Posts.xml of a Stack Exchange dump."""
     if version:
         from so2docs.parse import core
 

@@ -1,4 +1,4 @@
-"""Counts of rows by result, for a chunk, a bucket or a whole conversion."""
+"""Counts of rows by outcome, for a chunk, a bucket or a whole conversion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ADD = "add"
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun: `1 file`, `1,200 files`."""
+    """Format a count with its noun: `1 file`, `1,200 files`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
@@ -39,14 +39,14 @@ class Counts:
 
     @classmethod
     def total(cls, counts: Iterable[Counts]) -> Self:
-        """Add up any number of counts, in the fields that they share with this class."""
+        """Add up any number of counts in the fields that they share with this class."""
         result = cls()
         for more in counts:
             result += more
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types; counts by name are sorted by name."""
+        """All fields as JSON types; dictionaries of counts are sorted by name."""
         return {one.name: _to_json(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
@@ -57,7 +57,7 @@ class Counts:
 
 
 def added_by(function: Any) -> dict[str, Any]:
-    """Metadata of a field added up by `function`, which must not change its second argument."""
+    """Metadata for a field that `function` adds up; it must not change its second argument."""
     return {_ADD: function}
 
 
@@ -72,7 +72,7 @@ def _most(one: Any, more: Any) -> Any:
 _UNKNOWN = (None, "")
 
 LEAST, MOST = added_by(_least), added_by(_most)
-"""Metadata of fields that keep the least or the greatest known value."""
+"""Metadata for fields that keep the least or the greatest known value."""
 
 
 def _sum(one: Any, more: Any) -> Any:
@@ -94,7 +94,7 @@ def _sum(one: Any, more: Any) -> Any:
 
 @cache
 def _shared_fields(one: type[Any], more: type[Any]) -> list[tuple[str, Any]]:
-    """Names of the fields in both classes, each with the function that adds to the field."""
+    """Names of the fields in both classes, each with the function that adds up its values."""
     names = {field.name for field in fields(more)}
     return [(own.name, own.metadata.get(_ADD, _sum)) for own in fields(one) if own.name in names]
 
@@ -148,7 +148,7 @@ class TableCounts(Counts):
 
     @property
     def without_post(self) -> int:
-        """Rows without a post, although no filter left the post out; every dump has some."""
+        """Rows whose post is missing, but was not filtered out; every dump has some."""
         return sum(self.strays[reason] for reason in self.strays if reason.endswith(_WITHOUT_POST))
 
     def __str__(self) -> str:
@@ -175,8 +175,8 @@ class RowCounts(Counts):
         strays: Rows in no document, by reason.
         other_types: Rows of other post types, by name.
         filtered: Questions and answers left out by the filters.
-        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; the
-            filtered rows of their tables include them.
+        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; `filtered`
+            includes them, too.
         similar_tags: Number of questions by tag, for tags that equal or resemble a tag of the
             filter.
         records: Records made by the recipe; None without a recipe.
@@ -223,7 +223,7 @@ class ChunkTally(RowCounts):
 
 
 def list_by_name(counts: dict[str, int]) -> str:
-    """Format a total and its parts, such as `3 (malformed_row 1, repeated_id 2)`."""
+    """Format a total with its parts, such as `3 (malformed_row 1, repeated_id 2)`."""
     total = sum(counts.values())
     if not total:
         return "0"

@@ -1,4 +1,4 @@
-"""Rules of the sites that dumps do not contain: licences, dates, order of answers. Pure."""
+"""Rules of the sites that are not in dumps: licences, dates, order of answers. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
     ("25-99", 25, 99),
     ("100+", 100, None),
 )
-"""Ranges of scores, finer for frequent scores: label, lowest and highest score, both included."""
+"""Ranges of scores, narrower for frequent scores: label, lowest and highest score (inclusive)."""
 
 
 def license_at(date: object) -> str | None:
@@ -59,12 +59,12 @@ def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[
 
 
 def is_date(text: str) -> bool:
-    """Whether a value is a date in the form of dumps: UTC, without a zone."""
+    """Whether a value is a date in the format of dumps: UTC, without a zone."""
     return _DATE.fullmatch(text) is not None
 
 
 def is_typed_date(text: str) -> bool:
-    """Whether a user's input is a day or a date in the form of the dump."""
+    """Whether a user's input is a day or a date in the format of dumps."""
     return _TYPED_DATE.fullmatch(text) is not None
 
 
@@ -84,7 +84,7 @@ _RENAMED = {
 https://github.com/LunarWatcher/se-data-dump-transformer/blob/master/sedd/data/files_map.py."""
 
 _FORMER_META = re.compile(r"meta\.([a-z0-9-]+)\.(stackexchange|stackoverflow)\.com")
-"""Start of the names of meta sites until 2017; Stack Exchange's own is meta.stackexchange.com."""
+"""Matches hosts of meta sites until 2017, but not Stack Exchange's own meta.stackexchange.com."""
 
 
 def site_host(name: str) -> str:
@@ -112,17 +112,17 @@ def site_language(host: str) -> str:
 
 
 FIRST_FABRICATED_ID = 1_000_000_001
-"""Lowest id of rows made up by the publisher.
+"""Lowest id of posts made up by the publisher.
 
-Two releases, the first of 2025-06-30, have such a question and answer on every site. Real posts are
-numbered by site, and even Stack Overflow, the largest, is far below this number."""
+Two releases, the first of 2025-06-30, have such a question and answer for every site. Real posts
+are numbered by site, and even Stack Overflow, the largest, is far below this number."""
 
 
 LICENSE_FILE = "license.txt"
-"""File on the licence, in archives since the release of 2024-06-30."""
+"""Name of the licence file in archives since the release of 2024-06-30."""
 
 _QUARTERS_SINCE = "2024-03-01"
-"""First day of rows whose release ends with a quarter: https://meta.stackexchange.com/q/398279."""
+"""Since this day, releases end with a quarter: https://meta.stackexchange.com/q/398279."""
 
 _FIRST_WITH_LICENSE_FILE = "2024-06-30"
 _ANY_TABLE = ""
@@ -130,12 +130,12 @@ _LACKS = (
     (_ANY_TABLE, "ContentLicense", "", "2019-12"),
     ("Comments.xml", "ContentLicense", "2024-03-31", "2024-03-31"),
 )
-"""Columns that releases are known to lack: table, column, first and last release. Licences of rows
-began in 2020; on comments of April 2024: https://meta.stackexchange.com/q/401837."""
+"""Columns that releases are known to lack: table, column, first and last release. Rows have
+licences since 2020; on comments of April 2024: https://meta.stackexchange.com/q/401837."""
 
 
 def release_of(last_date: str, *, has_license_file: bool) -> str:
-    """The release that a dump is probably from; empty if nothing tells.
+    """The probable release of a dump; empty if unknown.
 
     Returns:
         The day up to which the release has data, since releases are quarterly; before, the month of
@@ -168,9 +168,9 @@ def is_known_to_lack(release: str, file: str, column: str) -> bool:
 def is_sampled(question_id: int, share: int) -> bool:
     """Whether a question is in the sample of this share of 2^64.
 
-    This depends on the id alone: the first eight bytes of the BLAKE2b hash of its decimal digits,
-    read as a big-endian number, are below the share. So a sample is the same for every dump, and is
-    contained in every larger sample.
+    This depends only on the id: the first eight bytes of the BLAKE2b hash of its decimal digits,
+    read as a big-endian number, are below the share. So a sample is the same for every dump, and
+    every larger sample includes it.
     """
     digest = blake2b(b"%d" % question_id, digest_size=8).digest()
     return int.from_bytes(digest, "big") < share

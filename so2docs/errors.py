@@ -1,4 +1,4 @@
-"""Errors, with texts that say what is wrong, where, and what to do next.
+"""Errors, whose messages describe the problem, its location, and the next step.
 
 The base class is `So2docsError`; its text is one line, which the command line prints. Errors with
 an equivalent in Python, such as `FileNotFoundError`, inherit from it too.
@@ -25,7 +25,7 @@ _spellings: ContextVar[Mapping[str, str] | None] = ContextVar("_spellings", defa
 
 
 def flag(name: str, value: object = None) -> str:
-    """Mark an option in the text of an error, to be shown in the form that the reader types.
+    """Mark an option in a message, to be shown in the notation of the reader.
 
     Args:
         name: The keyword.
@@ -45,7 +45,7 @@ def flag(name: str, value: object = None) -> str:
 
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:
-    """A hint at the most similar name; empty without a similar one."""
+    """A hint at the most similar name; empty if no name is similar."""
     by_lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(value).lower(), by_lower, 1, 0.7)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""
@@ -62,7 +62,7 @@ def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
 
 
 def spell_options(text: str) -> str:
-    """Replace the options marked by `flag` in a text by the form that the reader types."""
+    """Replace the options marked by `flag` in a text by the notation of the reader."""
     spellings = _spellings.get()
     if spellings is None:
         return _NAMED.sub(r"\2", text)
@@ -76,7 +76,7 @@ def spell_options(text: str) -> str:
 
 @contextmanager
 def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> Iterator[None]:
-    """Record in errors of a block whether the same call would resume the work or start over.
+    """Record in errors raised in a block whether the same call would resume the work or start over.
 
     For nested blocks, the outer one decides, since it knows the final state.
 
@@ -96,16 +96,16 @@ def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> I
 
 
 _NOT_SHOWN = ("so2docs", "IPython")
-"""Packages with lines that notebooks do not show."""
+"""Packages whose lines are hidden in tracebacks of notebooks."""
 
 
 class So2docsError(Exception):
     """Base of all errors that this package raises on purpose; the text is one line.
 
     Attributes:
-        retry: Action to take before trying again, `""` for none; None if trying again does not
-            help.
-        resumes: Whether trying again would resume the work or start over.
+        retry: Action to take before trying again, `""` if there is none; None if trying again does
+            not help.
+        resumes: True if trying again would resume the work, False if it would start over.
     """
 
     def __init__(self, *arguments: object, retry: str | None = None) -> None:
@@ -120,7 +120,7 @@ class So2docsError(Exception):
         return f"{type(self).__name__}({str(self)!r})"
 
     def _render_traceback_(self) -> list[str]:
-        """Text for IPython: the message, then the lines of the caller, without this package."""
+        """Traceback for IPython: the message and the lines of the caller, without this package."""
         import traceback
 
         frames = [
@@ -151,7 +151,7 @@ class Location:
     Attributes:
         offset: Bytes from the start of the (decompressed) dump.
         line: Line of this byte, counted from 1 by line feeds; None if unknown.
-        last_id: `Id` of the last good row before it; None without one.
+        last_id: `Id` of the last good row before this position; None if there is none.
         row: Name of a row of this table.
     """
 
@@ -173,7 +173,7 @@ class DumpError(So2docsError):
     Attributes:
         path: Name of the dump.
         problem: Description of the problem, without the location.
-        location: Position in the dump; None if the whole file is concerned.
+        location: Position in the dump; None if the problem concerns the whole file.
         advice: Next step for the user.
         excerpt: Raw bytes of a small dump that fails in the same way, or None.
         excerpt_path: File in which `convert` saved the excerpt, or None.
@@ -242,7 +242,7 @@ class StrictError(DumpError):
 
 
 class ChangedDumpError(DumpError):
-    """The dump was changed, shortened or replaced while it was being read."""
+    """The dump was changed, shortened or replaced during reading."""
 
 
 class OutputError(So2docsError):
@@ -266,11 +266,11 @@ class DocumentNotFoundError(So2docsError, KeyError):
 
 
 class SpillError(So2docsError):
-    """The spill is in use by another process, made from other input, or damaged."""
+    """The spill is in use by another process, was made from another input, or is damaged."""
 
 
 class SpillTakenError(SpillError):
-    """The folder of the spill is in use or has other files; nothing in it may be removed."""
+    """The spill folder is in use or has foreign files; nothing in it may be removed."""
 
 
 class DiskFullError(So2docsError, OSError):
@@ -280,7 +280,7 @@ class DiskFullError(So2docsError, OSError):
 
 
 class WorkerDiedError(So2docsError):
-    """A worker process ended without an answer, such as when the system ran out of memory."""
+    """A worker process ended without an answer, perhaps because the system ran out of memory."""
 
 
 class ClusterError(So2docsError):
@@ -292,4 +292,4 @@ class RecipeError(So2docsError):
 
 
 class InternalError(So2docsError):
-    """The counts of a conversion do not add up: a defect of this program."""
+    """The counts of a conversion do not add up, because of a bug in this program."""

@@ -27,7 +27,7 @@ def remove_bidi_controls(text: str) -> str:
 
 
 def for_terminal(text: object) -> str:
-    """Remove the control characters of terminals, and those that reverse the direction of text."""
+    """Remove terminal control characters, and characters that reverse the direction of text."""
     return _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))
 
 

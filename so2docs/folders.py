@@ -1,6 +1,6 @@
 """Process folders of outputs: apply commands for one output to each site of a folder.
 
-An error in one site does not stop the others. Up-to-date files stay unchanged.
+An error in one site does not stop the others. Files that are up to date stay unchanged.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def diff_all(
 ) -> list[SiteResult]:
     """Compare two folders of outputs, site by site.
 
-    For a new site, all questions are added. A removed site has no changes. Existing changes between
-    the same outputs are kept.
+    For a new site, all questions count as added. A removed site has no changes. Existing changes
+    between the same outputs are kept.
 
     Args:
         old_dir: Folder of outputs of `convert`; it may be empty.
@@ -179,8 +179,8 @@ def patch_all(
 ) -> list[SiteResult]:
     """Apply a folder of changes to a folder of outputs, site by site.
 
-    A site without changes is a removed site, because `diff_all` writes changes of all others.
-    Outputs that these changes have already made are kept.
+    A site without a file of changes was removed, because `diff_all` writes one for every other
+    site. Outputs that these changes have already made are kept.
 
     Args:
         old_dir: Folder of outputs; it may be empty.
@@ -357,7 +357,7 @@ def to_sqlite_all(
     """Make an SQLite database of each output in a folder.
 
     For one database of all sites, use `to_sqlite(folder, database, site_field=...)`. Existing
-    databases of the same outputs are kept.
+    databases made from the same outputs are kept.
 
     Args:
         folder: Folder of outputs of `convert` in JSON lines.
@@ -492,7 +492,7 @@ def _made(folder: PathLike, *read: str) -> str:
     """
     path = os.fspath(folder)
     if path in ("", "-"):
-        raise OptionError("outputs of several sites go to a folder; name one")
+        raise OptionError("outputs of several sites go to a folder; give its name")
     try:
         os.makedirs(path, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -501,7 +501,7 @@ def _made(folder: PathLike, *read: str) -> str:
         raise unreadable_output(path, error) from error
     for other in read:
         if os.path.samefile(path, other):
-            raise OptionError(f"{path}: is read and written; choose another folder")
+            raise OptionError(f"{path}: is also an input; choose another folder")
     return path
 
 

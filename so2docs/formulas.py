@@ -1,6 +1,6 @@
 """Formulas in TeX: recognize sites and texts with formulas, and find formulas in a text. Pure.
 
-The sites show formulas with MathJax, which finds them by the signs around them.
+The sites show formulas with MathJax, which recognizes them by their delimiters.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 MOST_CHARACTERS = 4_000
-"""Length of the longest formula; longer ones are text."""
+"""Maximum length of a formula; anything longer is text."""
 _MOST_UNCLOSED = 50
-"""Limit of unclosed signs in a text; the text after them is not searched for formulas, since each
-sign costs a search of the next `MOST_CHARACTERS`."""
+"""Maximum number of unclosed signs in a text; the text after them is not searched, because each
+sign costs a search through the next `MOST_CHARACTERS`."""
 
 _ENVIRONMENTS = (
     "align|alignat|aligned|array|bmatrix|Bmatrix|CD|cases|eqnarray|equation|gather|gathered|matrix"
@@ -47,7 +47,7 @@ class Piece:
     """A part of a text.
 
     Attributes:
-        text: Text as typed, including the signs.
+        text: Text as typed, including the delimiters.
         tex: The formula; None for text between formulas.
         is_block: Whether the formula is on a separate line.
     """
@@ -73,9 +73,9 @@ _TEX = re.compile(r"\\[a-zA-Z]{2}|[_^]")
 def has_formulas(body: str) -> bool:
     r"""Whether a body from any site certainly contains a formula.
 
-    A formula between dollar signs has `_`, `^` or a command such as `\alpha`, no space just inside
-    the signs, and no letter or digit after the closing sign: `$HOME_DIR and $PATH` is not a
-    formula. A formula between other signs has a command.
+    A formula between dollar signs has `_`, `^` or a command such as `\alpha`, no space next to the
+    signs on the inside, and no letter or digit after the closing sign: `$HOME_DIR and $PATH` is not
+    a formula. A formula between other delimiters has a command.
     """
     if not _may_have_formulas(body):
         return False
@@ -84,7 +84,7 @@ def has_formulas(body: str) -> bool:
 
 
 def _may_have_formulas(text: str) -> bool:
-    """Whether a body has two signs, or one sign that is rare in other texts."""
+    """Whether a body has two dollar signs, or one delimiter that is rare in other texts."""
     first = text.find("$")
     if first >= 0 and text.find("$", first + 1) >= 0:
         return True
@@ -120,7 +120,7 @@ def pieces(text: str, sign: str) -> Iterator[Piece]:
 
     Args:
         text: Text without markup.
-        sign: Sign around formulas in a line, `$` or `\$`; `$$`, `\(`, `\[` and environments are
+        sign: Delimiter of inline formulas, `$` or `\$`; `$$`, `\(`, `\[` and environments are
             always recognized.
     """
     start = at = unclosed = 0
@@ -156,7 +156,7 @@ def without_cut_formula(text: str, sign: str) -> str:
 
 
 def _end(text: str, at: int, opening: str) -> int | None:
-    """Find the end of an open formula, after its closing sign; None if it is not closed."""
+    """Find the end of an open formula, after its closing delimiter; None if it is not closed."""
     closing = _CLOSING.get(opening)
     depth = environments = 0
     for match in _INSIDE.finditer(text, at, at + MOST_CHARACTERS):

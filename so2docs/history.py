@@ -1,9 +1,9 @@
-"""Turn the rows of `PostHistory.xml` of a post into members of its JSON object. Pure.
+"""Turn the history rows of a post into members of its JSON object. Pure functions.
 
 An entry is one action of a user: the rows of a post with one `RevisionGUID`. After a migration, ids
-are not in the order of time, so rows are sorted by date, then by `Id`. An entry takes each
-attribute from its first row with this attribute, in the order of ids. It takes a text of the post
-from the last row, since after a merge several rows of one type may have one.
+are not chronological, so rows are sorted by date, then by `Id`. An entry takes each attribute from
+the first row, by `Id`, that has it. It takes the text of the post from the last row, because after
+a merge several rows of one type may have a text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from so2docs.schema import (
 
 Row = dict[str, Any]
 FindUser = Callable[[Any], bytes | None]
-"""Function that returns the JSON of a user by id; None for an unknown user."""
+"""Function that returns the JSON of the user with an id; None for an unknown user."""
 
 _CLOSED, _REOPENED, _SUGGESTED = 10, 11, 24
 _ROLLBACKS = frozenset({7, 8, 9})
@@ -41,14 +41,14 @@ _PROPOSED = re.compile(
     r"Proposed by (?:(-?\d{1,18})|[^\s|]+\|[0-9A-Fa-f-]+) "
     r"approved by ((?:-?\d{1,18}(?:, -?\d{1,18})*)?) edit id of \d+"
 )
-"""An anonymous proposer is an address and a GUID; an edit without a review has no approver."""
+"""Anonymous proposers appear as an address and a GUID; edits without a review have no approver."""
 
 _URL = re.compile(r"(?:(?:from|to) )?(https?://\S+)")
 
 _OF_ROW = frozenset(
     {"Id", "PostId", "PostHistoryTypeId", "CreationDate", "Comment", "Text", BY_OPTED_OUT}
 )
-"""Attributes of a row that are not copied to an entry, or only in another form."""
+"""Attributes of a row that are not copied to an entry, or are converted first."""
 _TABLE = TABLES["history-text"]
 _ORDER = (*_TABLE.documented, "Voters")
 _MADE = frozenset({*_ORDER, OTHER}) - _TABLE.attributes.keys()
@@ -94,12 +94,12 @@ def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) ->
 
 def _time(row: Row) -> tuple[str, int]:
     date = row.get("CreationDate", "")
-    # Dates for MongoDB are objects.
+    # MongoDB's dates are objects.
     return date["$date"] if isinstance(date, dict) else date, row["Id"]
 
 
 def _revision(rows: list[Row]) -> _Revision:
-    """Make an entry of the rows of one revision, which are in the order of time."""
+    """Make an entry from the rows of one revision, which are in chronological order."""
     by_id = sorted(rows, key=lambda row: int(row["Id"]))
     types = frozenset(row["PostHistoryTypeId"] for row in rows)
     entry: Row = {}
@@ -121,7 +121,7 @@ def _revision(rows: list[Row]) -> _Revision:
 
 
 def _parse_event(row: Row) -> Row:
-    """Parse the attributes of a row about its revision."""
+    """Parse the attributes of a row that describe its revision."""
     entry = {name: value for name, value in row.items() if name not in _NOT_COPIED}
     kind: int = row["PostHistoryTypeId"]
     if "Comment" in row:
@@ -185,7 +185,7 @@ def _text_of_post(row: Row) -> Row:
 
 
 def _closing(rows: Iterable[Row]) -> Row | None:
-    """The reason and date of closing a post; None if it is open."""
+    """The reason and date of the closing of a post; None if it is open."""
     last: Row | None = None
     for row in rows:
         if row["PostHistoryTypeId"] in (_CLOSED, _REOPENED):

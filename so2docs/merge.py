@@ -1,4 +1,4 @@
-"""Merge the posts of a bucket into documents and strays. Pure, over plain bytes and lists.
+"""Merge the posts of a bucket into documents and strays. Pure functions on bytes and lists.
 
 This is the core of the second pass. All records of a range of question ids are in memory and
 grouped by question id, and each question is followed by its answers. No JSON is parsed: a document
@@ -25,7 +25,7 @@ Block = tuple[bytes, bytes]
 """Keys and JSON objects of posts, in the order of the dump."""
 
 _MOST_VOTE_BYTES = 2 * 1024 * 1024
-"""Limit of the bytes of vote records in memory before they are added up."""
+"""Maximum bytes of vote records in memory before they are added up."""
 
 _LAST_FIELD = 8
 """Bytes of the last integer of a key; keys are little-endian."""
@@ -33,7 +33,7 @@ _LAST_FIELD = 8
 _ANSWERS = b'"Answers":['
 _EMPTY = len(b"{}")
 _KEPT = {QUESTION, ANSWER}
-"""Kinds of posts that the first pass did not count as filtered."""
+"""Kinds of posts that the first pass has not counted as filtered."""
 
 
 @dataclass(slots=True)
@@ -42,9 +42,9 @@ class Document:
 
     Attributes:
         question_id: Id of the question; the first id of a run.
-        parts: Buffers of the JSON object without its closing brace; the complete lines of a run.
+        parts: Buffers of the JSON object without its closing brace; for a run, the complete lines.
         size: Approximate bytes of the buffers.
-        label: Label of its output file, if files are split by date or share; else empty.
+        label: Label of its output file, if the output is split by date or share; else empty.
         run: Number of documents in a run; 0 for a single document.
     """
 
@@ -61,7 +61,7 @@ class Document:
 
 
 class Records(Protocol):
-    """Records to nest, by this module or by the compiled core."""
+    """Records to be nested by this module or by the compiled core."""
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
         """Nest all records, in ascending question id."""
@@ -75,7 +75,7 @@ class GatheredRecords:
     rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
-        """Nest all records, one question after the other; this is the reference."""
+        """Nest all records, one question after the other; this is the reference implementation."""
         for question_id in sorted(self.posts.keys() | self.rows.keys()):
             group = sorted(self.posts.get(question_id, ()))
             if document := nesting.nest_group(question_id, group, self.rows.get(question_id, ())):
@@ -83,7 +83,7 @@ class GatheredRecords:
 
 
 def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) -> Iterator[Block]:
-    """Merge the blocks of votes into one, so that memory depends on the posts, not on the votes.
+    """Merge the blocks of votes into one, so that memory depends on posts, not on votes.
 
     Yields:
         The other blocks, then the block of votes, if any.
@@ -105,7 +105,7 @@ def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) 
 
 
 def count_filtered(keys: bytes, counts: RowCounts) -> None:
-    """Count all posts and rows of some keys as filtered, but for posts counted before."""
+    """Count all posts and rows of some keys as filtered, except posts counted before."""
     fields = integers(keys)
     kinds = [size_and_kind & 15 for size_and_kind in fields[3::4]]
     for kind, count in Counter(kinds).items():
@@ -128,8 +128,8 @@ def select_questions(
     Args:
         blocks: All blocks of a bucket, in the order of the dump.
         ids: The question ids to look at.
-        question_ids: The questions to select, which are among them.
-        counts: Counts of the records; those of the others are added.
+        question_ids: The questions to select, a subset of `ids`.
+        counts: Counts to which the other records are added.
     """
     is_part = len(ids) < 1 << BUCKET_BITS
     for keys, json in blocks:
@@ -163,7 +163,7 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     low, high, order = ids.start, ids.stop, 0
     is_part = len(ids) < 1 << BUCKET_BITS
     for keys, json in merge_votes(blocks, count_votes):
-        # Copies let go of the block, of which a part needs little.
+        # Copies allow the block to be freed; a part needs only a fraction of it.
         view, at = json if is_part else memoryview(json), 0
         for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
             end = at + (size_and_kind >> 4)
@@ -184,7 +184,8 @@ def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
 
     Args:
         keys: Keys of a bucket, at least one.
-        sizes: Bytes of JSON by the last bits of the question id; -1 for an id without records.
+        sizes: Bytes of JSON, indexed by the last bits of the question id; -1 for an id without
+            records.
 
     Returns:
         The lowest and the highest question id.
@@ -208,13 +209,14 @@ class DocumentBuilder:
     Args:
         records: The posts of the bucket, and the rows that belong to them.
         answers_by: Order of the answers in a document.
-        first_question_of: First question id in the dump, by post id, for posts under several
-            questions; only the first one stays.
+        first_question_of: First question id in the dump for each post id under several questions;
+            only that post is kept.
         extra: Fields before the answers of each document, such as `"Name":value`; may be empty.
-        limit: Maximal number of documents; all later posts are filtered.
+        limit: Maximum number of documents; all later posts are filtered.
         with_answers: Whether documents have `Answers` at all.
         nest: Nests the rows of other tables into posts; None if no tables are nested.
-        kept: By keep list, ids of posts; only questions with one of each are written. None for all.
+        kept: Post ids of each keep list; only questions with a post from every list are written.
+            None for all questions.
 
     Attributes:
         counts: Counts of the records so far, by result.
@@ -259,7 +261,7 @@ class DocumentBuilder:
     def nest_group(
         self, question_id: int, group: list[Post], rows: Sequence[Row]
     ) -> Document | None:
-        """Make a document of sorted posts and of rows; keep or count all others."""
+        """Make a document from sorted posts and rows; keep strays and count all others."""
         nested, is_left_out = self._nest(question_id, group)
         document = self._document(nested, _by_post(rows)) if nested else None
         if self.nest is not None and rows:
@@ -269,7 +271,7 @@ class DocumentBuilder:
         return document
 
     def _nest(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
-        """Question and answers of a document, or nothing; and whether they were filtered."""
+        """The question and answers of a document, if any, and whether they were filtered."""
         if self.is_full or not self._is_listed(question_id, group):
             self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
@@ -286,7 +288,7 @@ class DocumentBuilder:
         return [question, *answers], False
 
     def _is_listed(self, question_id: int, group: list[Post]) -> bool:
-        """Whether the question is in the dump, and each keep list has one of the posts."""
+        """Whether the question is in the dump and each keep list contains one of its posts."""
         if self._kept is None:
             return True
         first = self.first_question_of
@@ -324,7 +326,7 @@ class DocumentBuilder:
     def _split_group(
         self, question_id: int, group: list[Post]
     ) -> tuple[Post | None, list[Post], list[Post]]:
-        """The question, the answers, and posts with the id of an earlier row of the dump."""
+        """Separate the question, the answers, and posts that repeat an id of the dump."""
         question: Post | None = None
         answers: list[Post] = []
         repeated: list[Post] = []

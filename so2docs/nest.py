@@ -1,4 +1,4 @@
-"""Nest rows of the other tables as members into the JSON of posts. Pure except for reading users.
+"""Nest rows of other tables as members into the JSON of posts. Pure except for reading users.
 
 This is a part of the merge, which has all records of a question in memory. New members follow the
 last attribute of a post, in the order `Comments`, `Links`, `Votes`, `Bounties`, `Owner`,
@@ -36,7 +36,7 @@ Post = tuple[int, int, int, int, Buffer]
 """Post id, order in the dump, rank, kind, JSON."""
 
 Row = tuple[int, int, int, int, bytes]
-"""Kind, post id, rank, order in the dump, JSON; rows sort in the order of the lists of a post."""
+"""Kind, post id, rank, order in the dump, JSON: sorts rows into the order of a post's lists."""
 
 _EMPTY = len(b"{}")
 _MAKERS = {"History": history.members}
@@ -50,12 +50,12 @@ _MARKERS = {
         (BOUNTIES.key, {part.by: part.key for part in BOUNTIES.parts if part.by}),
     )
 }
-"""Members with ids of users, and members with these users, by table."""
+"""Attributes with user ids, and the members for these users, by table."""
 
 _OF_BOUNTIES = {VOTE_TYPES[kind] for kind in BOUNTY_TYPES}
 _OWN = ("Id", "PostId")
 _BY_OPTED_OUT = b'"%b":""}' % BY_OPTED_OUT.encode()
-"""End of a row by a listed user; it cannot occur in a string, where quotes have a backslash."""
+"""End of a row by a dropped user; it cannot occur in a string, where quotes have a backslash."""
 
 
 class UserSource(Protocol):
@@ -70,7 +70,7 @@ class Nest:
 
     Attributes:
         counts: Counts of the rows, by result.
-        leaves_out: Whether fields of complete posts are left out.
+        leaves_out: Whether fields are removed from complete posts.
 
     Args:
         tables: Names of the tables to nest.
@@ -179,7 +179,7 @@ class Nest:
         post_ids = {post_id for post_id, *_ in posts}
         rejected = {post_id for post_id, _, _, kind, _ in posts if kind == REJECTED_ANSWER}
         rows = sorted(rows)
-        # Later texts of a post contain words of earlier ones.
+        # Later texts of a post contain words of dropped texts.
         opted_out = {row[:2] for row in rows if row[-1].endswith(_BY_OPTED_OUT)}
         lines: list[bytes] = []
         votes: Counter[tuple[int, int]] = Counter()
@@ -220,7 +220,7 @@ class Nest:
 
 
 class _KnownUsers(dict[bytes, bytes | None]):
-    """Users by the digits of their ids, each looked up once."""
+    """A cache of users by the digits of their ids."""
 
     def __init__(self, users: UserSource) -> None:
         self._source = users
@@ -228,19 +228,19 @@ class _KnownUsers(dict[bytes, bytes | None]):
     def __missing__(self, digits: bytes) -> bytes | None:
         try:
             user = self._source.get(int(digits))
-        except ValueError:  # The dump has some text instead of a number.
+        except ValueError:  # The dump has other text in place of a number.
             return None
         self[digits] = user
         return user
 
     def members(self, json: bytes, markers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
-        """Make the members of an object with the users that it names."""
+        """Make the members of an object for the users that it references."""
         return [
             key + user for marker, key in markers if (user := self._named(json, marker)) is not None
         ]
 
     def _named(self, json: bytes, marker: bytes) -> bytes | None:
-        """The user named by a JSON object; None without one.
+        """The user referenced by a JSON object; None if there is none.
 
         In JSON strings, each quote has a backslash before it, so the marker cannot occur in them.
         """
@@ -255,7 +255,7 @@ class _KnownUsers(dict[bytes, bytes | None]):
 
 @lru_cache(maxsize=1 << 12)
 def _votes(ranks: tuple[int, ...]) -> tuple[int, bytes]:
-    """Number and JSON object of the votes of a post; a cache holds the common combinations."""
+    """The number and the JSON object of the votes of a post; common combinations are cached."""
     counts: Counter[int] = Counter()
     for rank in ranks:
         vote_type, count = unpack_votes(rank)

@@ -1,4 +1,4 @@
-"""Progress bars of tqdm, and messages, if requested."""
+"""Progress bars by tqdm, and messages to users."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listen(take: Callable[[str], object]) -> AbstractContextManager[None]:
 
 @contextmanager
 def collect() -> Iterator[list[tuple[int, str]]]:
-    """Collect the messages of a block with their levels, for another process to log."""
+    """Collect messages logged in a block with their levels, for another process to log."""
     messages: list[tuple[int, str]] = []
     with _listen(lambda record: messages.append((record.levelno, record.getMessage()))):
         yield messages
@@ -60,7 +60,7 @@ def count_fetched(url: str, count: int) -> None:
 
 
 class Bar(Protocol):
-    """A receiver of progress."""
+    """A progress bar."""
 
     def update(self, n: int) -> object:
         """Advance by `n` bytes or other units."""
@@ -85,7 +85,7 @@ class _Tqdm:
 
 @contextmanager
 def about(subject: str) -> Iterator[None]:
-    """Prefix the descriptions of bars, such as with the name of the dump."""
+    """Prefix the descriptions of bars, for example with the name of the dump."""
     token = _subject.set(f"{subject}: ")
     try:
         yield
@@ -107,9 +107,9 @@ def bar(
 
 
 class Progress:
-    """One bar for all steps of a job, which shows the time left for all of them.
+    """One bar for all steps of a job, which shows the remaining time of the whole job.
 
-    Work has one unit for all steps; within a step, progress has its own unit.
+    Work has the same unit in all steps; progress within a step has a separate unit.
     """
 
     def __init__(self, *, shown: bool = False) -> None:
@@ -120,7 +120,7 @@ class Progress:
         self._outer: _Share | None = _outer.get()
 
     def plan(self, work: float) -> None:
-        """Set the remaining work; the rest of the bar represents it."""
+        """Set the remaining work, which the unfilled part of the bar represents."""
         if work <= 0:
             return
         if self._made is None:
@@ -138,7 +138,7 @@ class Progress:
             description: Name of the activity.
             work: Work of this step; None for all remaining work.
             total: Total bytes, or other units; None or 0 if unknown.
-            done: Units that an earlier session did.
+            done: Units done by an earlier session.
         """
         if not self._total or not self._shown:
             with bar(description, total, done, shown=self._shown) as own:
@@ -147,7 +147,7 @@ class Progress:
         if self._made is None and self._outer is not None:
             self._made = _Part(self._outer, self._total)
         elif self._made is None:
-            # Work is not bytes, and has no rate.
+            # Work is not measured in bytes, and has no rate.
             form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
             self._made = _tqdm(
                 f"{description}: ", total=self._total, bar_format=form, smoothing=0.1
@@ -183,7 +183,7 @@ class Progress:
 
 
 class _Share:
-    """A step's share of a bar."""
+    """The share of a bar for one step."""
 
     def __init__(self, tqdm_bar: Any, share: float, total: int, done: int) -> None:
         self.tqdm_bar = tqdm_bar
@@ -192,13 +192,13 @@ class _Share:
         self.total = total
         self.done = 0
         before = self._to(done)
-        # Work of an earlier session must not count towards the rate.
+        # Work done by an earlier session must not count towards the rate.
         tqdm_bar.initial += before
         tqdm_bar.last_print_n += before
         tqdm_bar.n += before
 
     def _to(self, done: int) -> int:
-        """Steps of the bar until this much is done."""
+        """Number of units to advance the bar to this state."""
         self.done = min(done, self.total)
         reached = self.start + int(self.share * self.done / self.total)
         remaining: int = min(reached, self.tqdm_bar.total) - self.tqdm_bar.n
@@ -238,7 +238,7 @@ class _Part:
 
 
 def _tqdm(description: str, **options: Any) -> Any:
-    """Make a bar of tqdm, in the form of notebooks if in a notebook."""
+    """Make a tqdm bar, in notebooks as a widget."""
     from tqdm.auto import tqdm
 
     return tqdm(desc=f"{_subject.get()}{description}", mininterval=0.2, **options)
@@ -251,7 +251,7 @@ def _show_fetched(tqdm_bar: Any) -> None:
 
 
 def _fill(tqdm_bar: Any) -> None:
-    """Fill the bar, since no task counts bytes such as a closing tag or rows beyond a limit."""
+    """Fill the bar, since no task counts bytes such as the closing tag or rows beyond a limit."""
     tqdm_bar.total = tqdm_bar.total or tqdm_bar.n
     tqdm_bar.update(tqdm_bar.total - tqdm_bar.n)
     tqdm_bar.refresh()

@@ -1,4 +1,4 @@
-"""Formats, recipes and sources by name, from this package and from other packages."""
+"""Registry of formats, recipes and sources by name, from this and other packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     """Objects by name; other packages add objects as entry points of a group.
 
     Reading entry points takes some milliseconds, so they are read only for names not in this
-    package, or for all names. Other packages cannot replace a name of this package.
+    package, or to list all names. Other packages cannot replace a name of this package.
 
     Args:
         group: Group of the entry points, such as `so2docs.recipes`.
@@ -62,6 +62,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             return self._read(name, entry.load())
         except (ImportError, AttributeError, TypeError) as error:
             raise OptionError(
-                f"{name}, which another package offers as {self.group} ({entry.value}), cannot be "
+                f"{name}, which another package registers in {self.group} ({entry.value}), cannot "
+                f"be "
                 f"used: {error}"
             ) from error

@@ -16,7 +16,7 @@ _ALARMING = 3
 
 
 class Printed(Counts):
-    """A summary from `lines`, as text or, in a notebook, as a table."""
+    """Base of results that print `lines` as text or, in a notebook, as a table."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ class Report(Printed, RowCounts):
         last_file: Name of the last file of a split output; None otherwise.
         spill_bytes: Largest size of the spill.
         spill_compressed_bytes: Size of the compressed blocks in the spill.
-        seconds: Wall time of this session, without interrupted ones before it.
+        seconds: Wall time of this session, without earlier interrupted sessions.
         first_pass_seconds: Wall time of reading the dump and the tables.
         second_pass_seconds: Wall time of nesting and writing.
         peak_memory_bytes: Peak resident memory, summed over all processes; 0 if unknown.
@@ -97,7 +97,7 @@ class Report(Printed, RowCounts):
     is_new: bool = True
 
     def check(self) -> None:
-        """Raise `InternalError` unless every row of the dump is accounted for."""
+        """Raise `InternalError` if a row of the dump is not accounted for."""
         placed = (
             self.questions
             + self.answers
@@ -135,7 +135,7 @@ class Report(Printed, RowCounts):
         )
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers for the table of several sites."""
+        """The numbers shown in a table of several sites."""
         numbers = {"questions": self.questions, "answers": self.answers}
         numbers["strays"] = self.strays.total()
         optional = {"filtered": self.filtered, "dropped": self.dropped}
@@ -163,7 +163,7 @@ class Report(Printed, RowCounts):
             none = f" ({self.without_record:,} questions gave none)" if self.without_record else ""
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
-            if name == "users":  # Documents repeat users, and the number is not counted.
+            if name == "users":  # Documents repeat users, so the number of nested users is unknown.
                 strays = f", strays {list_by_name(table.strays)}" if table.strays else ""
                 yield "users read", f"{table.rows:,}{strays}"
             else:
@@ -197,7 +197,7 @@ class Report(Printed, RowCounts):
         return 0 < self.file_bytes != self.dump_bytes
 
     def file_names(self) -> str:
-        """Names of the first and the last file, and their number."""
+        """The names of the first and last file, and the number of files."""
         if self.first_file is None:
             return self.output
         if self.files == 1:

@@ -1,8 +1,8 @@
-"""Declarations of the dump and of documents: tables, attributes, types, nesting. Nothing else.
+"""Declarations of the dump and of documents: tables, attributes, types and nesting.
 
-Everything that depends on the shape of a document is derived from this module: columns of Parquet,
-the JSON Schema, the tables of a database and documents made from them, the paths of `--fields`,
-dates for MongoDB, reserved names. Tests compare it with the constants of the compiled core.
+Everything that depends on the shape of a document is derived from this module: Parquet columns, the
+JSON Schema, database tables and documents restored from them, the paths of `--fields`, dates for
+MongoDB, reserved names. Tests compare it with the constants of the compiled core.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Type = Literal["integer", "text", "date", "boolean", "texts", "integers"]
 `integers` are lists."""
 
 Shape = Literal["list", "record", "counts", "value"]
-"""Shape of the value of a key: a list of records, a record or none, counts by name, or one
+"""Shape of the value of a key: a list of records, an optional record, counts by name, or a single
 value."""
 
 Attributes = Mapping[str, Type]
@@ -39,13 +39,13 @@ class Part:
     Attributes:
         key: The key.
         shape: The shape of the value.
-        attributes: Attributes of a record, or the counted names; for a single value, the key with
-            its type.
+        attributes: Attributes of a record or counted names; for a single value, the key and its
+            type.
         table: Name of the table with the rows.
         parts: Parts of each record, after its attributes.
-        columns: Names with a column; None for all.
+        columns: Names that have a column; None for all names.
         by: Attribute with the id of the user, for users; else empty.
-        is_optional: Whether the key is absent without a value.
+        is_optional: Whether the key is left out if there is no value.
         is_open: Whether the records may have unknown members.
     """
 
@@ -61,7 +61,7 @@ class Part:
 
     @property
     def is_always_there(self) -> bool:
-        """Whether every post has the key, with an empty list without rows."""
+        """Whether every post has the key, if only with an empty list."""
         return not self.by and not self.is_optional
 
 
@@ -75,21 +75,21 @@ class Table:
         row: Name of a row in messages.
         attributes: All attributes ever published, in the order of the dump.
         required: Required attributes; rows without them are strays.
-        sequence: Order of the chunks in the spill, after the posts; 0 for posts, and for tables
-            that are not nested.
-        key: Key of the rows in a post; empty for tables without rows in posts.
+        sequence: Position of the chunks in the spill, after the posts; 0 for posts and for tables
+            that cannot be nested.
+        key: Key of the rows in a post; empty if posts contain no rows of the table.
         shape: Shape of the value under this key.
         shown: Attributes in documents; None for all.
         given: Attributes added to a row by so2docs.
-        users: Attributes of a row with user ids, and the keys for these users.
-        sought: Attributes with an index in databases.
+        users: Attributes of a row with user ids, each with the key for the user.
+        sought: Attributes that are indexed in databases.
         order: Attributes by which the rows of a post are sorted.
-        holds: Other parts of a row.
-        entry: Attributes of the entries that replace the rows in documents.
-        adds: Other parts of a post that come from this table.
+        holds: Further parts of a row.
+        entry: Attributes of the entries that replace rows in documents.
+        adds: Further parts of a post that come from this table.
         option: The option for the file; by default the name of the table.
         is_in_all: Whether `all` includes it.
-        needs: Table with rows that contain the rows of this one; it is nested too.
+        needs: Table whose rows contain the rows of this table; it is also nested.
         counted: Counted names, instead of attributes.
         columns: The counted names with a column, in formats with fixed columns.
     """
@@ -133,7 +133,7 @@ class Table:
 
     @cached_property
     def kind(self) -> int:
-        """Kind of the records in a key; 0 for tables without rows in posts."""
+        """Kind of the records in sort keys; 0 if posts contain no rows of the table."""
         return _FIRST_KIND + self.sequence if self.key else 0
 
     @cached_property
@@ -179,7 +179,7 @@ class Table:
 
     @cached_property
     def lists(self) -> tuple[str, ...]:
-        """Attributes of a row in a document with lists as values."""
+        """Attributes of a row in a document whose values are lists."""
         return tuple(name for name, kind in self.documented.items() if kind in LISTS)
 
 
@@ -195,8 +195,8 @@ _OF_USERS: Attributes = {
     "CreationDate": DATE,
     "DisplayName": TEXT,
 }
-"""Attributes for the attribution required by the licence, and for the reputation of the user. The
-other attributes are rare, long, or internal to the site."""
+"""Attributes that the licence requires for attribution, and the reputation of the user. The other
+attributes are rare, long, or internal to the site."""
 
 
 BADGE_CLASSES = {1: "Gold", 2: "Silver", 3: "Bronze"}
@@ -318,7 +318,7 @@ HISTORY_TYPES = {
 
 TITLES, BODIES, TAGS = frozenset({1, 4, 7}), frozenset({2, 5, 8}), frozenset({3, 6, 9})
 CONTENT = TITLES | BODIES | TAGS
-"""Types of events with a text of the post."""
+"""Types of events that contain a text of the post."""
 
 STATES = frozenset({*range(10, 23), *range(33, 39)})
 """Types of events that change the state of a post: closed, deleted, locked, protected,
@@ -607,13 +607,13 @@ DUMP = {
         ),
     )
 }
-"""Every table of a dump, by name."""
+"""All tables of a dump, by name."""
 
 NUMBERS = POSTS.numbers
 """Attributes of posts that are JSON numbers."""
 
 OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}
-"""The tables with rows in posts, by the kind of their records."""
+"""The tables whose rows are nested in posts, by the kind of their records."""
 
 MEMBERS = {
     **{kind: (table.name, table.key) for kind, table in OF_KIND.items()},
@@ -664,7 +664,7 @@ def _chosen(
 
 
 OTHER = "Other"
-"""Column for attributes without a column, and values of another type than their column's.
+"""Column for attributes without a column, and for values that do not fit the type of their column.
 
 It holds a JSON object as text, since not all readers support maps (data set hubs do not)."""
 
@@ -676,7 +676,7 @@ TYPES: Attributes = {
     **{name: kind for _, part in paths() for name, kind in part.attributes.items()},
     **POSTS.attributes,
 }
-"""Type of every attribute in a document; each name has one type."""
+"""Type of every attribute in documents; each name has a single type."""
 
 DATES = frozenset(name for name, kind in TYPES.items() if kind == DATE)
-"""Attributes in a document with dates as values."""
+"""Attributes in documents whose values are dates."""

@@ -1,6 +1,6 @@
 """Check an installation by converting a made-up dump.
 
-For packagers, for bug reports, and before a long conversion on a new machine.
+It is meant for packagers, bug reports, and new machines before a long conversion.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def commit_or_die(*arguments):
 Spill.commit = commit_or_die
 so2docs.convert(dump, output, chunk_bytes=int(chunk_bytes), jobs=1)
 """
-"""A conversion whose process ends, as after a kill, once it has committed some chunks."""
+"""Script for a conversion whose process ends abruptly after some committed chunks."""
 
 _WORDS = (
     "knead",
@@ -112,7 +112,7 @@ class _Bench:
         data = output.read_bytes()
         if self.expected is None:
             if list(so2docs.read(output)) != self.documents:
-                raise _FailedError("the documents are not those that the sample was made from")
+                raise _FailedError("the documents are not the expected ones")
             self.expected = data
         elif data != self.expected:
             raise _FailedError("the bytes differ from those of the first conversion")
@@ -127,7 +127,7 @@ class _Bench:
         arguments = [str(site), str(output), str(_CHUNK_BYTES)]
         killed = subprocess.run([sys.executable, "-c", _DIE, *arguments], check=False)
         if output.exists() or killed.returncode == 0:
-            raise _FailedError("a conversion that had to die did not")
+            raise _FailedError("a conversion that should have been killed was not")
         report = so2docs.convert(site, output, chunk_bytes=_CHUNK_BYTES, jobs=1)
         if not report.resumed:
             raise _FailedError("the conversion was not resumed, but started over")
@@ -135,7 +135,7 @@ class _Bench:
 
 
 def _sample() -> tuple[bytes, list[dict[str, Any]]]:
-    """Make a dump with the oddities of published dumps, and its expected documents."""
+    """Make a dump with the peculiarities of published dumps, and its expected documents."""
     questions: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for number in range(_QUESTIONS):

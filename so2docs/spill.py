@@ -3,10 +3,10 @@
 Each chunk has a file for its blocks. The worker of the chunk writes them in sequence, and sends no
 block to another process. An index has the positions of the blocks of each bucket, and the committed
 chunks; its rows are only appended. A chunk counts only after its row is committed, so a killed
-process leaves nothing but unused bytes.
+process leaves only unused bytes.
 
-The index is an SQLite file in exclusive mode: its lock ends with the process, however the process
-ends. SQLite has no checksums, so the rows contain them.
+The index is an SQLite file in exclusive mode: the system releases its lock when the process ends
+for any reason. SQLite has no checksums, so the rows contain checksums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget
 
 INDEX = "index.sqlite"
 TEMPORARY = "segments."
-"""Prefix of the temporary files in which tasks of the second pass return their results."""
+"""Prefix of temporary files with the results of second-pass tasks."""
 
 _ENDS = (".blocks", ".map", ".map.runs")
 
@@ -67,7 +67,7 @@ Row = tuple[Any, ...]
 
 
 def checksum(*values: Any) -> int:
-    """CRC-32 of values of JSON types, to be stored with the values."""
+    """The CRC-32 of JSON values, to be stored with them."""
     return crc32(json.dumps(values, default=repr).encode())
 
 
@@ -98,7 +98,7 @@ class StateDatabase:
             self._connection = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
-        # Let the checksum detect a damaged text, not the decoder.
+        # The checksum detects damaged text, so the decoder must not fail on it.
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._translate_errors():
@@ -111,8 +111,8 @@ class StateDatabase:
         run = self._connection.execute
         run("PRAGMA page_size=32768")
         run("PRAGMA locking_mode=EXCLUSIVE")
-        # The page cache survives a killed process without syncing. After a power cut, the index is
-        # damaged or a checksum fails.
+        # Without syncing, the page cache still survives a killed process. After a power cut, the
+        # index may be damaged, or a checksum fails.
         run("PRAGMA synchronous=OFF")
         run("PRAGMA journal_mode=PERSIST")
         run("BEGIN EXCLUSIVE")
@@ -214,13 +214,13 @@ class StateDatabase:
 
 
 FORMAT = 8
-"""Version of the index and of the block files."""
+"""Version of the index and the block files."""
 
 SEQUENCE_BITS = 32
-"""Bits of a chunk's number: posts count from 0, and the table with sequence n from n << 32."""
+"""Shift of a table's sequence in chunk numbers: posts count from 0, table n from n << 32."""
 
 KEPT = 1 << 8
-"""Offset of the sequence for chunks of a table with rows that wait for the posts."""
+"""Added to the sequence for chunks whose rows wait until the posts are known."""
 
 _IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
 _SCHEMA: dict[str, dict[str, type]] = {
@@ -292,7 +292,7 @@ class Spill:
         return self._is_leaving and (is_once or not (self.folder / INDEX).exists())
 
     def remove(self) -> None:
-        """Close and delete the spill, the index last, so that an interruption leaves a spill."""
+        """Close and delete the spill, the index last, so that an interruption leaves it valid."""
         self._is_leaving = True
         for path in self.block_files():
             path.unlink(missing_ok=True)
@@ -304,14 +304,14 @@ class Spill:
         return list(self.folder.glob("*.blocks"))
 
     def new_file(self, chunk: int) -> str:
-        """A path for the blocks of a chunk that no process has written to."""
+        """A path, not yet used by any process, for the blocks of a chunk."""
         run = self.get("run") or 0
         sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
         table = f"table{sequence}-" if sequence else ""
         return str(self.folder / f"{table}{number:06}-{run}.blocks")
 
     def merge_only(self, sequences: Iterable[int]) -> None:
-        """Choose the tables, besides posts, for `buckets` and `blocks`."""
+        """Restrict `buckets` and `blocks` to posts and these tables."""
         self._sequences = ",".join(map(str, (0, *sequences)))
 
     def temporary(self, number: int) -> str:
@@ -328,7 +328,7 @@ class Spill:
         self.remove_temporary()
 
     def remove_temporary(self) -> None:
-        """Remove unused results of tasks of the second pass."""
+        """Remove unused results of second-pass tasks."""
         for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
@@ -386,7 +386,7 @@ class Spill:
         if checksum(chunk, file, size, tally, blocks) != crc:
             raise self._database.damage_error(f"chunk {chunk}")
         if self.get("sealed"):
-            return  # A complete session was deleting the files.
+            return  # A finished session was deleting the files.
         path = self.folder / file
         actual = path.stat().st_size if path.exists() else -1
         if actual != size:

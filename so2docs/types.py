@@ -1,8 +1,8 @@
-"""Types of documents, for type checkers and editors; `make docs` writes them from the schema.
+"""Types of documents, for type checkers and editors; `make docs` generates them from the schema.
 
-Some rows lack the keys that are not required, such as `ClosedDate`: use `get`. All posts have
-`Comments`, `Links` and `Votes` if these tables are nested (`nest="all"`), and no posts otherwise.
-`fields` and `without` can leave out any key. Dates are texts, as in the dump.
+Some rows lack the keys that are not required, such as `ClosedDate`: use `get`. Posts have
+`Comments`, `Links` and `Votes` only if these tables are nested (`nest="all"`). `fields` and
+`without` can leave out any key. Dates are strings, as in the dump.
 
 Examples:
     >>> from so2docs.types import Question

@@ -38,7 +38,7 @@ def convert_all(
     Outputs that are up to date are left unchanged, so repeating the call after an interruption
     resumes with the first missing output. An output made from another input or with other options
     is an error, unless `update` or `force` is given. The report is rewritten after each dump, and
-    keeps the entries of dumps not converted this time.
+    keeps the entries of dumps that this call does not convert.
 
     Args:
         sources: Paths of the dumps, in any form supported by `convert`.
@@ -61,8 +61,8 @@ def convert_all(
     if FORMATS[form.format].ids and kwargs.get("site_field") is None:
         raise OptionError(
             f"{flag('format', form.format)} of several sites needs "
-            f"{flag('site_field', 'NAME')}: post ids are unique per site only, and documents "
-            "of the same id would replace each other"
+            f"{flag('site_field', 'NAME')}: post ids are only unique per site, and documents with "
+            f"the same id would replace each other"
         )
     if not os.fspath(output_dir):
         raise OptionError(
@@ -114,12 +114,12 @@ def _convert(source: str, output: str, *, has_manifest: bool, **kwargs: Any) -> 
 
 
 def reports_with_earlier(results: Iterable[SiteResult], path: str) -> list[dict[str, Any]]:
-    """List the results of all dumps, and earlier results of dumps not converted now.
+    """List the results of this call, then earlier results of other dumps.
 
     Args:
         results: Results of this call.
         path: Path of the earlier report, if any. Its entries are used if the files still have the
-            recorded sizes. Dumps only in this report come last.
+            recorded sizes.
     """
     now: list[dict[str, Any]] = [result.as_dict() for result in results]
     earlier = {_key(entry): entry for entry in _earlier_entries(path)}

@@ -124,7 +124,7 @@ def _open(folder: Path, *, restart: bool) -> Spill:
         except SpillTakenError:
             raise
         except SpillError:
-            clear(folder)  # It is damaged, but a spill of so2docs.
+            clear(folder)  # The folder is a damaged spill.
     return Spill(folder)
 
 
@@ -160,8 +160,8 @@ def convert(
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: The dump is truncated, malformed, or changed meanwhile. The error has the
-            position.
+        DumpError: The dump is truncated or malformed, or changed while being read. The error has
+            the position.
         StrictError: With `strict`, a row or character would have to be repaired or left out.
         OutputError: The output was made from another input or with other options (without `update`
             or `force`), or cannot be written.
@@ -269,7 +269,8 @@ def _run(
                     files = filter(None, read)
                     card.describe(names, options, report, files, with_card=run.card)
                 end(report)
-            with disk_errors():  # The lock is released first, so a kill now leaves a spill.
+            # The lock has been released, so a kill during the removal leaves a valid spill.
+            with disk_errors():
                 if run.keep_spill:
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
                 else:
@@ -361,7 +362,7 @@ def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
 
 
 def describe_request(source: str, options: Options) -> Provenance:
-    """The record that a conversion of a dump with these options would have, without counts.
+    """The record, without counts, that a conversion of a dump with these options would have.
 
     Raises:
         DumpError: A file of the dump is missing or cannot be read.
@@ -372,7 +373,7 @@ def describe_request(source: str, options: Options) -> Provenance:
 
 @contextmanager
 def _find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterator[list[TableFile]]:
-    """The posts and the tables of a dump, which is not read yet."""
+    """The posts and the tables of a dump, without reading it."""
     with Catalog() as catalog, ExitStack() as stack:
         files = [stack.enter_context(closing(find_posts(source, catalog)))]
         for table in find_tables(source, nest, {}, catalog).values():
@@ -403,7 +404,7 @@ def open_dump(
 
 
 class Documents(Framed):
-    """An iterator over nested questions, with a `report` after the last one.
+    """An iterator over nested questions; `report` is available after the last one.
 
     A frame such as `answers.to_pandas()` reads the remaining documents.
 
@@ -505,7 +506,7 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
 def check_report(
     path: str | None, source: object, output: str = "", tables: Tables | None = None
 ) -> None:
-    """Refuse an impossible report before the conversion; `-` is standard output.
+    """Refuse a report that cannot be written, before the conversion; `-` is standard output.
 
     Raises:
         OutputError: The report cannot be written, or another file has its path.

@@ -1,4 +1,4 @@
-"""Work on several sites side by side in worker processes, with a table of all results.
+"""Process several sites in parallel in worker processes, with a table of all results.
 
 A failing site does not stop the others, and files that are up to date are left unchanged. Workers
 are reused, because starting one and its imports take as long as a small site.
@@ -31,7 +31,7 @@ _SMALL = 128 * 1024 * 1024
 """Maximum bytes of XML of a small dump; several small dumps are read by one process each."""
 
 _PACKED = 5
-"""Approximate bytes of XML for a compressed byte."""
+"""Approximate bytes of XML per compressed byte."""
 
 Number = int | float
 
@@ -113,8 +113,8 @@ class SiteTask:
         output: File or folder to write, or else the file to read.
         size: Bytes to read.
         work: Function for the work: a module's function, or a `partial` of it.
-        source: Path of the dump; empty if the input is an output. Dumps share their options, and
-            the work of a killed worker on them is resumed.
+        source: Path of the dump; empty if the input is an output. For dumps, an error in the
+            options ends all tasks, and the work of a killed worker is resumed.
     """
 
     site: str
@@ -137,7 +137,7 @@ class SiteTask:
         return SiteResult(self.site, output, state, result, source=self.source)
 
     def discard(self) -> None:
-        """Remove the files left by a killed worker, unless they are resumed."""
+        """Remove the files left by a killed worker, unless the work can be resumed."""
         if not self.source:
             clean_up(self.output)
 
@@ -169,7 +169,7 @@ def run_sites(
 def run_all(
     tasks: list[SiteTask], jobs: int | None, *, progress: bool, when_done: WhenDone | None
 ) -> list[SiteResult]:
-    """Do the work on all sites side by side, with progress bars."""
+    """Do the work on all sites in parallel, with progress bars."""
     bars = Progress(shown=progress)
     bars.plan(sum(task.size for task in tasks))
     with resumable(True), bars:
@@ -192,7 +192,7 @@ def _side_by_side(
 
 
 def _run_quietly(task: SiteTask) -> tuple[SiteResult, list[tuple[int, str]]]:
-    """Run a task in a worker; returns the result, and messages with their levels."""
+    """Run a task in a worker; return the result, and the messages with their levels."""
     with collect() as messages:
         return task.run(), messages
 
@@ -210,7 +210,7 @@ def run_dumps(
     *,
     is_alone: bool = False,
 ) -> list[SiteResult]:
-    """Make an output of each of several dumps, and continue if one of them fails.
+    """Make an output from each of several dumps, and continue if one fails.
 
     Small dumps are read in parallel, each by one process. Large dumps are read one after the
     other, each by all processes. The results are in the order of the dumps.
@@ -239,7 +239,7 @@ def run_dumps(
     )
     progress = Progress(shown=bool(kwargs.get("progress")))
     progress.plan(sum(entry[0] for entry in sized))
-    with resumable(True), progress:  # Complete outputs are not made again.
+    with resumable(True), progress:  # Complete outputs are skipped.
         results = run_sites(together, kwargs.get("jobs"), progress, when_done)
         for task in others:
             with progress.part(task.site, task.size):
@@ -270,7 +270,7 @@ def plan_outputs(
         if other[0] != source:
             raise OptionError(
                 f"{source}: has the same output as {other[0]} ({output}); "
-                "rename one of them, or convert it on its own"
+                "rename one of them, or convert it separately"
             )
     return list(planned.values())
 
@@ -292,7 +292,8 @@ def summary(results: Sequence[SiteResult]) -> str:
     """Format a table with a line for each site, and lines with totals and states."""
     numbers = [{} if one.result is None else one.result.columns() for one in results]
     names = dict.fromkeys(name for values in numbers for name in values)
-    columns = sorted(names, key=lambda name: name == "seconds")  # Other columns keep their order.
+    # The other columns keep their order.
+    columns = sorted(names, key=lambda name: name == "seconds")
     rows: list[SiteRow] = []
     for one, values in zip(results, numbers, strict=True):
         reason = None if one.error is None else str(one.error)

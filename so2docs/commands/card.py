@@ -39,7 +39,7 @@ def card(
     manifest.
 
     --inspect adds facts about the dump: form and compression, rows and dates of its tables, its
-    licence, its probable release, and counts that differ from its rows.
+    licence, probable release, and declared counts that differ from its rows.
 
     Exit codes: 0 done, 1 OUTPUT has no record of how it was made, or a file cannot be written, 2
     wrong usage.

@@ -55,7 +55,7 @@ def convert(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Convert DUMP into OUTPUT: one question a line, with its answers inside.
+    """Convert DUMP into OUTPUT: one question per line, with its answers inside.
 
     DUMP is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
     or - for standard input. Archives need no unpacking.
@@ -70,14 +70,14 @@ def convert(
     An output that is up to date is left unchanged. An output made from another input or with other
     options is an error, unless --update or --force converts it again.
 
-    A question or answer stays if it passes all filters.
+    A question or answer is kept if it passes all filters.
 
     Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
     terminated.
     """
     keywords = given_keywords(options)
     if ":" in keywords.get("recipe", ""):
-        sys.path.insert(0, os.getcwd())  # As `python -m` does, to find a user's recipes.
+        sys.path.insert(0, os.getcwd())  # Find recipes in the current folder, as `python -m` does.
     if output_dir is not None:
         if output is not None:
             raise click.UsageError("--output and --output-dir contradict each other; give one")
@@ -94,7 +94,7 @@ def convert(
 
 
 def _next_commands(report: Report) -> list[str]:
-    """Suggest commands for an output; none if on standard output, split, or for other programs."""
+    """Suggest commands for an output, except for standard output, split files and other formats."""
     output = shlex.quote(report.output)
     if report.index_path is not None:
         commands = (f"show {output} ID", f"serve {output}", f"stats {output}")

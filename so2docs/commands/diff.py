@@ -28,14 +28,16 @@ from so2docs.options.keywords import NestName
 @click.option(
     "--only",
     metavar="NAMES",
-    help="Write only these kinds of change.  [default: added,changed,deleted]",
+    help="Write only changes of these kinds.  [default: added,changed,deleted]",
 )
 @click.option(
     "--ignore",
     metavar="NAMES",
-    help="Fields whose change alone does not count, such as ViewCount,Answers.CommentCount.",
+    help="Ignore changes of these fields, such as ViewCount,Answers.CommentCount.",
 )
-@click.option("--summary", is_flag=True, help="Print a table of what changed, and no changes.")
+@click.option(
+    "--summary", is_flag=True, help="Print a table that counts the changes, without writing them."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option(
     "--format",
@@ -43,13 +45,13 @@ from so2docs.options.keywords import NestName
     type=click.Choice(get_args(ChangesFormat)),
     default="changes",
     show_default=True,
-    help="Format of CHANGES; those other than changes bring a database from OLD to NEW.",
+    help="Format of CHANGES; all formats except `changes` update a database from OLD to NEW.",
 )
 @click.option(
     "--deleted",
     metavar="FILE",
-    help="Write the ids of deleted questions to FILE, with --format jsonl or mongodb; of folders, "
-    "a folder.",
+    help="Write the ids of deleted questions to FILE (for folders, a folder), with --format jsonl "
+    "or mongodb.",
 )
 @table_option(
     "elasticsearch_index",
@@ -57,7 +59,7 @@ from so2docs.options.keywords import NestName
     default="questions",
     show_default=True,
 )
-@table_option("site_field", "Field of the site's name, for ids such as SITE/1.")
+@table_option("site_field", "Field with the site's name, for ids such as SITE/1.")
 @table_option("nest", "Nest these tables when converting dumps.")
 @table_option("jobs", "Worker processes, for dumps and for folders.")
 @table_option("work_dir", "Folder for the outputs that dumps are converted to.")
@@ -88,7 +90,7 @@ def diff(
     the last line has the number of changes and a checksum, so `so2docs patch` can refuse another
     OLD and damaged changes.
 
-    OLD, NEW and CHANGES may be folders with an output for each site: then each site is compared.
+    OLD, NEW and CHANGES may be folders with an output for each site; then each site is compared.
     All questions of a new site are added, and a missing site is listed. Changes between the same
     outputs are not written again.
 

@@ -18,10 +18,10 @@ from so2docs.escape import for_terminal
     """
 )
 @click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, an array, instead of text.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of text.")
 @click.option("--sha256", is_flag=True, help="Read the files once more, for their SHA-256.")
 @table_option("jobs", "Worker processes.")
-@table_option("work_dir", "Folder for temporary files, 9 bytes a post.")
+@table_option("work_dir", "Folder for temporary files, 9 bytes per post.")
 @quiet
 def inspect(
     *,

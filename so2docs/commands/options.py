@@ -86,7 +86,7 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         if self.entry.choices is not None:
             return complete_names(self.entry.choices(), incomplete)
         kind = {"FILE": "file", "DIR": "dir"}.get(self.entry.metavar or "")
-        # Complete no empty item of another type: zsh would insert its description, `_`.
+        # Skip empty completions of other types: zsh would insert their description, `_`.
         return [] if kind is None else [CompletionItem(incomplete, type=kind)]
 
 

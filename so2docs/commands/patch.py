@@ -36,10 +36,10 @@ def patch(
 ) -> int:
     """Apply CHANGES of diff to the output OLD, and write the output NEW.
 
-    CHANGES may be - for standard input. NEW is byte for byte the newer output compared by diff.
-    With changes written by diff --only or --ignore, NEW has these changes alone.
+    CHANGES may be - for standard input. NEW equals, byte for byte, the newer output compared by
+    diff. With changes written by diff --only or --ignore, NEW has only these changes.
 
-    OLD, CHANGES and NEW may be folders: then the changes of each site are applied to its output. A
+    OLD, CHANGES and NEW may be folders; then the changes of each site are applied to its output. A
     site without changes is listed as gone.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.

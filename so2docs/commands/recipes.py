@@ -17,7 +17,7 @@ _SHOWN = 60
 
 @command("so2docs recipes")
 def recipes() -> None:
-    """List the recipes of so2docs convert --recipe, each with a record of the sample.
+    """List the recipes for so2docs convert --recipe, each with a record from the sample.
 
     Long texts in the records are shortened.
     """

@@ -24,7 +24,7 @@ from so2docs.commands.terminal import tell
 def sample(folder: str, *, force: bool, quiet: bool) -> None:
     """Write a sample dump into FOLDER for trying out the other commands.
 
-    Posts.xml has 22 rows. Like the archive of a site, beer.stackexchange.com.7z has these, the
+    Posts.xml has 22 rows. Like a real archive, beer.stackexchange.com.7z contains this file, the
     other seven tables and a license.txt. All content is made up.
     """
     from so2docs.output.new_files import NewFiles

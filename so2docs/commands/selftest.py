@@ -1,4 +1,4 @@
-"""The command `selftest`, and the description of an installation for `--version --verbose`."""
+"""The command `selftest`, and the description of the installation for `--version --verbose`."""
 
 from __future__ import annotations
 

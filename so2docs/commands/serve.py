@@ -36,16 +36,16 @@ _NEEDED = {
     type=click.IntRange(0, 65535),
     default=8765,
     show_default=True,
-    help="Port to listen on; 0 takes any that is free.",
+    help="Port to listen on; 0 selects any free port.",
 )
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on; 0.0.0.0 lets in everybody who can reach this machine.",
+    help="Address to listen on; 0.0.0.0 admits everybody who can reach this machine.",
 )
-@table_option("site", "The site, for links to the posts there, when a database is made.")
+@table_option("site", "The site for links to the original posts, if a database is made.")
 @click.option(
     "--formulas/--no-formulas",
     default=None,
@@ -67,7 +67,7 @@ def serve(
 
     It works offline: pages load nothing from the network. DATABASE was made by `so2docs sqlite`;
     for an OUTPUT, a database is made next to it first. All outputs and databases of a folder are
-    served, except unusable ones, which are named. Only this machine has access, unless --host is
+    served; unusable ones are skipped with a message. Only this machine has access, unless --host is
     given.
     """
     missing = [package for name, package in _NEEDED.items() if find_spec(name) is None]

@@ -33,8 +33,8 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     """Show the questions with these IDs in OUTPUT, with their answers.
 
     This takes milliseconds for files of any size, with the .OUTPUT.index written by convert. A
-    missing index is built first, in one pass. The ID of an answer shows its question, after a
-    search.
+    missing index is built first, in one pass. For the ID of an answer, its question is shown, after
+    a search.
     """
     from so2docs.reader.collection import open as open_output
     from so2docs.reader.page import as_page

@@ -20,11 +20,11 @@ _ENDS = {
 
 
 class Terminated(BaseException):
-    """SIGTERM as an exception; not an `Exception`, so no handler catches it by mistake."""
+    """SIGTERM as an exception outside `Exception`, so that no handler catches it by mistake."""
 
 
 def end_at_once() -> None:
-    """Let a signal end the process until `raise_in_command`: there is nothing to clean up.
+    """Let a signal end the process until `raise_in_command`, because there is nothing to clean up.
 
     An exception would not work here. Compiled modules turn it into another exception during their
     import, or crash.
@@ -47,7 +47,7 @@ def raise_in_command() -> None:
 def ignore() -> None:
     """Ignore signals while the end of the command is reported.
 
-    Python resets its handlers before it exits; after this, a signal would replace the exit code.
+    Python resets its signal handlers before it exits; then a signal would replace the exit code.
     """
     for number in _ENDS:
         signal.signal(number, signal.SIG_IGN)

@@ -57,7 +57,7 @@ _REMOTE = "sc://"
     type=click.Choice(["stop", "skip"]),
     default="stop",
     show_default=True,
-    help="Stop at a dump that cannot be converted, or skip it.",
+    help="Whether a dump that cannot be converted is an error or skipped.",
 )
 @table_option("force", "Convert finished sites again.")
 @table_option("update", "Convert finished sites again if their dump or the options changed.")
@@ -76,16 +76,16 @@ def spark(
 ) -> int:
     """Convert DUMPS (paths, URLs or quoted patterns) on Spark to one folder per site in OUTPUT.
 
-    Each is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
-    one. Each site is one task, with as many processes as spark.task.cpus says.
+    Each dump is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
+    one. Each site is one task, with spark.task.cpus processes.
 
     The part files of a folder hold the lines that convert writes for the dump; in formats other
-    than JSON lines, each part file is complete in itself. Finished sites are left unchanged if
-    they are up to date. This needs PySpark and Java 17 or later (pip install pyspark) or, for Spark
-    Connect, its client alone (pip install pyspark-client).
+    than JSON lines, each part file is a complete file. Finished sites are left unchanged if they
+    are up to date. This needs PySpark and Java 17 or later (pip install pyspark) or, for Spark
+    Connect, only its client (pip install pyspark-client).
 
-    A question or answer stays if it passes all filters. --limit applies to each dump, and --with
-    reads the tables next to each.
+    A question or answer is kept if it passes all filters. --limit applies to each dump, and --with
+    reads the tables next to each dump.
     """
     from so2docs.spark import convert
 
@@ -125,17 +125,17 @@ def start_session(
             "so2docs spark needs PySpark: pip install pyspark (450 MB), or the much smaller "
             "pyspark-client for a Spark Connect server"
         ) from None
-    # It works with pandas 3, which nothing here hands it.
+    # Nothing here passes pandas objects to PySpark, so pandas 3 is no problem.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     builder = SparkSession.builder.appName("so2docs")
     if master is not None and master.startswith(_REMOTE):
         builder = builder.remote(master)
     elif "SPARK_REMOTE" not in os.environ:
         _check_java()
-        # Executors of this machine run this Python, with its packages.
+        # Executors on this machine use this Python and its packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if master is not None and master.startswith("local"):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Nothing listens to the network.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Do not listen on the network.
         shows_progress_bar = str(not quiet and sys.stderr.isatty()).lower()
         builder = builder.config("spark.ui.showConsoleProgress", shows_progress_bar)
         builder = builder.config("spark.log.level", "ERROR")

@@ -30,7 +30,7 @@ from so2docs.options.keywords import NestName
     type=click.Choice(get_args(Search)),
     default="all",
     show_default=True,
-    help="What can be searched: titles and tags, these and the text of bodies, or nothing.",
+    help="Content of the search index: titles and tags, also the text of bodies, or nothing.",
 )
 @click.option(
     "--stemming",
@@ -39,17 +39,17 @@ from so2docs.options.keywords import NestName
 )
 @table_option(
     "site_field",
-    "Column for the site, for several OUTPUTs in one database: ids are unique per site only.",
+    "Add a column for the site, for several OUTPUTs in one database; ids are only unique per site.",
 )
 @table_option(
-    "site", "The site, for links to the posts there.  [default: as in the name of OUTPUT]"
+    "site", "The site for links to the original posts. [default: as in the name of OUTPUT]"
 )
 @table_option("nest", "Include these tables of a dump.")
 @click.option(
     "--tags",
     type=click.Path(),
     metavar="FILE",
-    help="Include excerpts and wikis of tags: an output of so2docs tags, or the dump.",
+    help="Include excerpts and wikis of tags from an output of so2docs tags, or from the dump.",
 )
 @table_option("jobs", "Worker processes for reading a dump and making rows.")
 @table_option("update")

@@ -26,14 +26,14 @@ from so2docs.errors import OptionError, flag
     "--html",
     "html_file",
     metavar="FILE",
-    help="Write a page with plots, in one file that needs nothing else, instead of printing.",
+    help="Write a self-contained page with plots instead of printing.",
 )
 @table_option("jobs", "Worker processes.")
 @quiet
 def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> int:
     """Print statistics of OUTPUT: questions by year, answers, scores, tags, longest bodies.
 
-    OUTPUT may be a folder of outputs: then a table of the sites is printed, or all statistics with
+    OUTPUT may be a folder of outputs; then a table of the sites is printed, or all statistics with
     --json.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.

@@ -40,7 +40,7 @@ from so2docs.schema import DUMP
     multiple=True,
     metavar="TABLES",
     shell_complete=lambda context, parameter, incomplete: complete_names(DUMP, incomplete),
-    help=f"Only these tables: {', '.join(DUMP)}.  [default: all that are there]",
+    help=f"Only these tables: {', '.join(DUMP)}.  [default: all tables in DUMP]",
 )
 @table_option("since", "Keep rows of this date (UTC) or later.")
 @table_option("until", "Keep rows of dates before this (UTC).")
@@ -57,7 +57,8 @@ from so2docs.schema import DUMP
     type=click.Choice(get_args(TableFormat)),
     default="parquet",
     show_default=True,
-    help="Of the files; csv and jsonl are gzip, sqlite and duckdb one database with all tables.",
+    help="Format of the files; csv and jsonl are compressed with gzip, sqlite and duckdb are one "
+    "database with all tables.",
 )
 @click.option(
     "--load",
@@ -75,7 +76,7 @@ from so2docs.schema import DUMP
 @table_option("work_dir", "Folder for temporary files.  [default: DIR]")
 @quiet
 def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **options: Any) -> int:
-    """Write the tables of DUMP into DIR as flat typed files, a row for each row.
+    """Write the tables of DUMP into DIR as flat typed files, without nesting.
 
     DUMP is the archive of a site, a folder with its tables, or the file of one table with the
     others next to it. An archive is decompressed once.

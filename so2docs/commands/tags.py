@@ -33,7 +33,7 @@ def tags(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Write the tags of DUMP with their excerpts and wikis to OUTPUT, one tag a line.
+    """Write the tags of DUMP with their excerpts and wikis to OUTPUT, one tag per line.
 
     DUMP is the archive of a site, or a folder with Posts.xml and Tags.xml. The name of OUTPUT ends
     in .jsonl, .jsonl.gz or .jsonl.zst; - is standard output. The default is tags.jsonl.gz.

@@ -16,7 +16,7 @@ from so2docs.escape import for_terminal
 
 
 def say(message: object) -> None:
-    """Print a message of the program on stderr."""
+    """Print a message with the program's name on stderr."""
     tell(f"so2docs: {message}")
 
 
@@ -26,7 +26,7 @@ def tell(text: object) -> None:
 
 
 def suggest(*commands: str) -> None:
-    """Suggest commands for the written files, if on a terminal."""
+    """Suggest commands for the written files, if stderr is a terminal."""
     if commands and sys.stderr.isatty():
         tell(f"next: {' | '.join(commands)}")
 
@@ -37,7 +37,7 @@ def shows_progress(quiet: bool = False) -> bool:
 
 
 def allow_any_encoding() -> None:
-    """Print question marks for characters that the terminal lacks."""
+    """Print question marks for characters that the terminal cannot encode."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
@@ -86,7 +86,7 @@ def show_sites(
         paths: Dumps or folders for the function.
         quiet: Report failures only.
         as_json: Print all results as JSON.
-        is_asked: Whether the table is the purpose of the command, and goes to standard output.
+        is_asked: Whether the table is the purpose of the command, and so goes to standard output.
         options: Other arguments of the function.
 
     Returns:

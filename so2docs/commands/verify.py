@@ -34,8 +34,8 @@ def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) ->
     The checks are size and SHA-256 of each file, the number of documents and answers, and each
     document against its JSON Schema, which needs jsonschema-rs (pip install jsonschema-rs). Formats
     other than jsonl and json are only checked for size and SHA-256. OUTPUT is the name passed to
-    convert, also if the output was split, in any folder. A file with the standard output of convert
-    may have any name. OUTPUT may be a folder of outputs: then each is checked, and an output
+    convert, even if the output was split or moved. A file with the standard output of convert may
+    have any name. OUTPUT may be a folder of outputs; then each output is checked, and an output
     without a manifest fails.
 
     Exit codes: 0 the output matches, 1 it differs, as the message says.

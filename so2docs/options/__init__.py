@@ -1,1 +1,1 @@
-"""The options of a conversion: literals and checks, without the code that acts on them."""
+"""The options of a conversion: declarations and checks, without the code that acts on them."""

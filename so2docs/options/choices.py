@@ -43,7 +43,7 @@ _LINES = (".jsonl", ".ndjson")
 def _traits(name: str, format_class: Any) -> FormatTraits:
     traits = getattr(format_class, "traits", None)
     if not isinstance(traits, FormatTraits):
-        raise TypeError("it has no traits, which a Format of another package needs")
+        raise TypeError("it has no traits, which formats from other packages need")
     return traits
 
 
@@ -57,13 +57,13 @@ _OWN = {
 }
 
 FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _OWN, _traits)
-"""Properties of each format; other packages add subclasses of `Format`, with `traits`."""
+"""The properties of each format; other packages add subclasses of `Format` with `traits`."""
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-"""Compression by file name extension."""
+"""The compression for each file name extension."""
 
 EXTENSIONS: dict[Compression, str] = {"gzip": ".gz", "zstd": ".zst", "none": ""}
-"""The usual file name extension by compression."""
+"""The usual file name extension of each compression."""
 
 DATABASE_ENDINGS = (".db", ".sqlite", ".sqlite3")
 """Extensions of SQLite databases."""
@@ -73,7 +73,7 @@ UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 
 
 def split_compression(path: str) -> tuple[str, Compression | None]:
-    """Split the extension of a compression from a name; None for an uncompressed file."""
+    """Split a compression extension from a name; the compression is None without one."""
     for extension, compression in COMPRESSIONS.items():
         if path.endswith(extension):
             return path.removesuffix(extension), compression
@@ -81,13 +81,13 @@ def split_compression(path: str) -> tuple[str, Compression | None]:
 
 
 def formats_from_name(path: str) -> list[str]:
-    """Names of the formats with the extension of a path; formats of so2docs take precedence."""
+    """Names of the formats with the extension of a path; built-in formats take precedence."""
     plain, _ = split_compression(path)
     own = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
     return own or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
 
 
 def compression_from_name(path: str) -> Compression:
-    """The compression of an output by its name: none for `.jsonl` and standard output (`-`)."""
+    """The compression selected by the name of an output; None for `.jsonl` and `-`."""
     is_plain = path == "-" or path.endswith(UNCOMPRESSED)
     return split_compression(path)[1] or ("none" if is_plain else "gzip")

@@ -51,7 +51,8 @@ class Fields:
     """A selection of fields: the fields to keep, the fields to leave out, or all fields.
 
     Attributes:
-        kept: Names such as `Title`, `Answers` (all of them) or `Answers.Body`; None for all.
+        kept: Names such as `Title`, `Answers` (all attributes) or `Answers.Body`; None for all
+            fields.
         left_out: Names in the form of `kept`.
     """
 
@@ -60,7 +61,7 @@ class Fields:
 
     @property
     def has_whole_posts(self) -> bool:
-        """Whether all attributes of the posts themselves stay."""
+        """Whether all attributes of the posts themselves are kept."""
         return self.kept is None and all(_part(name) in _KEYS for name in self.left_out)
 
     @property
@@ -69,7 +70,7 @@ class Fields:
         return self.has(ANSWERS)
 
     def has(self, path: str) -> bool:
-        """Whether documents have the field of this path, or any part of it."""
+        """Whether documents have the field at this path, or any part of it."""
         if self.kept is None:
             return not any(name in self.left_out for name in _upwards(path))
         return any(name in self.kept for name in _upwards(path)) or any(
@@ -77,7 +78,7 @@ class Fields:
         )
 
     def has_whole(self, path: str) -> bool:
-        """Whether documents have the whole field of this path."""
+        """Whether documents have the whole field at this path."""
         if self.kept is None:
             return self.has(path) and not any(n.startswith(f"{path}.") for n in self.left_out)
         return any(name in self.kept for name in _upwards(path))
@@ -124,7 +125,7 @@ ALL_FIELDS = Fields()
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """Yield a path, and all paths above it."""
+    """Yield a path and all paths above it."""
     yield path
     while "." in path:
         path = path.rpartition(".")[0]
@@ -155,7 +156,7 @@ def parse_field_names(option: str, value: str | Iterable[str]) -> tuple[str, ...
 
 
 def _is_allowed(name: str) -> bool:
-    """Whether there is such a field; vote types without a name are named by their number."""
+    """Whether a field exists; vote types without a name are named by their number."""
     inner = name.removeprefix(_INSIDE)
     is_counted = any(inner.startswith(path) for path in _COUNTED)
     is_number = is_counted and inner.rpartition(".")[2].lstrip("-").isdecimal()
@@ -177,7 +178,8 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
         stays: bool | FieldChoice = path in self._also or self._fields.has_whole(path)
         if not stays and self._fields.has(path):
             stays = FieldChoice(self._fields, path)
-        if len(self) < _MOST_NAMES:  # A dump has a few dozen; an attack can have any number.
+        # Dumps have a few dozen names; a malicious file can have any number.
+        if len(self) < _MOST_NAMES:
             self[name] = stays
         return stays
 

@@ -1,4 +1,4 @@
-"""The types of keyword arguments, for type checkers; `make docs` generates them from the table.
+"""Types of the keyword arguments, for type checkers; `make docs` generates them from the table.
 
 This module also makes the signatures that `help()`, `inspect.signature` and notebooks show.
 """
@@ -65,21 +65,22 @@ class DocumentKeywords(TypedDict, total=False):
         until: Keep questions created before this date (UTC).
         drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
             releases.
-        drop_users: Leave out all posts and comments of the users in FILE: ids, one a line. The
-            answers to their questions are left out, too, and so are listed editors of other posts.
-        drop_posts: Leave out the questions and answers in FILE: ids, one a line. The answers to
-            these questions are left out, too.
+        drop_users: Leave out all posts and comments of the users whose ids are in FILE, one per
+            line. The answers to their questions are left out, and so are listed editors of other
+            posts.
+        drop_posts: Leave out the questions and answers whose ids are in FILE, one per line. The
+            answers to these questions are also left out.
         keep_users: Keep questions asked or answered by these users: ids separated by commas, or a
-            FILE with an id a line. A file name of digits only counts as an id; write `./123` for
+            FILE with one id per line. A file name of digits only counts as an id; write `./123` for
             the file.
         keep_posts: Keep these questions, and the questions of these answers: ids separated by
-            commas, or a FILE with an id a line.
+            commas, or a FILE with one id per line.
         sample: Keep a share of the questions, such as 1%; the same questions every time. A hash of
-            the id decides: every sample is part of all larger samples.
+            the id decides, so every sample is part of all larger samples.
         limit: Keep the first N questions in order of their ids.
         fields: Keep these fields, such as Id,Title,Comments.Text,Answers.Body. `Answers` alone
-            means all attributes of answers; if the names include nothing of answers, documents have
-            no `Answers`.
+            means all attributes of answers; if no name begins with `Answers`, documents have no
+            `Answers`.
         without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
         recipe: Write the records of a data set instead of the documents: preferences, pairs (or
             dpo), triplets, qa, kto, messages (or sft), thread, chunks (or rag), blocks, edits, hub,
@@ -155,11 +156,11 @@ class FileKeywords(DocumentKeywords, total=False):
     Attributes:
         level: Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib).
             zstd: up to 19.
-        format: Format of the output. `jsonl`: one JSON object a line. `json`: one array.
+        format: Format of the output. `jsonl`: one JSON object per line. `json`: one array.
             `elasticsearch`: lines for the bulk API. `mongodb`: lines for mongoimport. `ravendb`:
-            RavenDB's import file. `parquet`: typed columns (needs pyarrow). If None, according to
+            RavenDB's import file. `parquet`: typed columns (needs pyarrow). If None, selected by
             the output's name, or jsonl.
-        compression: Compression of the output. If None, according to the output's name, or gzip.
+        compression: Compression of the output. If None, selected by the output's name, or gzip.
         elasticsearch_index: Name of the index in lines for Elasticsearch. If None, questions.
     """
 
@@ -181,8 +182,8 @@ class IteratorKeywords(DocumentKeywords, total=False):
         badges: Nest the rows of this Badges.xml.
         site: The site, such as beer.stackexchange.com, for addresses, site_field, and formulas in
             Markdown. If None, the name of the archive or folder.
-        site_field: Add the site's name to each document, as field NAME: ids are unique per site
-            only. The name is `site`, or the name of the archive or folder.
+        site_field: Add the site's name to each document, as field NAME, because ids are only unique
+            per site. The name is `site`, or the name of the archive or folder.
         jobs: Worker processes. If None, all cores; one for a small dump.
         spill_budget: Keep this much of the spill uncompressed, which is faster. If None, an eighth
             of the free memory, but at most half of the spare disk space.
@@ -218,8 +219,8 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
             and so on. Questions without a date go into `questions-undated.jsonl.gz`.
         split_share: Write a file for each of these shares of the questions, such as
             train=0.9,validation=0.05,test=0.05: questions-train.jsonl.gz and so on. A hash of the
-            question's id decides: a question is in the same share in every dump, with all of its
-            answers.
+            question's id decides, so a question with its answers is in the same share in every
+            dump.
         keep_spill: Keep the spill, so that the next conversion does not read DUMP again. The next
             conversion to the same output may change the order of answers, the limit and the form of
             files, and add tables; other filters or bodies need restart=True.
@@ -250,7 +251,7 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
 
 Api = TypeVar("Api", bound=Callable[..., Any])
 
-# Matches the entry in docstrings without the indentation of the code, which Python 3.13 removes.
+# Matches the entry whether or not Python (from 3.13 on) has removed the docstring's indentation.
 _GIVEN = re.compile(r"^ {4}keywords: .*(?:\n {5,}.*)*\n", re.MULTILINE)
 
 

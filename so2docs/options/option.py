@@ -1,6 +1,6 @@
 """Entries of the table of options: all facts about an option, declared once.
 
-Also parsers of user values, such as sizes, dates, shares and names.
+The module also has parsers of user values, such as sizes, dates, shares and names.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from so2docs.errors import OptionError, did_you_mean, flag
 
 Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
 Decides = Literal["spill", "output", "run"]
-"""The effect of another value: on the result of the first pass, only on the output, or on
-neither."""
+"""Which result depends on the value: that of the first pass, only the output, or neither."""
 
 Where = Literal["documents", "files", "local", "iterator", "convert"]
-"""The functions that take an option: all that make documents; all that also write files; those that
-run on this machine; only `convert` and `convert_all`."""
+"""The functions that take an option: all that make documents, all that also write files, all that
+run on this machine, or only `convert` and `convert_all`."""
 
 _KINDS = {
     bool: "True or False",
@@ -55,16 +54,17 @@ class Option:
         group: Heading in the help of a command.
         help: Description in one sentence.
         accepts: Type of the keyword.
-        decides: Effect of another value.
+        decides: Which result depends on the value.
         default: Value if the keyword is absent.
         where: Functions that take the option.
-        parse: Function from name and value of the keyword to the value of the attribute.
-        choices: Allowed values, if they have names.
+        parse: Function that converts the name and value of the keyword to the value of the
+            attribute.
+        choices: Allowed values, if there are only a few.
         flags: Alternative flags; the first long flag is used in help, docs and errors.
         metavar: Placeholder for the value in help; N for a number.
-        usually: Behaviour without the option, if the default does not show it.
+        usually: Default behaviour, if the default value does not show it.
         more: Further information for users of the library.
-        remember: Converts the value of the attribute to JSON that is equal for equal outputs.
+        remember: Converts the value of the attribute to JSON; equal outputs have equal JSON.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Option:
         return value if self.parse is None else self.parse(self.name, value)
 
     def from_text(self, text: str) -> Any:
-        """Convert text, such as that of another program, to the value of the keyword.
+        """Convert text, for example from another program, to the value of the keyword.
 
         Raises:
             OptionError: The value has another type.
@@ -171,8 +171,8 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
     """Declare a field of a dataclass as an option.
 
     Args:
-        group: As in `Option`, like the following.
-        decides: Effect of another value.
+        group: As in `Option`, like the next two.
+        decides: Which result depends on the value.
         help: Description in one sentence.
         default: Default of the field.
         entry: Further attributes of `Option`: `accepts` (by default the type of the field),
@@ -238,7 +238,7 @@ def _is_a(value: object, kind: Any) -> bool:
 
 
 WHOLE = 1 << 64
-"""The number for all questions; shares are fractions of 2^64."""
+"""The share of all questions; shares are fractions of 2^64."""
 
 _ID = re.compile(r"-?[0-9]{1,18}")
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -248,7 +248,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
 
 
 def at_least(least: int, most: int | None = None) -> Callable[[str, int | None], int | None]:
-    """Make a check for whole numbers between `least` and `most`, if that is given."""
+    """Make a check for whole numbers of at least `least` and, if given, at most `most`."""
 
     def check(name: str, value: int | None) -> int | None:
         if value is None or (value >= least and (most is None or value <= most)):
@@ -397,7 +397,7 @@ def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class IdList:
-    """Ids from a file, sent to a worker with every task.
+    """Ids from a file, in a compact form that is sent to a worker with every task.
 
     Attributes:
         packed: The ids as 64-bit integers, in ascending order.
@@ -437,7 +437,7 @@ def ids_or_file(name: str, value: str | os.PathLike[str] | Iterable[int] | None)
 
 
 def id_list(name: str, value: str | os.PathLike[str] | None) -> IdList | None:
-    """Read the ids in a file, one a line; empty lines and comments after `#` are ignored."""
+    """Read the ids in a file, one per line; empty lines and comments after `#` are ignored."""
     if (file := path(name, value)) is None:
         return None
     ids: set[int] = set()

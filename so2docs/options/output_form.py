@@ -120,7 +120,7 @@ def _format(output: str, kwargs: Mapping[str, Any]) -> str:
     is_new = not os.path.exists(output) or os.path.isfile(output)  # Not a device.
     if not has_extension and is_new and output != "-" and not is_explicit:
         raise OptionError(
-            f"{output}: the name says neither format nor compression; did you mean "
+            f"{output}: the name shows neither format nor compression; did you mean "
             f"{output}{output_suffix(kwargs)}, or, for several dumps, a folder: "
             f"{flag('output_dir', output)}?"
         )

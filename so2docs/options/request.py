@@ -66,7 +66,7 @@ def build_options(
     needed = () if choice is None else choice.recipe.tables
     values["nest"] = tables_to_nest([*values.get("nest", ()), *needed], table_files(kwargs))
     form = form or OutputForm()
-    if choice is not None:  # Records have no lookup by question id.
+    if choice is not None:  # Records cannot be looked up by question id.
         form = dataclasses.replace(form, is_looked_up=False)
     filters = build_filters(kwargs)
     if choice is not None and choice.recipe.needs_all_questions:
@@ -93,7 +93,7 @@ def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """The files of tables in keywords."""
+    """The table files given as keywords."""
     names = dict.fromkeys(table.file_option for table in TABLES.values())
     return {
         name: OPTIONS[name].read(kwargs[name]) for name in names if kwargs.get(name) is not None
@@ -141,17 +141,17 @@ _FACTS = {
     "site_field_name": f"name of {flag('site_field')}",
     "user_ids": f"ids of users ({flag('nest', 'users')})",
 }
-"""Names of the facts derived from several options."""
+"""Names of facts derived from several options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The options that an output depends on.
+    """The options that determine an output.
 
     Attributes:
         spill: Options of the first pass, by name.
         output: Other options that change the output.
-        facts: Facts derived from several options, needed by the first pass.
+        facts: Facts derived from several options that affect the first pass.
     """
 
     spill: dict[str, Any]

@@ -29,7 +29,7 @@ _PUBLISHED = re.compile(
 
 
 def site_from_name(source: str | os.PathLike[str]) -> str:
-    """The name of the site of a dump, by the name of the dump.
+    """Derive the name of a site from the name of its dump.
 
     `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` come from
     `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` comes from `stackoverflow.com`. If the
@@ -56,7 +56,7 @@ def without_date(name: str) -> str:
 
 
 def published_host(site: str | None) -> str | None:
-    """The host for the name of an archive or folder; None for unpublished sites."""
+    """The host that belongs to the name of an archive or folder; None for unpublished sites."""
     return site_host(site.lower()) if site and _PUBLISHED.fullmatch(site) else None
 
 
@@ -80,7 +80,7 @@ def site_name(source: object) -> str:
 
 
 def host_from_name(source: object) -> str | None:
-    """The host of the site of a dump, by the name of the dump; None if the name is no host."""
+    """Derive the host of a site from the name of its dump; None if the name is not a host."""
     if isinstance(source, str | os.PathLike) and source != "-":
         return published_host(site_from_name(source))
     return None

@@ -1,7 +1,7 @@
 """The table of options: each option is declared once, as a field of these classes.
 
-From this table come the options on the command line with their help, keyword arguments with their
-types (`make docs` generates `keywords.py`), checks, the fingerprint that decides whether a
+This table is the source of the options on the command line with their help, keyword arguments with
+their types (`make docs` generates `keywords.py`), checks, the fingerprint that decides whether a
 conversion can be resumed, the options in manifests, documentation, and the names in messages.
 """
 
@@ -59,7 +59,7 @@ OTHER_FORMS = dict.fromkeys(
     ("csv", "tsv", "xlsx", "excel", "arrow", "feather"),
     "documents are nested: parquet has typed columns, and so2docs sqlite makes flat tables",
 ) | dict.fromkeys(("sqlite", "sqlite3", "db", "sql"), "so2docs sqlite makes a database")
-"""Advice for formats that documents do not have."""
+"""Advice for formats that are not available for documents."""
 
 _filter = partial(option, "Filters", "spill")
 _document = partial(option, "Documents", "output")
@@ -156,7 +156,7 @@ class Filters:
         accepts=str | float | None,
         parse=share,
         metavar="SHARE",
-        more="A hash of the id decides: every sample is part of all larger samples.",
+        more="A hash of the id decides, so every sample is part of all larger samples.",
     )
     limit: int | None = option(
         "Filters", "output", "Keep the first N questions in order of their ids.", parse=at_least(1)
@@ -167,8 +167,8 @@ class Filters:
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: None if value is None else parse_field_names(name, value),
         metavar="NAMES",
-        more="`Answers` alone means all attributes of answers; if the names include nothing of "
-        "answers, documents have no `Answers`.",
+        more="`Answers` alone means all attributes of answers; if no name begins with `Answers`, "
+        "documents have no `Answers`.",
         remember=lambda value: None if value is None else sorted(value),
     )
     left_out: tuple[str, ...] = _filter(
@@ -208,7 +208,7 @@ class Filters:
 
     @property
     def select(self) -> bool:
-        """Whether the first pass leaves out rows."""
+        """Whether the first pass leaves rows out."""
         others = replace(
             Filters(limit=self.limit, kept=self.kept, left_out=self.left_out),
             keep_users=self.keep_users,
@@ -242,8 +242,8 @@ class OutputForm:
         choices=lambda: tuple(FORMATS),
         parse=lambda name, value: value and choose(name, value, tuple(FORMATS), None, OTHER_FORMS),
         flags=("-f",),
-        usually="according to the output's name, or jsonl",
-        more="`jsonl`: one JSON object a line. `json`: one array. `elasticsearch`: lines for the "
+        usually="selected by the output's name, or jsonl",
+        more="`jsonl`: one JSON object per line. `json`: one array. `elasticsearch`: lines for the "
         "bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file. `parquet`: "
         "typed columns (needs pyarrow).",
     )
@@ -253,7 +253,7 @@ class OutputForm:
         accepts=Compression | None,
         default_keyword=None,
         where="files",
-        usually="according to the output's name, or gzip",
+        usually="selected by the output's name, or gzip",
     )
     elasticsearch_index: str = _output(
         "Name of the index in lines for Elasticsearch.",
@@ -290,15 +290,15 @@ class OutputForm:
         parse=shares,
         metavar="SHARES",
         where="convert",
-        more="A hash of the question's id decides: a question is in the same share in every dump, "
-        "with all of its answers.",
+        more="A hash of the question's id decides, so a question with its answers is in the same "
+        "share in every dump.",
     )
     is_looked_up: bool = True
     has_total: bool = False
 
     @property
     def is_split(self) -> bool:
-        """Whether files are split, even if the result is a single file."""
+        """Whether the output is split, even if this results in a single file."""
         ways = (self.split_size, self.split_files, self.split_by, self.split_share)
         return any(way is not None for way in ways)
 
@@ -309,7 +309,7 @@ class OutputForm:
 
     @property
     def labels(self) -> str:
-        """Regular expression of the labels in the names of a split output."""
+        """Regular expression for the labels in the file names of a split output."""
         if self.split_share is not None:
             return "|".join(name for name, _ in bounds(self.split_share))
         if self.split_by is None:
@@ -333,7 +333,7 @@ class OutputForm:
 
     @property
     def has_dates(self) -> bool:
-        """Whether the spill must have dates in the form of this format."""
+        """Whether the spill must contain dates in the notation of this format."""
         return FORMATS[self.format].dates
 
 
@@ -341,12 +341,13 @@ class OutputForm:
 class Options:
     """The options that determine the output.
 
-    All workers get these options. The core is named, since `auto` may choose another core in a
-    worker.
+    All workers get these options. The core is a definite one, because `auto` might choose another
+    core in a worker.
     """
 
     site_field: tuple[str, str] | None = _document(
-        "Add the site's name to each document, as field NAME: ids are unique per site only.",
+        "Add the site's name to each document, as field NAME, because ids are only unique per "
+        "site.",
         accepts=str | None,
         metavar="NAME",
         more="The name is `site`, or the name of the archive or folder.",
@@ -538,12 +539,12 @@ class Options:
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the first pass must look into rows, beyond keys and types."""
+        """Whether the first pass needs more of each row than keys and type."""
         return self.filters.select or not self.filters.fields.has_whole_posts or self.form.has_dates
 
     @property
     def reserved(self) -> frozenset[str]:
-        """Names that post attributes must not have, since they are keys of documents."""
+        """Names that post attributes must not have, because they are keys of documents."""
         return RESERVED if self.site_field is None else RESERVED | {self.site_field[0]}
 
     @property
@@ -664,7 +665,7 @@ SETTINGS = (
     *("best", "conversational", "implicit_prompt", "system"),
     *("max_length", "overlap", "tokenizer"),
 )
-"""Options for certain recipes alone: `Recipe.settings`."""
+"""Options that apply only to certain recipes: `Recipe.settings`."""
 
 GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
 """Groups of options, in the order of the help."""
