@@ -153,7 +153,7 @@ def release_of(last_date: str, *, has_license_file: bool) -> str:
 
 
 def should_have_license_file(release: str) -> bool:
-    """Whether the archives of a release contain `license.txt`; those of 2024-06-30 only later."""
+    """Whether archives of a release contain `license.txt`; the first ones of 2024-06-30 may not."""
     return release > _FIRST_WITH_LICENSE_FILE
 
 

@@ -58,7 +58,7 @@ class Piece:
 
 
 def formula_sign(host: str) -> str | None:
-    r"""The sign around formulas on a site, `$` or `\$`; None for sites without known formulas."""
+    r"""The delimiter of formulas on a site, `$` or `\$`; None if formulas are not known there."""
     name = re.sub(r"\.(?:stackexchange\.com|net)$", "", host).removeprefix("meta.")
     name = name.removesuffix(".meta")
     return next((sign for sign, names in _HOSTS.items() if name in names.split()), None)

@@ -40,7 +40,7 @@ Row = tuple[int, int, int, int, bytes]
 
 _EMPTY = len(b"{}")
 _MAKERS = {"History": history.members}
-"""Functions that make the members of a post from its rows, by key; other rows are copied."""
+"""Functions that make the members of a post from its rows, by key; else rows are copied."""
 
 _MARKERS = {
     key: [(b'"%b":' % by.encode(), b'"%b":' % user.encode()) for by, user in users.items()]

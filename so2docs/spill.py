@@ -281,7 +281,7 @@ class Spill:
         self._database.close()
 
     def is_begun(self) -> bool:
-        """Whether the spill can be resumed: a chunk was read, or the output was being finished."""
+        """Whether the spill can be resumed: it has a chunk, or the output was being finished."""
         try:
             return bool(list(self._database.rows("SELECT chunk FROM chunks LIMIT 1")))
         except SpillError:  # The spill is damaged or being removed.

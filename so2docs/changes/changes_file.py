@@ -1,19 +1,19 @@
-"""The file of changes: how two outputs are compared, and how changes are written and read.
+"""The file of changes: compare two outputs, and write and read their changes.
 
     {"op":"diff","version":1,"old":{…},"new":{…},"segments":[[first id, documents, CRC-32],…]}
     {"op":"added","Id":11,"document":{…}}
     …
     {"op":"end","changes":12,"crc32":2774931817}
 
-`old` and `new` identify the outputs. `new` and `segments` are present if the changes are
-complete: compressed in these segments with the same level, the patched output is byte for byte the
-new one. `crc32` covers all uncompressed bytes before the last line, so a lost, repeated or altered
+`old` and `new` identify the outputs. `new` and `segments` are present if the changes are complete.
+If a patch compresses these segments with the same level, it reproduces the new output byte for
+byte. `crc32` covers all uncompressed bytes before the last line, so a lost, repeated or altered
 line is noticed with every compression and through a pipe. Other programs that write changes may
 omit the first line.
 
-Both outputs are read once, from start to end, a segment of each at a time. Equal
-segments that start at the same question are skipped without parsing, mostly without decompression.
-In other segments, equal lines are not parsed.
+Both outputs are read once, from start to end, a segment of each at a time. Equal segments that
+start at the same question are skipped without parsing, and usually without decompression. In other
+segments, equal lines are not parsed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Line = tuple[int, bytes]
 
 
 class Side:
-    """One of the outputs, read from start to end.
+    """Reads one of the outputs from start to end.
 
     Attributes:
         segment: Number of the next segment.
@@ -97,8 +97,8 @@ class Side:
             if self._last_id is not None and question_id <= self._last_id:
                 raise OutputError(
                     f"{self.output.path}: question {question_id} comes after question "
-                    f"{self._last_id}; only documents in ascending Id can be compared; "
-                    "convert the dump again"
+                    f"{self._last_id}; documents can be compared only in ascending order of Id; "
+                    f"convert the dump again"
                 )
             self._last_id = question_id
             yield question_id, line
@@ -171,12 +171,12 @@ _LEVEL = 2
 
 
 class Target(Output):
-    """A new file of a command, written from start to end; leaving the context completes it.
+    """A new file that a command writes from start to end; leaving the context completes it.
 
     Args:
         files: Set of new files that are renamed together.
         path: Name of the file, which sets the compression; `-` is standard output.
-        read: Files that must not be overwritten.
+        read: Input files, which must not be overwritten.
         force: Overwrite an existing file.
         level: Compression level.
         indexed: Whether to write an index of the documents.
@@ -198,7 +198,8 @@ class Target(Output):
     ) -> None:
         if not path:
             raise OptionError(
-                "a name is empty, perhaps from an unset variable; give the name of a file, or -"
+                "a name is empty, perhaps because of an unset variable; give the name of a file, "
+                "or -"
             )
         files.claim(path, read, force=force)
         super().__init__(path, split_compression(path)[1] or "none", level=level, indexed=indexed)
@@ -386,7 +387,7 @@ class ChangeReader:
         try:
             self.header = Header.parse(values)
         except (KeyError, TypeError, ValueError):
-            raise self._damaged("line 1 does not say what the changes were made from") from None
+            raise self._damaged("line 1 does not identify the compared outputs") from None
         self._crc = isal_zlib.crc32(line)
 
     def __iter__(self) -> Iterator[ChangeRecord]:

@@ -81,7 +81,7 @@ def _answers(document: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def _different(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
-    """List the fields that differ: those of the new state in its order, then removed fields."""
+    """List the fields that differ: fields of the new state in its order, then removed fields."""
     missing = object()
     return tuple(
         name
@@ -95,7 +95,7 @@ _TEXT = {"Title", "Body"}
 
 @dataclass(slots=True)
 class PostCounts(Counts):
-    """Numbers of changed posts of one kind. A post may be counted several times.
+    """Numbers of changed questions or answers. A post may be counted several times.
 
     Attributes:
         added: Posts only in the new output.
@@ -130,7 +130,7 @@ class Summary(Counts):
         new_path: Path of the new output or dump.
         unchanged: Documents that are equal in both outputs, except for ignored fields.
         questions: Numbers of changed questions.
-        answers: Numbers of changed answers, including answers of added and deleted questions.
+        answers: Numbers of changed answers, including answers to added and deleted questions.
         fields: Posts in which a field was added, changed or removed, by name of the field. Fields
             of answers have names such as `Answers.Score`.
     """

@@ -67,16 +67,17 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
             name for name, recorded in zip(names, (before, after), strict=True) if recorded is None
         )
         log.info(
-            f"{unknown}: no record of how it was made; whether both outputs come from one site and "
-            "the same options cannot be checked"
+            f"{unknown}: has no record of how it was made, so it cannot be checked that both "
+            f"outputs come from one site and the same options"
         )
         return
     reason = None
     sites = before.site, after.site
     if sites.count(None) == 1:
         log.info(
-            f"{names[sites.index(None)]}: the name of its dump has no site; whether it is one of "
-            f"{before.site or after.site} cannot be checked"
+            f"{names[sites.index(None)]}: the name of its dump has no site, so it cannot be "
+            f"checked that it belongs to "
+            f"{before.site or after.site}"
         )
     elif before.site != after.site:
         reason = f"the sites are not the same ({before.site}, {after.site})"
@@ -162,11 +163,11 @@ class Changes:
         Args:
             path: Name of the file, which sets the compression (.gz, .zst, else none). `-` is
                 standard output.
-            format: `changes`: one object a line, as `patch` reads them, between a header that
+            format: `changes`: one object per line, as `patch` reads them, between a header that
                 identifies both outputs and a line with the checksum. `jsonl`: the new documents.
                 `elasticsearch`: `index` and `delete` actions for the bulk API. `mongodb`: for
                 `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
-            deleted: File for the ids of deleted documents, one object a line; needed for `jsonl`
+            deleted: File for the ids of deleted documents, one object per line; needed for `jsonl`
                 and `mongodb`, which have no form for deletions.
             elasticsearch_index: Name of the Elasticsearch index.
             site_field: Field added by `convert --site-field`, for ids such as `SITE/1`.
@@ -223,7 +224,7 @@ class Changes:
             return
         if not make_format(format, "", None).deletes:
             raise OptionError(
-                f"{flag('format', format)} cannot say what was deleted: give "
+                f"{flag('format', format)} cannot represent deletions: give "
                 f"{flag('deleted', 'FILE')} for those ids, or {flag('only', 'added,changed')}"
             )
 
@@ -337,7 +338,7 @@ class _ChangesFile(Product[Summary]):
 
 
 def _identify(request: _Request, role: str) -> list[File]:
-    """Identify an input: an output, or the files of a dump."""
+    """Identify an input, which is an output or the files of a dump."""
     path = request.old if role == "old" else request.new
     if not os.path.isdir(path) and is_output(path, read_start(path)):
         return [File.of(role, path)]
@@ -366,9 +367,9 @@ def diff(
             converted to a temporary output first.
         new: A later output or dump of the same site.
         only: Kinds of changes to report: some of `added`, `changed` and `deleted`, also as text
-            (`added,changed`). All if None. `summary` counts all changes in any case.
+            (`added,changed`). All if None. `summary` always counts all changes.
         ignore: Fields such as `ViewCount,LastActivityDate,Answers.CommentCount`. Documents that
-            differ in these alone are unchanged.
+            differ only in these count as unchanged.
         work_dir: Folder for converted dumps; the system's temporary folder if None.
         progress: Show progress bars.
         jobs: Worker processes for converting dumps; all cores if None.

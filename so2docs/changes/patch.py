@@ -1,4 +1,4 @@
-"""Apply changes to an output. Both are read once, in ascending question id."""
+"""Apply changes to an output; both are read once, in ascending question id."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Patched:
     Attributes:
         path: Path of the new output.
         documents: Documents in the new output.
-        added: Documents missing in the old output.
-        changed: Documents with another state in the old output.
-        deleted: Documents missing in the new output.
+        added: Documents that are not in the old output.
+        changed: Documents that differ from the old output.
+        deleted: Documents of the old output that are not in the new output.
         is_verified: Whether the new output equals, byte for byte, the one that `diff` compared.
             False if the changes do not identify that output.
     """
@@ -62,7 +62,7 @@ class Patched:
         return {"questions": self.documents, **{name: getattr(self, name) for name in names}}
 
     def __str__(self) -> str:
-        verified = ", checked against what the changes were made from" if self.is_verified else ""
+        verified = ", identical to the output that was compared" if self.is_verified else ""
         return (
             f"{self.path}: {self.documents:,} questions ({self.added:,} added, "
             f"{self.changed:,} changed, {self.deleted:,} deleted){verified}"
@@ -81,8 +81,8 @@ def patch(
     """Apply changes to an output, unless the new output is up to date.
 
     The new output has the same bytes as the one that `diff` compared. Changes written with `only`
-    or `ignore`, or by another program, do not identify that output. In this case the lines are the
-    same, but not the segments.
+    or `ignore`, or by another program, do not identify that output. Then the new output has the
+    changed lines, but not the same segments.
 
     Args:
         old: The old output.
@@ -118,12 +118,12 @@ class PatchedOutput(Product[Patched]):
         return output is not None and identity == (output.size, output.tail)
 
     def compare(self) -> Comparison:
-        """Compare the existing file with the output that the changes lead to."""
+        """Compare the existing file with the expected result of the changes."""
         if self.path == "-" or not os.path.exists(self.path):
             return Comparison("missing")
         if self._is_expected(OutputIdentity.of_file(self.path)):
             return Comparison(UP_TO_DATE)
-        return Comparison("another input", f", and is not what {self._changes.path} makes")
+        return Comparison("another input", f", and differs from the result of {self._changes.path}")
 
     def load(self, records: list[Provenance]) -> Patched:
         """Count the changes of an earlier run."""
@@ -140,7 +140,7 @@ class PatchedOutput(Product[Patched]):
             if reader.header is not None and reader.header.old != OutputIdentity.of(source):
                 raise OutputError(
                     f"{old}: is not the output that {reader.path} was made from; "
-                    "apply the changes to that one, or compare again"
+                    "apply the changes to the right output, or compare again"
                 )
             total = sum(entry.size for entry in source.index)
             level = output.level if output is not None else compression_level(source)
@@ -198,7 +198,7 @@ class _Patch:
 
 
 class _PatchedSegments:
-    """Groups lines into segments of the new output: as in the header, or of the usual size."""
+    """Groups lines into segments of the new output, as in the header or of the usual size."""
 
     def __init__(self, target: Target, header: Header | None, changes: str) -> None:
         self.documents = 0

@@ -1,6 +1,6 @@
 """Collect facts about the chunks of a dump, and compare counts of posts to find lost rows.
 
-Numbers of posts are kept in memory-mapped files, 9 bytes a post, so the system can reclaim the
+The counts of posts are kept in memory-mapped files, 9 bytes per post, so the system can reclaim the
 memory. Workers return the numbers as arrays.
 """
 
@@ -48,7 +48,7 @@ class RowFacts(Counts):
     Attributes:
         rows: Number of rows.
         first_date: Earliest date of any row not made up by the publisher.
-        last_date: Latest date of any such row.
+        last_date: Latest date of these rows.
         descents: Rows with an `Id` not above the `Id` of the row before.
         first_descent: `Id` of the first such row.
         made_up: Rows made up by the publisher, judging by their ids.
@@ -141,7 +141,7 @@ class FactsVisitor(Visitor):
 
 
 def _number(text: str | None) -> int | None:
-    """Parse a number that can be an id; None for other texts."""
+    """Parse a number that can be an id; None for any other text."""
     is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 12
     return int(text) if is_number and text else None
 
@@ -273,7 +273,7 @@ class Audit:
         return checks
 
     def _check(self, name: str, number: str) -> Check:
-        """Check that a number is 0 for all questions, or for comments, for all posts."""
+        """Check that a number is 0 for all questions or, for comments, for all posts."""
         numbers = self._by_id[number]
         checked, differ, examples = 0, 0, list[int]()
         kinds = (_QUESTION,) if number == "answers" else (_QUESTION, _ANSWER, _OTHER)

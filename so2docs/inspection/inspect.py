@@ -44,7 +44,7 @@ _POSTS = _BY_FILE[POSTS.file]
 _COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _MOST_MONTHS = 3
-"""Maximum months from the last row to the date in a name; more suggest an older release."""
+"""Maximum months from the last row to the date in a name; a longer gap means an older release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class InspectedTable(RowFacts):
 
     @property
     def lacks(self) -> list[str]:
-        """Known columns that no row has; none of a table without rows."""
+        """Known columns that no row has; empty for a table without rows."""
         known = [*_BY_FILE[self.file].attributes] if self.rows else []
         known += [ANSWER_VIEWS] if known and self.file == _POSTS.file else []
         return [name for name in known if name not in self.columns]
@@ -204,7 +204,7 @@ def inspect(
             compressed.
         sha256: Read the files once more for their SHA-256.
         jobs: Worker processes; all cores if None, and one for a small dump.
-        work_dir: Folder for temporary files, 9 bytes a post.
+        work_dir: Folder for temporary files, 9 bytes per post.
         progress: Show a progress bar.
 
     Raises:
@@ -246,7 +246,7 @@ def inspect(
 
 
 def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
-    """Inspect a dump, or load inspections printed by `--json` from `FILE.json`; in JSON types.
+    """Inspect a dump, or load inspections in JSON from `FILE.json`, as printed by `--json`.
 
     Raises:
         So2docsError: The file cannot be read or is not JSON, or the dump cannot be inspected.

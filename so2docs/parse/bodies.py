@@ -42,7 +42,7 @@ def converter(
 
 
 def tame(body: str) -> str:
-    """Change a body that a parser would take quadratic time for; sites write no such bodies.
+    """Change bodies that would take a parser quadratic time; sites do not write such bodies.
 
     libxml2 compares every attribute of a tag with all others, looks for the end of every comment,
     and reads the text after an unclosed tag as attributes.
@@ -58,7 +58,7 @@ def _shorten_tag(tag: re.Match[str]) -> str:
 
 
 def parse_body(body: str) -> etree._Element:
-    """Parse a body; returns the element that contains it."""
+    """Parse a body; return the element that contains it."""
     from lxml import html
 
     body = _END_OF_PAGE.sub("", tame(body))
@@ -66,14 +66,14 @@ def parse_body(body: str) -> etree._Element:
     page = f"<html><body>{body}".encode()
     root: etree._Element = html.document_fromstring(page, parser=parser)
     if body.count("<") > _DEEPEST and parser.error_log.filter_from_fatals():
-        # Tags are nested so deep that libxml2 gives up and drops the following text.
+        # Tags are nested so deeply that libxml2 gives up and drops the following text.
         root.clear()
         root.text = _remove_forbidden(_TAG.sub(" ", body))
     return root
 
 
 def plain_text(root: etree._Element) -> str:
-    """The text as readers see it, without links and emphasis, with the line breaks of the dump.
+    """Extract the text that readers see, without links and emphasis, with the original line breaks.
 
     The line feed between two blocks of a body stays in the text.
     """
@@ -85,7 +85,7 @@ def plain_text(root: etree._Element) -> str:
 
 
 def _remove_forbidden(text: str) -> str:
-    """Replace characters that XML forbids; they come from references such as `&#x1b;`."""
+    """Replace characters that XML forbids, which come from references such as `&#x1b;`."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 

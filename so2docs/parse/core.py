@@ -1,4 +1,4 @@
-"""Turn slices of rows into posts, by the compiled core if possible, else by lxml and Python.
+"""Turn slices of rows into posts, by the compiled core if possible, or else by lxml and Python.
 
 The Python core (`rows.parse`, `posts.add`) is the reference. The compiled core accepts a slice only
 if all of its rows are canonical, as in published dumps; the reference parses other slices. Both
@@ -32,7 +32,7 @@ problem: str | None = None
 
 try:
     import so2docs.parse._core as _core  # noqa: PLR0402 - `from` would not tell the two apart.
-except ModuleNotFoundError:  # Installed without a C compiler.
+except ModuleNotFoundError:  # The package was installed without a C compiler.
     _core = None  # type: ignore[assignment]
 except ImportError as error:  # The module is damaged, or built for another system.
     _core, problem = None, str(error)  # type: ignore[assignment]
@@ -51,22 +51,22 @@ VARIABLE = "SO2DOCS_CORE"
 _AGAIN = "so2docs again with pip's --force-reinstall and --no-cache-dir"
 
 _USERS = 4
-"""The number of users in the compiled core; users have no kind."""
+"""The number of the table of users in the compiled core, since users have no kind."""
 
 _KNOWN = frozenset({"comments", "links", "votes", "closings", "history", "history-text"})
 """Tables that the compiled core can parse, except posts and users."""
 
 
 Added = tuple[int, int | None]
-"""Number of rows in a slice, and the `Id` of the last one."""
+"""Number of rows in a slice, and the `Id` of the last row."""
 
 
 def choose_core(requested: Core) -> Core:
     """Decide between the cores.
 
     Args:
-        requested: Core that the user asks for; `auto` means the value of `SO2DOCS_CORE`, and
-            without this variable the compiled core if installed.
+        requested: Core that the user asks for; `auto` means the value of `SO2DOCS_CORE` or, without
+            this variable, the compiled core if it is installed.
 
     Returns:
         `python` or `compiled`.
@@ -116,7 +116,7 @@ def add_fast(data: bytes, posts: RecordBuffer) -> Added | None:
     """Turn a slice into posts by the compiled core.
 
     Returns:
-        Number of rows and last `Id`; None, with nothing changed, if the slice is not canonical.
+        Number of rows and last `Id`; None, with `posts` unchanged, if the slice is not canonical.
     """
     added = _core.add_rows(data, posts.buckets, posts.pairs, BUCKET_BITS, _encoded(posts.reserved))
     if added is None:
@@ -127,7 +127,7 @@ def add_fast(data: bytes, posts: RecordBuffer) -> Added | None:
 
 
 def count_lines(data: bytes) -> int:
-    """Count line feeds that are far apart."""
+    """Count line feeds, quickly if they are far apart."""
     if _core is not None:
         return _core.count_lines(data)
     count, at = 0, -1
@@ -137,7 +137,7 @@ def count_lines(data: bytes) -> int:
 
 
 def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
-    """Tell whether a tag's start, such as `</posts`, is in the first `size` bytes."""
+    """Whether the start of a tag, such as `</posts`, is in the first `size` bytes."""
     return data.find(tag, 0, size) >= 0 if _core is None else _core.has_tag(data, size, tag)
 
 
@@ -173,7 +173,7 @@ def to_markdown(body: str, sign: str = "") -> str:
     markdown = _core.to_markdown(body, sign)
     if markdown is not None:
         return markdown
-    # A plain conversion needs none of it: importing it takes a worker 25 ms.
+    # A plain conversion does not need this module, whose import takes a worker 25 ms.
     from so2docs.parse.markdown import to_markdown as reference_to_markdown
 
     return reference_to_markdown(body, sign)
@@ -187,10 +187,10 @@ def file_records(
     """Put the results of `read_records` into the buckets of their questions.
 
     Args:
-        slices: Keys and JSON of each, in the order of the dump.
-        posts: Where the records go.
-        find_questions: Gets post ids and integers; replaces the integer of each post in the dump by
-            its question id.
+        slices: Keys and JSON of each slice, in the order of the dump.
+        posts: The posts to add the records to.
+        find_questions: Called with post ids and integers; replaces the integer of each post in the
+            dump by its question id.
     """
     slices = list(slices)
     post_ids = array("q")

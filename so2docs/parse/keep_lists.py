@@ -1,4 +1,4 @@
-"""Keep lists: find the questions that a list of users or posts names, while posts are parsed."""
+"""Keep lists: find the questions selected by a list of users or posts, while posts are parsed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWNER = re.compile(rb' OwnerUserId="(-?[0-9]{1,19})"')
 _WORDS = PAIR_BYTES // 8
 
 Found = dict[str, dict[int, int]]
-"""By list, the posts that it names, each with its question."""
+"""The posts selected by each list, with their questions."""
 
 
 class KeepLists:
@@ -38,7 +38,7 @@ class KeepLists:
                     self.look_at(part.rows)
 
     def look_at(self, rows_of_posts: Iterable[Row]) -> None:
-        """Find the posts of the listed users among rows, whose values are texts."""
+        """Find the posts of the listed users among parsed rows, whose values are texts."""
         if not self._user_ids:
             return
         for row in rows_of_posts:
@@ -62,18 +62,18 @@ class KeepLists:
 
 
 class Kept(NamedTuple):
-    """The questions to write: those under which each list has a post.
+    """The questions to write: each list selects the question or one of its answers.
 
     Attributes:
-        question_ids: The questions that may have one of each, in ascending order.
-        posts: By list, question id and id of its posts under them, in ascending order.
+        question_ids: The candidate questions, in ascending order.
+        posts: For each list, the question id and id of the selected posts, in ascending order.
     """
 
     question_ids: list[int]
     posts: list[list[tuple[int, int]]]
 
     def within(self, ids: range) -> Kept:
-        """The part in a range of question ids."""
+        """The part for a range of question ids."""
         start, stop = (bisect_left(self.question_ids, end) for end in (ids.start, ids.stop))
         posts = [
             of_list[bisect_left(of_list, (ids.start,)) : bisect_left(of_list, (ids.stop,))]
@@ -83,7 +83,7 @@ class Kept(NamedTuple):
 
     @property
     def post_ids(self) -> list[frozenset[int]]:
-        """By list, the ids of its posts."""
+        """The ids of the selected posts, for each list."""
         return [frozenset(post_id for _, post_id in of_list) for of_list in self.posts]
 
 

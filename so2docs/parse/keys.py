@@ -1,4 +1,4 @@
-"""Keys of records, by which the passes, the spill and the merge sort records without parsing JSON.
+"""Keys of records, which allow sorting records without parsing their JSON.
 
 A record is a post, or a row that belongs to a post. A key is four 64-bit integers. The bucket of a
 question holds the keys and the JSON of its records, each in the order of the dump.
@@ -21,7 +21,7 @@ REJECTED_QUESTION, REJECTED_ANSWER = 3, 4
 KEY = struct.Struct("<qqqq")
 """A key: question id, post id, rank, size of the JSON << 4 | kind.
 
-The rank of an answer is its `Score`, 0 without one. The rank of a question is its
+The rank of an answer is its `Score`, or 0 if it has none. The rank of a question is its
 `AcceptedAnswerId`, or else the question's id, which no answer has.
 """
 
@@ -30,7 +30,7 @@ BY_OPTED_OUT = ""
 contain the mark; marked rows without a document are left out."""
 
 PAIR_BYTES = 16
-"""Bytes of question id and post id at the start of a key, for the check for repeated ids."""
+"""Bytes of question id and post id at the start of a key, used to find repeated ids."""
 
 
 def integers(data: bytes | bytearray) -> array[int]:

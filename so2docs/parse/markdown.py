@@ -1,12 +1,12 @@
 """Convert the HTML of bodies to CommonMark that renders as the same text and emphasis.
 
-Tables and `~~` follow GitHub (https://github.github.com/gfm/), all else follows CommonMark
-(https://spec.commonmark.org/0.31.2/). Elements without a sign in Markdown, such as `<sup>`, stay
-HTML. So do tables with blocks in their cells, and emphasis where a parser would not recognize `*`.
-Formulas in TeX and their signs stay unchanged, as programs that render them expect.
+Tables and `~~` follow GitHub (https://github.github.com/gfm/), everything else follows CommonMark
+(https://spec.commonmark.org/0.31.2/). Elements without Markdown syntax, such as `<sup>`, stay HTML,
+as do tables with blocks in their cells, and emphasis where a parser would not recognize `*`. TeX
+formulas and their delimiters stay unchanged, because programs that render them expect this.
 
 Bodies come from the sanitizer of the site: balanced tags of a short list, without `<` and `>` in
-attributes. Other HTML loses no text either, and takes time in proportion to its length.
+attributes. Other HTML does not lose text either, and takes time proportional to its length.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUMBERED = re.compile(r"(\d{1,9})([.)](?:[ \t]|$))")
 _LINE_STARTS = frozenset("#>-+*=_|:0123456789")
 _CLOSING_HASHES = re.compile(r"(?<=[ \t])(#+)$|^(#+)$")
 _BREAK = "\0"
-"""Placeholder for a line break until its block is complete; no XML contains it."""
+"""Placeholder for a line break until its block is complete; it cannot occur in XML."""
 _FEED = "\1"
 """Placeholder for a line feed in a formula until its block is complete."""
 _EMPTY_LINES = re.compile(r"\n[ \t\n\f\v]*\n")
@@ -76,7 +76,7 @@ class _Format(NamedTuple):
     """Open emphasis, an open link or open raw HTML.
 
     Attributes:
-        place: Index of the first of its two signs in the line.
+        place: Index of the opening sign in the line.
     """
 
     tag: str
@@ -90,7 +90,7 @@ def to_markdown(body: str, sign: str = "") -> str:
 
     Args:
         body: The HTML.
-        sign: The sign around formulas, `$` or `\$`; empty if the body has no formulas.
+        sign: The delimiter of formulas, `$` or `\$`; empty if the body has no formulas.
     """
     return _Writer(_TOKEN.split(remove_comments(body)), sign).markdown()
 
@@ -105,17 +105,19 @@ class _Writer:
         self._out: list[str] = []  # Lines with their line feeds.
         self._line: list[str] = []  # Pieces of the open block.
         self._formats: list[_Format] = []
-        self._emphasized: list[tuple[int, int, str]] = []  # Indexes of both signs in the line.
+        # Indexes of the opening and closing sign in the line.
+        self._emphasized: list[tuple[int, int, str]] = []
         self._containers: list[_Container] = []
         self._lists: list[tuple[str, int]] = []  # Marker and next number of each open list.
         self._prefix = ""  # Start of each line.
-        self._lead: str | None = None  # Start of the next line, if different.
+        self._lead: str | None = None  # Start of the next line, if it differs.
         self._low = ""  # The shortest prefix since the last block.
         self._count = 0  # Blocks written so far.
-        self._is_tight = False  # Whether the last block was the text of a list item.
+        self._is_tight = False  # Whether the last block was text of a list item.
         self._in_paragraph = False
         self._heading = ""
-        self._last_list = (-1, -1, "")  # Blocks and open lists at its end, and its marker.
+        # Of the last list: blocks and open lists at its end, and its marker.
+        self._last_list = (-1, -1, "")
 
     def markdown(self) -> str:
         """Convert the whole body."""
@@ -126,7 +128,7 @@ class _Writer:
         return "".join(self._out).strip("\n")
 
     def line(self) -> str:
-        """Convert a body without blocks to one line, for the cell of a table."""
+        """Convert a body without blocks to one line, for a table cell."""
         self._read()
         for format_ in reversed(self._formats):
             self._close(format_)
@@ -176,14 +178,14 @@ class _Writer:
         return any(format_.tag in tags for format_ in self._formats)
 
     def _find(self, closing: str) -> int:
-        """Find the index of a closing tag among the parts; their number without one."""
+        """Find the index of a closing tag among the parts; their number if it is missing."""
         parts, at = self._parts, self._at
         while at < len(parts) and parts[at].lower() != closing:
             at += 3
         return at
 
     def _pass(self, end: int) -> None:
-        """Continue after the tag at this position, or at the end of the body without one."""
+        """Continue after the tag at this position, or at the end of the body."""
         self._at = end + 3 if end < len(self._parts) else end + 1
 
     # Blocks
@@ -401,7 +403,7 @@ class _Writer:
                 return
 
     def _close(self, format_: _Format) -> None:
-        """End the innermost format; its signs move next to text that is not white space."""
+        """End the innermost format, with its signs next to text that is not white space."""
         self._formats.pop()
         if not format_.sign:
             return
@@ -433,7 +435,7 @@ class _Writer:
             line.append(after)
 
     def _check_emphasis(self) -> None:
-        """Write emphasis as tags where the rules for delimiter runs do not recognize its signs."""
+        """Write emphasis as tags if the rules for delimiter runs would not recognize its signs."""
         line = self._line
         openings = {opening for opening, _, _ in self._emphasized}
         closings = {closing for _, closing, _ in self._emphasized}
@@ -535,12 +537,12 @@ class _Writer:
 
 _AUTOLINK = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,31}:[^\s<>]*")
 _MOST_PARENTHESES = 8
-"""Inside each other in an address; CommonMark asks for three at least."""
+"""Levels of parentheses in an address; CommonMark requires at least three."""
 _PLAIN_ADDRESS = re.compile(r"[^\s<>()\\&]+")
 
 
 def _escaped(text: str, special: re.Pattern[str]) -> str:
-    """Escape a text: join white space, and put a backslash before characters of markup."""
+    """Escape a text: collapse white space, and put a backslash before markup characters."""
     if "  " in text or "\n" in text or "\t" in text or "\r" in text:
         text = _SPACES.sub(_one_space, text)
     return special.sub(_escape, text)
@@ -596,7 +598,7 @@ def _line_breaks(match: re.Match[str]) -> str:
 
 
 def _neighbour(line: list[str], place: int, step: int, same: set[int], other: set[int]) -> str:
-    """The character next to a sign and signs of its kind; `*` for a sign of the other kind."""
+    """The character next to a run of equal signs; `*` for a sign of the other kind."""
     at = place + step
     while 0 <= at < len(line):
         if at in other:
@@ -613,7 +615,7 @@ def _is_apart(char: str) -> bool:
 
 
 def _is_flanking(outside: str, inside: str) -> bool:
-    """Whether `*` between these is next to what it emphasizes, by the rules for delimiter runs."""
+    """Whether `*` between these characters can emphasize, by the rules for delimiter runs."""
     if "*" in (outside, inside):
         return False
     kind = _kind(inside)
@@ -657,7 +659,7 @@ def _destination(address: str) -> str:
 
 
 def _is_balanced(address: str) -> bool:
-    """Whether the parentheses of an address may stay as they are."""
+    """Whether the parentheses of an address can stay unescaped."""
     depth = 0
     for char in address:
         depth += (char == "(") - (char == ")")

@@ -1,7 +1,7 @@
 """Opt-outs: decide for every row of a dump whether it concerns listed users or posts.
 
-All decisions are here: for rows of all tables, nested or stray, and for rows that are not XML. A
-row of a listed post or by a listed user is left out. Listed ids are removed from the other rows.
+All decisions are made here, for rows of all tables, nested or stray, and for rows that are not XML.
+A row of a listed post or by a listed user is left out. Listed ids are removed from the other rows.
 Pure functions over plain bytes and dictionaries.
 """
 
@@ -26,14 +26,14 @@ _AUTHORS = {"posts": "OwnerUserId", "comments": "UserId", "users": "Id", "badges
 """Attribute with the author of a row, by table; rows by listed authors are left out."""
 
 _POST_IDS = {"posts": ("Id", "ParentId"), "links": ("PostId", "RelatedPostId")}
-"""Attributes with posts, by table, if not `PostId` alone; rows of listed posts are left out."""
+"""Attributes with post ids, by table, if not only `PostId`; rows of listed posts are left out."""
 
 _FORGOTTEN_USERS = {
     "posts": ("LastEditorUserId", "LastEditorDisplayName"),
     "votes": ("UserId", "UserDisplayName"),
     _HISTORY: ("UserId", "UserDisplayName"),
 }
-"""Attributes with other users, by table; they are removed if they name a listed user."""
+"""Attributes with other users, by table, which are removed if they name a listed user."""
 
 _ALL_POST_IDS = frozenset({"PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"})
 _SUGGESTED = 24
@@ -49,7 +49,7 @@ _DIGITS = re.compile(r"\d{1,19}", re.ASCII)
 
 
 class OptOuts:
-    """The listed users and posts, as the rows of one table name them.
+    """The listed users and posts, in the notation of the rows of one table.
 
     Attributes:
         needs_rows: Whether every row has to be checked, or only strays. Without another listed id,
@@ -74,7 +74,7 @@ class OptOuts:
         return bool(self._users or self._posts)
 
     def filter(self, rows: list[Row], posts: RecordBuffer) -> list[Row]:
-        """Select the rows that stay, and count the others as filtered."""
+        """Select the rows to keep, and count the others as filtered."""
         if not self:
             return rows
         remaining = [row for row in rows if not self.drops(row, posts)]
@@ -85,8 +85,8 @@ class OptOuts:
         """Decide whether to leave a row out, and count it as dropped if a list names the row.
 
         Args:
-            row: Attributes of the row as texts; listed ids are removed in place from a row that
-                stays.
+            row: Attributes of the row as texts; listed ids are removed in place from a row that is
+                kept.
             posts: The counts to add to.
         """
         is_listed = _number(row, self._author) in self._users or (
@@ -106,7 +106,7 @@ class OptOuts:
         return is_dropped
 
     def mentions(self, raw: bytes) -> bool:
-        """Decide whether bytes that are not XML contain a listed id where a row would have it."""
+        """Whether bytes that are not XML contain a listed id where a row would have one."""
         if not self:
             return False
         text = html.unescape(raw.decode(errors="replace"))
@@ -139,8 +139,8 @@ class OptOuts:
     def _forget_words(self, row: Row) -> None:
         """Remove the comment of an edit from the row of a listed user, and mark the row.
 
-        The texts of a post's history stay in documents, since later texts build on them. A row
-        without a document is left out, since its text is by this user alone.
+        Documents keep the texts of a post's history, because later texts build on them. A row
+        without a document is left out, because its text is only by this user.
         """
         row[BY_OPTED_OUT] = ""
         is_edit = number(row.get("PostHistoryTypeId", "")) in CONTENT
@@ -200,7 +200,7 @@ class OptOuts:
 
 
 def _number(row: Row, name: str) -> int | str | None:
-    """The value of an attribute, as an integer if it is one; None if missing."""
+    """The value of an attribute, as an integer if possible; None if missing."""
     return number(row[name].strip()) if name in row else None
 
 

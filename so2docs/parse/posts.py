@@ -29,7 +29,7 @@ _INT64 = 1 << 63
 _NESTED = {"1", "2"}
 _STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
 """Option of orjson that rejects numbers above 53 bits, which is cheaper than checking each number;
-these rows go through `_add_carefully`."""
+rejected rows are handled by `_add_carefully`."""
 
 
 class Bucket(NamedTuple):
@@ -49,16 +49,17 @@ class RecordBuffer:
     """Posts or records made from rows, in the order of the dump.
 
     Attributes:
-        buckets: Posts by `question id >> BUCKET_BITS`; missing ones are made.
+        buckets: Posts by `question id >> BUCKET_BITS`; missing buckets are made on access.
         pairs: Question id and post id of every post, as 64-bit integers, in the order of the dump.
         strays: Lines of the side file for rows without a usable key.
         stray_reasons: Number of these rows by reason.
         other_types: Number of rows by post type, without questions and answers.
         filtered: Number of rows rejected by a filter.
-        dropped: Number of filtered rows by users and posts in the lists to drop.
+        dropped: Number of rows filtered by the lists of users and posts to drop.
         similar_tags: Number of questions by tag, for tags that equal or resemble a tag of the
             filter.
-        rejected: Keys of rejected posts that are in no bucket; they matter only for repeated ids.
+        rejected: Keys of rejected posts without a bucket, which are needed only to find repeated
+            ids.
         reserved: Names forbidden for attributes, since documents use them for other values.
     """
 
@@ -105,7 +106,7 @@ def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
     values: Callable[[dict[str, Any]], tuple[str, ...]]
     values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
     plan = _Plan(numbers, values, "Tags" in names, not reserved.isdisjoint(names))
-    if len(names) <= _WIDEST_KEPT:  # No plans for the extreme rows of an attack.
+    if len(names) <= _WIDEST_KEPT:  # Malicious files with extreme rows get no plans.
         plans = _plans_without(reserved)
         if len(plans) >= _MOST_PLANS:
             plans.clear()
@@ -123,7 +124,7 @@ def number(text: str) -> int | str:
 
 
 def tags(text: str) -> list[str]:
-    """Split tags of either form, `<a><b>` (until 2023) or `|a|b|`; any other text is one tag."""
+    """Split tags in either notation, `<a><b>` (until 2023) or `|a|b|`; other text is one tag."""
     if len(text) > 1:
         if text[0] == "|" and text[-1] == "|":
             return text[1:-1].split("|")
@@ -181,7 +182,7 @@ def add(
         values = values_of(row)
         digits = "".join(values)
         try:
-            # int() rejects minus signs except a single leading one.
+            # int() accepts only a single leading minus sign.
             if not (digits.isdigit() or digits.replace("-", "").isdigit()) or not digits.isascii():
                 raise ValueError
             row.update(zip(number_names, map(int, values)))  # noqa: B905

@@ -1,9 +1,9 @@
 """Find post ids that occur several times in a dump, under different questions.
 
 Repeats under one question are in one bucket, where the merge finds them. This module finds the
-others by a set of all ids: one bit for each id, in pages of 4,096. It takes 13 MB for the 80
-million ids of Stack Overflow and depends on the ids, not on the number of rows. Each chunk makes
-its own pages, and the main process only combines them.
+others with a set of all ids: one bit for each id, in pages of 4,096. The size of the set depends on
+the ids, not on the number of rows; it takes 13 MB for the 80 million ids of Stack Overflow. Each
+chunk makes its own pages, and the main process only combines them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
     """Collect the ids of a chunk.
 
     Returns:
-        The pages of the post ids; and the first question id of each post id with several questions
+        The pages of the post ids, and the first question id of each post id with several questions
         in the chunk.
     """
     both = integers(pairs)
@@ -114,7 +114,7 @@ def first_questions(
         all_keys: Yields the keys of all blocks with their chunks, in the order of the chunks.
         repeated: The post ids that occur in several chunks.
         within: Ids under several questions of one chunk, as returned by `of_chunk`, by chunk.
-        at_once: Ids to look up in one pass over the keys, which bounds the memory.
+        at_once: Number of ids to look up in one pass over the keys, which bounds the memory.
 
     Returns:
         Question ids by post id.
@@ -132,7 +132,7 @@ def first_questions(
                 if post_id not in wanted:
                     continue
                 question = of_chunk.get(post_id, question_id)
-                # Repeats under one question are in one bucket, and need no owner.
+                # Repeats under one question are in one bucket, where the merge handles them.
                 if first.setdefault(post_id, question) != question or post_id in first_by_post:
                     first_by_post[post_id] = first[post_id]
     return first_by_post

@@ -1,4 +1,4 @@
-"""Turn the rows that pass the filters into posts with the chosen fields."""
+"""Turn rows that pass the filters into posts with the selected fields."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RowFilter:
             ids = find_ids(row, posts_read.reserved)
             is_dropped = bool(self._opt_outs) and self._opt_outs.drops(row, posts_read)
             if ids is None:
-                # One made-up answer has no ParentId.
+                # One of the made-up answers has no ParentId.
                 if is_dropped or (self._drops_fabricated and is_fabricated(row)):
                     posts_read.filtered += 1
                     if is_dropped:
@@ -83,7 +83,7 @@ class RowFilter:
             ):
                 passed.append(row)
                 continue
-            # Keys must be in the order of the dump, since the first of repeated ids counts.
+            # Keys must be in the order of the dump, because the first of repeated ids is kept.
             if passed:
                 posts.add(posts_read, passed, self._projection)
                 passed = []
@@ -108,7 +108,7 @@ def is_fabricated(row: Row) -> bool:
 
 
 def _reject(ids: _Ids, posts: RecordBuffer, *, in_bucket: bool) -> None:
-    """Keep the key of a rejected post: in its bucket, unless its whole question is rejected."""
+    """Keep the key of a rejected post, in its bucket unless its whole question is rejected."""
     kind, question_id, post_id = ids
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
     key = KEY.pack(question_id, post_id, 0, rejected)
@@ -123,7 +123,7 @@ def _reject(ids: _Ids, posts: RecordBuffer, *, in_bucket: bool) -> None:
 def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
     """Keep the id of a dropped post of another type, as the id of a question.
 
-    So its rows in other tables are filtered instead of becoming strays.
+    So rows of this post in other tables are filtered instead of becoming strays.
     """
     post_id = _id(row.get("Id", ""))
     if isinstance(post_id, int):
@@ -174,7 +174,7 @@ def _question_checks(filters: Filters) -> list[_Check]:
 
 
 def _answer_checks(filters: Filters) -> list[_Check]:
-    """Checks for answers, without those for their question."""
+    """Checks for answers, without the checks for their questions."""
     if not filters.fields.has_answers:
         return [lambda row: False]
     if filters.min_answer_score is not None:
@@ -245,7 +245,7 @@ def make_projection(options: Options) -> Projection | None:
 def projection_of_table(options: Options) -> Projection | None:
     """Make the function that applies the options to a row of a table; None if they change nothing.
 
-    Fields are chosen when a row is nested, since they depend on its place in the document.
+    Fields are selected when a row is nested, because they depend on its position in the document.
     """
     return _with_dates if options.form.has_dates else None
 

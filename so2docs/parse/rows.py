@@ -2,8 +2,8 @@
 
 The reference parser. It accounts for every byte of a slice: each `<row` is a row, a malformed row,
 or an error. lxml's `recover=True` is never used, since it drops attributes and accepts truncated
-files. A parse with a logged error is not trusted either, because after a namespace error libxml2
-ignores everything after the root. Entities are never expanded or fetched, since the document type
+files. A parse with a logged error is also rejected, because after a namespace error libxml2 ignores
+everything after the root. Entities are never expanded or fetched, since the document type
 declaration is in the prolog, which no slice contains.
 
 Attributes keep their exact names. lxml cannot turn namespaces off, so names are escaped in a slice
@@ -25,7 +25,7 @@ from lxml import etree
 from so2docs.errors import So2docsError
 from so2docs.parse.posts import number
 
-# Replacement of forbidden characters by U+FFFD, in the bytes of a slice. Pure.
+# Replace forbidden characters in the bytes of a slice by U+FFFD.
 
 # Characters forbidden in a document, raw or as references (XML 1.0, [2] Char).
 _REFERENCE = re.compile(rb"&#(?:x([0-9A-Fa-f]+)|([0-9]+));")
@@ -48,7 +48,7 @@ def repair(data: bytes) -> tuple[bytes, int]:
 
     def reference(match: re.Match[bytes]) -> bytes:
         nonlocal count
-        # No allowed number has nine digits, and int() of millions of digits takes hours.
+        # Allowed numbers have fewer than nine digits, and int() of millions of digits takes hours.
         digits = (match[1] or match[2]).lstrip(b"0")[:9] or b"0"
         if _is_allowed(int(digits, 16 if match[1] else 10)):
             return match[0]
@@ -82,10 +82,10 @@ AttValue). Comments, CDATA sections and processing instructions that contain it 
 
 _GAP = re.compile(rb"(/>\s*)<row\s")
 _TAIL = 64
-# XML 1.0, [3] S. Python strips further white space, which would be lost unnoticed.
+# XML 1.0, [3] S. Python's strip() removes other white space too, which would be lost silently.
 _BLANK = " \t\r\n"
 
-# The markup of a slice. An unclosed section takes the rest, so no byte is read twice.
+# The markup of a slice. An unclosed section extends to the end, so no byte is read twice.
 _MARKUP = re.compile(
     rb"""<!--(?:.*?-->|(?P<comment>.*)) | <!\[CDATA\[(?:.*?\]\]>|(?P<cdata>.*))
       | <\?(?:.*?\?>|(?P<instruction>.*)) | (?P<tag><(?:[^<>"']++|"[^"]*+"|'[^']*+')*+)""",
@@ -111,7 +111,7 @@ _ROOT_END = re.compile(rb"</root(_*)")
 
 
 class RowError(So2docsError):
-    """Bytes that are not valid XML, or do not have the form of a dump."""
+    """The bytes are not valid XML, or do not have the form of a dump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,8 @@ class Malformed:
     Attributes:
         position: Offset of its start in the slice.
         raw: Bytes up to the start of the next row.
-        problem: Why it is not well-formed.
-        can_be_skipped: Whether the following rows are certain to be rows, and not part of a
-            comment.
+        problem: The reason why it is not well-formed.
+        can_be_skipped: Whether the following rows are certainly rows, not part of a comment.
     """
 
     position: int
@@ -147,7 +146,8 @@ class _RowTarget:
             self.has_namespaces = True
 
     def close(self) -> list[Row]:
-        # Parser and target are a cycle until garbage is collected; release the rows at once.
+        # Parser and target form a reference cycle; release the rows without waiting for garbage
+        # collection.
         rows, self.rows = self.rows, []
         return rows
 
@@ -190,8 +190,8 @@ class _CheckingTarget:
 def _escape(data: bytes) -> bytes:
     """Escape the names in the tags of a slice, which removes its namespaces.
 
-    Neither well-formedness nor the ends of tags change. Only a declaration of `xml` stays, which
-    can merely repeat the default.
+    Well-formedness and the ends of tags do not change. Only a declaration of `xml` stays, because
+    it can only repeat the default.
     """
 
     def escape_names(markup: re.Match[bytes]) -> bytes:
@@ -226,9 +226,9 @@ def _parser(target: _RowTarget | _CheckingTarget) -> etree.XMLParser:
 def _is_plain(data: bytes, count: int) -> bool:
     """Whether a well-formed slice consists of its `count` rows and white space.
 
-    A raw `<` cannot be in an attribute value. If there are as many as rows, and the same gap, which
-    starts at the first `>` of a row, is before each, then there is nothing else. Searching from one
-    `<` to the next takes a quarter of the time of counting the gaps.
+    A raw `<` cannot occur in an attribute value. If there are as many as rows, and each is preceded
+    by the same gap, which starts at the first `>` of a row, then the slice contains nothing else.
+    Searching from one `<` to the next takes a quarter of the time of counting the gaps.
     """
     last = data[-_TAIL:].rstrip()
     if not count or not data.startswith(b"<row") or not last.endswith(b"/>"):
@@ -239,7 +239,7 @@ def _is_plain(data: bytes, count: int) -> bool:
     for _ in range(count - 1):
         end = data.find(b">", at) - 1
         at = data.find(b"<", at + 1)
-        # Text may end in `/>` too, so the first `>` of the row must be the one of the gap.
+        # Text may also end in `/>`, so the first `>` of the row must belong to the gap.
         if end != at - size or data[end:at] != before:
             return False
     end = data.find(b">", at) + 1
@@ -265,7 +265,7 @@ def check_prolog(document: bytes) -> None:
 
 
 def _problem(error: etree.XMLSyntaxError | RowError) -> str:
-    """Describe an error without lxml's line and column, which count from the slice's start."""
+    """Describe an error without lxml's line and column, which count from the start of the slice."""
     if isinstance(error, RowError):
         return str(error)
     return _unescape(re.sub(r",? line \d+(, column \d+)?", "", error.msg or "not well-formed"))
@@ -309,7 +309,7 @@ def _parse_carefully(data: bytes) -> list[Row]:
 
 
 def _parse_strictly(data: bytes) -> list[Row]:
-    """Parse a slice; raises `etree.XMLSyntaxError` or `RowError`."""
+    """Parse a slice; raise `etree.XMLSyntaxError` or `RowError`."""
     try:
         rows = _parse_plain(data)
     except etree.XMLSyntaxError:

@@ -40,7 +40,7 @@ FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 """Function that maps post ids to their question ids; posts not in the dump are missing."""
 
 MOST_USERS = 1 << 61
-"""Upper limit of the ids of users with badges: the class takes two of 64 bits, the sign one."""
+"""Maximum id of users with badges: of the 64 bits, the class takes two and the sign one."""
 
 _WORDS = {
     "Id": "id",
@@ -58,7 +58,7 @@ _INT32 = 1 << 31
 def _numbers(
     numbers: frozenset[str], names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]:
-    """Names of the numbers in a row, and the function that gets their texts."""
+    """Names of the numeric attributes in a row, and the function that gets their texts."""
     present = tuple(name for name in names if name in numbers)
     if len(present) > 1:
         return present, itemgetter(*present)
@@ -66,7 +66,7 @@ def _numbers(
 
 
 def type_numbers(row: Row, numbers: frozenset[str]) -> None:
-    """Replace the texts of a row's numbers by numbers; texts that are not 64-bit integers stay."""
+    """Convert the numbers of a row; texts that are not 64-bit integers stay unchanged."""
     names, take = _numbers(numbers, tuple(row))
     values = take(row)
     digits = "".join(values)
@@ -77,7 +77,7 @@ def type_numbers(row: Row, numbers: frozenset[str]) -> None:
 
 
 def unusable(row: Row, table: Table) -> str | None:
-    """Why a typed row cannot be used; None if it can."""
+    """The reason why a typed row cannot be used; None if it can."""
     for name in table.required:
         if type(row.get(name)) is not int:
             problem = "invalid" if name in row else "missing"
@@ -160,7 +160,7 @@ _PREPARE: dict[str, Callable[[Row], bool]] = {
     "closings": _is_of_state,
     "history": _leave_text_out,
 }
-"""Functions that change a typed row before it becomes JSON, by table; False if it is not wanted."""
+"""Functions that change a typed row before it becomes JSON, by table; False leaves the row out."""
 
 
 def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
@@ -257,5 +257,5 @@ def count_votes(keys: bytes) -> bytes:
 
 
 def unpack_votes(rank: int) -> tuple[int, int]:
-    """Type and number of the votes that a record counts."""
+    """The type and number of the votes counted by a record."""
     return rank >> _COUNT_BITS, rank & ((1 << _COUNT_BITS) - 1)

@@ -1,4 +1,4 @@
-"""Merge in workers of the second pass: from the blocks of a bucket to segments of documents.
+"""Merge buckets in workers of the second pass: from blocks to segments of documents.
 
 `second_pass.divide` bounds the memory: a task contains at most `PART_BYTES` of JSON, unless one
 document is larger. The compiled core sorts and joins the records; the reference is `merge.gather`,
@@ -81,9 +81,9 @@ class JoinedForm(NamedTuple):
             lists.
         repeated: Ids of posts under several questions, in ascending order.
         user_ids: Ids of users, in ascending order.
-        users: The JSON of each of these users, None for unknown ids; or None if users are not
+        users: The JSON of each of these users, with None for unknown ids; None if users are not
             nested.
-        closing: Bytes after each document, if consecutive documents are joined to a run.
+        closing: Bytes after each document, if consecutive documents are joined into a run.
     """
 
     opening: bytes
@@ -170,7 +170,7 @@ _OFFSET = (1 << 40) - 1
 
 
 class Run(NamedTuple):
-    """The form of runs: documents joined in one step, if nothing looks at single documents.
+    """The form of runs, which are documents joined in one step if no option needs single documents.
 
     Attributes:
         closing: Bytes after each document in the file.
@@ -283,7 +283,7 @@ class BucketTask:
         users: Table of the users, if users are nested.
         temporary: File for the segments; None to keep the segments in memory.
         strays: Compression of the side file.
-        kept: Ids of the only questions to write; None for all.
+        kept: Ids of the questions to write; None for all questions.
     """
 
     ids: range
@@ -340,7 +340,7 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
             if task.kept is not None:
                 question_ids = {*task.kept.question_ids}
                 blocks = select_questions(blocks, task.ids, question_ids, counts)
-            # Posts that lose fields once they are complete are parsed for it.
+            # Posts whose fields are removed after nesting must be parsed.
             is_whole = task.kept is None and not (nest and nest.leaves_out)
             if options.core == "compiled" and is_whole:
                 records = JoinedRecords(blocks, task.ids, users=users, run=run)
@@ -389,7 +389,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
 
 @dataclass(slots=True)
 class _Held:
-    """Documents of one file that are not yet a segment."""
+    """Documents of one file that do not yet form a segment."""
 
     first_id: int
     parts: list[Buffer] = field(default_factory=list)
@@ -401,14 +401,14 @@ class _Segments:
     """Collect documents until there are enough for a segment of the output.
 
     Attributes:
-        run: Form of runs; None if each document must be looked at.
+        run: Form of runs; None if each document must be inspected.
     """
 
     def __init__(self, task: BucketTask) -> None:
         self.segments: list[Segment] = []
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
-        self._held: dict[str, _Held] = {}  # By label of the file.
+        self._held: dict[str, _Held] = {}  # The documents by label of the file.
         self.run = self._read_run(task)
 
     def add(self, document: Document) -> None:
@@ -442,6 +442,6 @@ class _Segments:
     def _end(self, label: str) -> None:
         pending = self._held.pop(label)
         raw = b"".join(pending.parts)
-        pending.parts.clear()  # Otherwise the data would be in memory twice.
+        pending.parts.clear()  # Without this, the data would be in memory twice.
         segment = self._format.segment(raw, pending.first_id, pending.count)
         self.segments.append(segment._replace(label=label) if label else segment)

@@ -2,8 +2,8 @@
 
 Memory is bounded by one slice plus the records that are not yet written.
 
-Posts are filed under the question named in the row. Rows that belong to a post are filed under
-their question in the map of the posts. Users are stored as lines in separate blocks.
+Posts are filed under the question named in the row. Rows of other tables are filed under the
+question of their post, from the map of posts. Users are stored as lines in separate blocks.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RowSink(Visitor):
 
     Attributes:
         posts: The posts, or the records made from the rows, until written.
-        malformed: Stray reason for a row that is not XML.
+        malformed: Reason of strays that are not XML.
         opt_outs: The listed users and posts.
     """
 
@@ -107,7 +107,7 @@ class RowSink(Visitor):
             self.flush()
 
     def kept(self) -> Found:
-        """The posts named in keep lists, by list."""
+        """The posts selected by each keep list."""
         return {}
 
     def flush(self) -> None:
@@ -131,7 +131,7 @@ class RowSink(Visitor):
         self._write(0)
 
     def _write(self, least: int) -> None:
-        """Write the buckets of at least `least` bytes; all of them if the total is too large."""
+        """Write the buckets of at least `least` bytes, or all buckets if the total is too large."""
         posts, buckets = self.posts, self.posts.buckets
         if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
             least = 0
@@ -314,7 +314,7 @@ class _RowFiling(RowSink):
                     rows = [row for row in part.rows if not self.opt_outs.drops(row, self.posts)]
                     self._add_bounties(rows)
             json = b""
-        else:  # One record for each requested row.
+        else:  # There is one record for each requested row.
             self.posts.filtered += added[0] - len(keys) // KEY.size
         self._read.append((keys, json))
         return added
@@ -351,7 +351,7 @@ class _RowFiling(RowSink):
 
 
 class Unknown:
-    """Replacement for a map while the questions of posts are unknown: every question id is 0.
+    """Stands in for the map while the questions of posts are unknown: every question id is 0.
 
     Thus the rows of a chunk stay together, in the order of the table.
     """

@@ -1,4 +1,4 @@
-"""The first pass in the main process: from the chunks of a table to blocks in the spill.
+"""The main process of the first pass: from the chunks of a table to blocks in the spill.
 
 Rows of a table are filed under the question of their post. If an archive is decompressed once and
 contains a table before the posts, the rows of this table are kept in their order until the question
@@ -63,7 +63,7 @@ class FirstPass:
 
     @property
     def end(self) -> End | None:
-        """The result of reading the table to the end in any session, or None."""
+        """The result of reading the whole table, also by earlier sessions; None before the end."""
         values = self.spill.get(f"end of {self.table.name}")
         return None if values is None else End(**values)
 

@@ -1,8 +1,8 @@
-"""The second pass in the main process: from buckets of the spill to documents in the output.
+"""The main process of the second pass: from buckets of the spill to documents in the output.
 
 The main process assigns positions in the output to the results of each bucket, and saves its
-progress, so that an interrupted pass resumes there. Workers copy the data of segments into the
-output meanwhile. A checkpoint counts when all data before it has been copied.
+progress, so that an interrupted pass resumes there. Meanwhile, workers copy the data of segments
+into the output. A checkpoint counts when all data before it has been copied.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import UserTable
 
 _MOST_WAITING = 4
-"""Additional waiting tasks, besides one for each worker; each may leave temporary files."""
+"""Waiting tasks besides one for each worker; each may leave temporary files."""
 
 
 class Copies:
@@ -63,7 +63,7 @@ class Copies:
             self._gathered[-1 if joined else len(self._gathered) :] = [joined or copy]
 
     def send(self, temporary: Collection[str], checkpoint: Any) -> None:
-        """Start all added copies, then the removal of these files, for a checkpoint.
+        """Start all added copies for a checkpoint, then the removal of these files.
 
         Raises:
             OutputError: Data could not be copied.
@@ -102,7 +102,7 @@ PART_BYTES = 32 * 1024 * 1024
 """Size of the JSON above which a bucket is merged in parts, by ranges of question ids."""
 
 PART_BYTES_NESTED = 11 * 1024 * 1024
-"""The same limit with nested tables: short rows need more memory besides their JSON than posts.
+"""The same limit with nested tables, whose short rows need more memory besides their JSON.
 
 A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123 MiB in four parts,
 in the same time."""
@@ -148,7 +148,7 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
 def _halves(part: range, ids: Sequence[int], ends: Sequence[int], limit: int) -> Iterator[int]:
     """Divide a range of ids into parts within the limit, unless one id exceeds it.
 
-    A range that is too large is cut in the middle. A half without ids stays with the other half.
+    A range that is too large is cut in the middle, unless one half would have no ids.
 
     Args:
         part: The range.
@@ -243,7 +243,7 @@ class Checkpoint:
         output: The states of the output files.
         strays: The state of the side file.
         counts: Counts of the rows by result so far, as far as the second pass knows.
-        report: The report, once all is written and the files only need to be renamed.
+        report: The report, when all files are written and only need to be renamed.
     """
 
     next_id: int | None = None
@@ -283,7 +283,7 @@ class Checkpoint:
 
 
 _ID = re.compile(rb'"Id":([0-9]{10,})')
-"""Match the id of a stray, and nothing in texts, where JSON escapes the quotes."""
+"""Matches the id of a stray, but nothing in texts, where JSON escapes the quotes."""
 
 
 @dataclass
@@ -376,7 +376,7 @@ class SecondPass:
             left = self.documents_left(state)
             if left is None or result.counts.questions <= left:
                 yield result
-            else:  # Workers do not know the number of documents in earlier ranges.
+            else:  # Workers do not know how many documents the earlier ranges have.
                 segments.remove(result.segments, result.strays)
                 yield bucket.merge_bucket(next(self.tasks(state)))
             if self.documents_left(state) == 0:
@@ -407,7 +407,7 @@ class SecondPass:
         return sum(size for number, size in self.buckets if number < first_left)
 
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:
-        """Nest every bucket in this process: question id and JSON of each document of a range."""
+        """Nest every bucket in this process; yield id and JSON of the documents of each range."""
         state = Checkpoint()
         for task in self.tasks(state):
             limit = self.documents_left(state)
@@ -437,8 +437,8 @@ class SecondPass:
     def find_fabricated(self) -> int:
         """Count made-up questions and answers by their ids, except filtered ones.
 
-        Only the buckets of these ids, which most dumps lack, and the strays without a bucket are
-        read.
+        This reads only the buckets of these ids, which most dumps lack, and the strays without a
+        bucket.
         """
         fabricated = 0
         with BlockReader() as reader:
@@ -457,7 +457,7 @@ class SecondPass:
         return fabricated
 
     def leave_out(self, state: Checkpoint) -> None:
-        """Count unread rows as filtered: after the limit, and far from kept questions."""
+        """Count unread rows, after the limit or far from kept questions, as filtered."""
         state.counts += left_out(self.spill, self._not_read, None)
         if self.options.filters.limit is not None:
             state.counts += left_out(self.spill, self.buckets, state.next_id)

@@ -1,7 +1,7 @@
-"""Run one session of a conversion: the two passes, one after the other, and the maps between them.
+"""Run one session of a conversion: both passes, and the maps that are made between them.
 
 A spill is resumed if it belongs to the conversion. Maps are made from committed keys only, in the
-order of the dump. An unfinished map of an interrupted session is made again.
+order of the dump. A map that an interrupted session left unfinished is made again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 
 def add_table(step: FirstPass, end: End, report: Report) -> None:
-    """Add the counts of another table to a report, as far as its chunks know them."""
+    """Add the counts of another table to a report, as far as its chunks have them."""
     total = RowCounts.total(step.tallies().values())
     report.repaired_characters += total.repaired_characters + end.repaired
     report.dropped += total.dropped
@@ -59,7 +59,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
         seconds=step.seconds,
     )
     counts += total
-    if not step.table.kind:  # The merge does not count users.
+    if not step.table.kind:  # Users are not counted by the merge.
         counts.nested = counts.rows - counts.filtered - counts.strays.total()
 
 
@@ -68,7 +68,7 @@ def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:
-        return {**state, "content": os.urandom(16).hex()}  # A source that equals no other.
+        return {**state, "content": os.urandom(16).hex()}  # A value that equals no other source.
     identity = source.identity
     file_state = {"size": identity.size, "modified": identity.modified, "content": source.digest}
     return {**state, **file_state}
@@ -123,12 +123,13 @@ def _another(spill: Spill, differences: list[str], *, is_other_dump: bool = Fals
     advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
     if spill.get("sealed"):
         advice = (
-            "that one has written its output: finish it with its own options, or run with "
+            "the other conversion has written its output: finish it with its own options, or run "
+            "with "
             f"{flag('restart', True)} and {flag('force', True)}"
         )
     elif is_other_dump:
         advice = (
-            "it was made from another dump, or from this one before it changed: run with "
+            "it was made from another dump, or from this dump before it changed: run with "
             f"{flag('restart', True)} to convert the changed dump, or choose another "
             f"{flag('work_dir')}"
         )
@@ -169,7 +170,7 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
     path = str(spill.folder / "posts.map")
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path) as posts:
-            # The first question of a post id wins.
+            # The first question of a repeated post id is kept.
             posts.add(list(first_questions), list(first_questions.values()))
             for _, keys in spill.all_keys():
                 fields = integers(keys)
@@ -180,7 +181,7 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
 
 
 def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> UserTable:
-    """Map every user to the position of their JSON object; the first user with a repeated id wins.
+    """Map every user to the position of their JSON object; of repeated ids, the first user is kept.
 
     The other users become strays, in a separate chunk after the chunks of the table. Once this
     chunk is committed, the map is complete.
@@ -396,7 +397,7 @@ class Session:
         publish_all(self.names, files, finalized.strays)
 
     def check_room(self, budget: int) -> int:
-        """Check the room for the spill, and return the bytes left on its disk afterwards.
+        """Check that the spill fits on its disk, and return the bytes left there afterwards.
 
         Raises:
             DiskFullError: The disk has too little room.
@@ -484,7 +485,7 @@ class Session:
             if step is self.posts:
                 first_question_of = self.read_posts(workers)
                 remaining = sum(step.file.work for step in self.steps[number + 1 :])
-                # Replace the estimate.
+                # The estimate is replaced.
                 bytes_to_write = self.report.dump_bytes + self.table_bytes
                 self.progress.plan(remaining + writing * bytes_to_write)
                 if self.tables:

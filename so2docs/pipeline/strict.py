@@ -1,4 +1,4 @@
-"""Errors of `strict`: the location of rows that would be repaired or left out.
+"""Errors of `strict`, with the location of rows that would be repaired or left out.
 
 Only slices with an error are examined in detail, so that an intact dump costs nothing.
 """
@@ -30,7 +30,7 @@ def in_slice(
     """Make the error for the first row of a slice that is repaired or has no usable key."""
     opening, closing = dump.frame
     last_id = location.last_id
-    # One of the rows must be invalid, because the slice is.
+    # The slice is invalid, so one of its rows must be.
     position, raw, problem = 0, data, None
     for position, raw in rows.pieces(data):  # noqa: B007
         for part in rows.parse(raw):

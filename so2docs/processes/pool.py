@@ -1,6 +1,6 @@
 """Worker processes for both passes: tasks in, results in order out.
 
-The number of unfinished tasks is bounded, so neither tasks nor results pile up. With one job
+The number of unfinished tasks is bounded, so neither tasks nor results pile up. With one job,
 everything runs in the calling process. Workers are new processes on every system (no fork), need no
 `if __name__ == "__main__"` in the caller's script, ignore Ctrl-C (the caller stops them) and end
 when the caller dies.
@@ -39,7 +39,7 @@ _LIMITS: dict[int | None, str] = {
 
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024
-"""Bytes of input that are read in about the time of starting workers."""
+"""Bytes of input that take about as long to read as workers take to start."""
 
 
 def choose_jobs(jobs: int | None, size: int) -> int:
@@ -61,7 +61,7 @@ class _Worker:
                 retry=f"use fewer {flag('jobs')}, or raise {_LIMITS.get(error.errno, 'the limit')}",
             ) from error
         self.peak = 0
-        with suppress(OSError):  # If the worker is already dead, its first task will fail.
+        with suppress(OSError):  # If the worker is already dead, its first task fails.
             self._send(sys.path)
 
     @property
@@ -71,7 +71,7 @@ class _Worker:
         return self.process.stdin, self.process.stdout
 
     def _send(self, value: object) -> None:
-        data = pickle.dumps(value)  # Pickle first, so a failure sends nothing.
+        data = pickle.dumps(value)  # Pickle first, so that a failure sends nothing.
         tasks, _ = self._pipes
         tasks.write(data)
         tasks.flush()
@@ -96,7 +96,7 @@ class _Worker:
         return result  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Close the pipes and release the killed process."""
+        """Close the pipes and reap the process."""
         self.process.wait()
         for pipe in self._pipes:
             with suppress(OSError):
@@ -104,7 +104,7 @@ class _Worker:
 
 
 class Workers:
-    """Runs tasks in `jobs` processes, each started when all others are busy.
+    """Runs tasks in up to `jobs` processes; a process is started when all others are busy.
 
     Attributes:
         peaks: Peak resident memory of each worker, in bytes, by process id.
@@ -176,7 +176,7 @@ class Workers:
             yield waiting.popleft().result()
 
     def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
-        """Run one task after the waiting ones; at once if all tasks run in this process."""
+        """Queue one task; run it at once if all tasks run in this process."""
         if self._is_inline:
             future: Future[Result] = Future()
             future.set_result(function(task))

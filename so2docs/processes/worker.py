@@ -1,9 +1,9 @@
-"""A worker process, which gets tasks by standard input and sends results by standard output.
+"""A worker process, which reads tasks from standard input and writes results to standard output.
 
 No other worker shares these pipes, so the death of this process never blocks another one. When the
 caller closes the pipe of the tasks, or dies, the worker ends at once.
 
-This is a separate module so that a worker does not import what only the caller needs.
+This is a separate module, so that a worker does not import modules that only the caller needs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class InWorkerError(Exception):
 
 def serve() -> None:
     """Run tasks until the caller closes the pipe."""
-    # Stopping a service signals all of its processes, but the caller decides when a worker ends.
+    # Stopping a service signals all its processes, but the caller decides when a worker ends.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):  # Not on Windows.
@@ -48,7 +48,7 @@ def serve() -> None:
     tasks: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, tasks), daemon=True).start()
     _keep_freed_memory()
-    # The passes make millions of objects and hardly any cycles; collecting once a task saves 3 %.
+    # The passes make millions of objects and hardly any cycles; one collection per task saves 3 %.
     gc.freeze()
     gc.disable()
     functions: set[Callable[[Any], Any]] = set()
@@ -57,12 +57,12 @@ def serve() -> None:
         answer = _answer(function, task)
         if function not in functions:
             functions.add(function)
-            gc.freeze()  # Collections skip its imports: saves 3 %.
+            gc.freeze()  # Collections skip the imported objects, which saves 3 %.
         try:
             results.write(answer)
             results.flush()
         except OSError:
-            os._exit(1)  # The caller is gone.
+            os._exit(1)  # The caller has ended.
 
 
 def _receive(pipe: BinaryIO, tasks: SimpleQueue[Any]) -> None:
@@ -82,7 +82,7 @@ def _fail(error: BaseException) -> None:
 
 
 def _answer(function: Callable[[Any], Any], task: Any) -> bytes:
-    """The pickled answer to a task: result, error, peak resident memory."""
+    """Run a task and pickle its answer: result, error, peak resident memory."""
     result, failure = None, None
     try:
         result = function(task)
@@ -115,7 +115,7 @@ def _keep_freed_memory() -> None:
 def peak_memory() -> int:
     """Peak resident memory of this process, in bytes; 0 if unknown."""
     try:
-        # ru_maxrss also counts the memory of the parent when it started this process.
+        # ru_maxrss also counts the memory of the parent at the start of this process.
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
     except (OSError, IndexError):

@@ -1,4 +1,4 @@
-"""An output as a collection: find any document by its id, without reading the whole file.
+"""An output as a collection, which finds any document by its id without reading the whole file.
 
 If the index is missing, one pass over the file finds its segments and builds the same index as the
 conversion, byte for byte.
@@ -71,7 +71,7 @@ _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
 _TRAILER = struct.Struct("<II")
 _READ_BYTES = 1024 * 1024
 _LARGEST_SEGMENT = 16 * 1024 * 1024
-_HEADER_BYTES = 18  # Largest header of a zstd frame.
+_HEADER_BYTES = 18  # Maximum size of a zstd frame header.
 
 
 class _Segment(NamedTuple):
@@ -258,7 +258,7 @@ def _entries(
 
 
 def _save_index(output: str, data: bytes) -> bool:
-    """Save an index, unless its output is being replaced; returns whether it was saved."""
+    """Save an index, unless its output is being replaced; return whether it was saved."""
     try:
         # Errors here do not mention resuming, because they are ignored.
         with resumable(False), output_lock(output, seconds=0), NewFiles() as files:
@@ -299,7 +299,7 @@ def _problem(raw: bytes, offset: int) -> str:
 def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
     return OutputError(
         f"{name}: question {question_id} comes after question {before}; "
-        "only documents in ascending Id can be looked up; convert the dump again"
+        "documents can be looked up only in ascending order of Id; convert the dump again"
     )
 
 
@@ -372,7 +372,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return Index(data)
 
     def _fitting(self) -> Index:
-        """Load the index next to the file; reopens both if they are being replaced."""
+        """Load the index next to the file; reopen both if they are being replaced."""
         for seconds in _BEFORE_AGAIN:
             with suppress(UnfitIndexError):
                 return index.load(self.path, self.reader.file)
@@ -434,7 +434,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         tags: str | Iterable[str] = (),
         all_tags: bool = False,
     ) -> Selection:
-        """Select documents by filters, which apply while reading.
+        """Select documents by filters, which are applied while reading.
 
         Args:
             since: Select questions created on this date (UTC) or later.
@@ -461,7 +461,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return chain.from_iterable(cast("Iterator[list[Question]]", self._document_batches()))
 
     def _numbered(self) -> Iterator[tuple[int, Question]]:
-        """Iterate over all ids and documents."""
+        """Iterate over the ids and documents."""
         for entry, documents in zip(self.index, self._document_batches(), strict=True):
             with self._bad_lines(entry):
                 yield from [(document["Id"], cast("Question", document)) for document in documents]
@@ -598,8 +598,9 @@ def open(  # noqa: A001
 ) -> Collection:
     """Open an output to look up documents by id, in milliseconds for files of any size.
 
-    Look-ups use the index written by `convert` next to the output. If the index is missing, damaged
-    or of another file, one pass over the output builds a new one, with a warning in the log.
+    Look-ups use the index that `convert` wrote next to the output. If the index is missing, damaged
+    or belongs to another file, one pass over the output builds a new one, with a warning in the
+    log.
 
     Args:
         path: An output of `convert`, compressed or not; or any uncompressed JSON lines in ascending

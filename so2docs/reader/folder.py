@@ -26,9 +26,9 @@ def is_folder_of_outputs(path: str) -> bool:
 def outputs_in(folder: str) -> dict[str, list[str]]:
     """List the outputs in a folder by site.
 
-    File names decide, so damaged outputs are included. The name of a published site excludes a date
-    or a release around it, unless two outputs would then have the same site, such as the parts of a
-    split output.
+    Outputs are recognized by file name, so damaged ones are included. The name of a published site
+    excludes a date or a release around it, unless two outputs would then have the same site, such
+    as the parts of a split output.
 
     Returns:
         The paths of the outputs by site, in the order of the sites. A site has several paths if it

@@ -1,6 +1,6 @@
 """Documents as data frames: questions, answers, comments, links and tags, in typed columns.
 
-Documents are split into rows some thousand at a time, so only the requested columns have to fit
+Documents are split into rows a few thousand at a time, so only the requested columns have to fit
 into memory.
 """
 
@@ -39,7 +39,7 @@ FrameName = Literal["questions", "answers", "comments", "links", "tags"]
 Row = dict[str, Any]
 
 _BATCH = 4096
-"""Documents of a batch, if the source yields single documents."""
+"""Number of documents in a batch, if the source yields single documents."""
 
 _PARTS = {part.key: part for part in POST_PARTS}
 _OF_POSTS: Attributes = {
@@ -49,7 +49,7 @@ _WITHOUT_FRAME = {key.lower(): f"`{key}`" for key in _PARTS} | {
     "users": "`Owner`, `LastEditor` and `User`",
     "badges": "`Badges` of users",
 }
-"""Keys of nested rows without a frame, by table."""
+"""Keys of nested rows that have no frame, by table."""
 
 _NESTED = (ANSWERS, *(part.key for part in POST_PARTS if part.shape != "value"))
 
@@ -111,7 +111,7 @@ class Frame:
         return pyarrow.Table.from_batches(self.to_batches(), schema)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Read all rows as a pandas data frame; integers are `Int64`, also if some are missing.
+        """Read all rows as a pandas data frame; integers are `Int64`, even if values are missing.
 
         Raises:
             OptionError: pandas or pyarrow is not installed.
@@ -141,7 +141,7 @@ class Frame:
 
 @contextmanager
 def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
-    """Raise for documents of another form, such as foreign JSON or MongoDB's dates."""
+    """Raise an error for documents in another form, such as foreign JSON or MongoDB's dates."""
     objects = [document for document in documents if isinstance(document, dict)]
     try:
         if objects and isinstance(objects[0].get("CreationDate"), dict):
@@ -151,8 +151,8 @@ def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
         ids = [document["Id"] for document in objects if "Id" in document]
         where = f"between question {ids[0]} and question {ids[-1]}, " if ids else ""
         raise OutputError(
-            f"{source.path}: {where}a document has no Id, or a value of another type than in "
-            f"documents of so2docs; frames and `where` need JSON lines with Id, and not those of "
+            f"{source.path}: {where}a document has no Id, or a value of an unexpected type; "
+            f"frames and `where` need JSON lines with Id, but not those of "
             f"{flag('format', 'mongodb')}"
         ) from error
 
@@ -213,7 +213,7 @@ _ROWS: dict[str, Callable[[list[Row]], Iterator[Row]]] = {
 
 
 class Framed:
-    """Base class of sources of documents, with a frame for each kind of rows.
+    """Base class for sources of documents, with a frame for each kind of row.
 
     Attributes:
         path: Path of the output or the dump, for messages.
@@ -221,10 +221,10 @@ class Framed:
 
     path: str
 
-    if not TYPE_CHECKING:  # Otherwise type checkers would accept any attribute.
+    if not TYPE_CHECKING:  # Without this condition, type checkers would accept any attribute.
 
         def __getattr__(self, name: str) -> Any:
-            """Raise for an unknown attribute; explain tables without a frame, such as `votes`."""
+            """Raise an error that explains tables without a frame, such as `votes`."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in _WITHOUT_FRAME:
                 text += (

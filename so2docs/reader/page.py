@@ -100,7 +100,7 @@ def _rows(post: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _author(post: dict[str, Any], user: str, name: str, number: str) -> str:
-    """Name the author of a post: the nested user, else the name or number in the row."""
+    """Name the author of a post: the nested user, or else the name or number in the row."""
     nested = post.get(user)
     if isinstance(nested, dict) and "DisplayName" in nested:
         return _text(nested, "DisplayName")

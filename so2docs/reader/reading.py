@@ -1,6 +1,6 @@
-"""Read documents of an output, one at a time, or by segment with the index.
+"""Read documents of an output one at a time, or by segment with the index.
 
-The first bytes of a file tell dumps from outputs, and determine the format of an output.
+The first bytes of a file distinguish dumps from outputs, and determine the format of an output.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def is_output(path: str, start: bytes) -> bool:
 
 
 def not_read_back(start: bytes) -> tuple[str, str] | None:
-    """Name format and reader of a file that so2docs only writes; None for other files."""
+    """Name the format and a reader of a file that so2docs only writes; None for other files."""
     text = start.lstrip(BLANK)
     for magic, what, reader in _OTHER_FORMATS:
         if text.startswith(magic):
@@ -82,7 +82,7 @@ def not_read_back(start: bytes) -> tuple[str, str] | None:
 
 
 def describe_foreign(start: bytes) -> tuple[str, str] | None:
-    """Name the type of a file other than JSON lines, with advice; None for unknown types."""
+    """Name the type of a file that is not JSON lines, with advice; None for unknown types."""
     if reading := not_read_back(start):
         what, reader = reading
         return what, f"read it with {reader}"
@@ -169,7 +169,7 @@ def read_lines(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
-    if isinstance(file, BufferedReader):  # It may be a pipe.
+    if isinstance(file, BufferedReader):  # The file may be a pipe.
         start = file.peek(_START_BYTES)
     else:
         start = file.read(_START_BYTES)
@@ -199,7 +199,7 @@ def _blocks(file: Any) -> Iterator[bytes]:
 
 
 def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Join blocks into lines with line feeds; `EOFError` for a line longer than any document."""
+    """Join blocks into lines with line feeds; raise `EOFError` for a line that is too long."""
     buffer = bytearray()
     for block in blocks:
         end = block.find(b"\n") + 1
@@ -230,7 +230,7 @@ class _Ended:
 
 
 def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress any number of zstd frames; `EOFError` if the last one is cut off."""
+    """Decompress any number of zstd frames; raise `EOFError` if the last one is cut off."""
     reader: Any = _Ended(file)
     tail = b""
     for block in _blocks(
@@ -308,7 +308,7 @@ class SegmentReader:
         if self.compression == "none":
             return data
         if zstandard.frame_content_size(data) > raw_size:
-            raise zstandard.ZstdError("more than the index says")
+            raise zstandard.ZstdError("more bytes than the index says")
         return zstandard.ZstdDecompressor().decompress(data, raw_size)
 
     def read_stored(self, segment: Segment) -> bytes:
@@ -328,13 +328,13 @@ def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | 
         start = lines.rfind(b"\n", 0, at) + 1
         end = lines.find(b"\n", at)
         end = end if end >= 0 else len(lines)
-        # Exclude longer numbers and the ids of answers.
+        # Exclude longer numbers and answer ids.
         if lines[at + len(key) : at + len(key) + 1] in (b",", b"}"):
             document = orjson.loads(lines[start:end])
             if document["Id"] == question_id:
                 return lines[start:end], document
         at = lines.find(key, at + 1)
-    # Missing, or written with white space by another program.
+    # The question is missing, or was written with white space by another program.
     for line in lines.splitlines():
         document = orjson.loads(line)
         if document["Id"] == question_id:

@@ -1,8 +1,7 @@
 """Read a chunk of a table in a worker: slices -> rows -> a visitor.
 
 A visitor processes the rows of one chunk. The compiled core reads a slice if the visitor supports
-that; otherwise the reference parses its rows. Memory is bounded by a slice and the visitor's
-result.
+it; otherwise, the reference parses the rows. Memory is bounded by a slice and the visitor's result.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ class Visitor:
         return ((0, data),)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        """Process a slice by the compiled core; None, with nothing changed, if impossible."""
+        """Process a slice by the compiled core; if impossible, change nothing and return None."""
         return None
 
     def add(self, rows: list[Row]) -> None:
-        """Process parsed rows, at least one; they may be changed in place."""
+        """Process one or more parsed rows, which may be changed in place."""
         raise NotImplementedError
 
     def reject(self, offset: int, row: Malformed) -> bool:
-        """Process a row that is not XML; False to raise an error."""
+        """Process a row that is not XML; return False to raise an error."""
         return False
 
     def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:

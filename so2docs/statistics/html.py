@@ -1,8 +1,8 @@
 """Statistics as HTML: a self-contained page, or a part of a notebook.
 
-The plots, columns and bars, are inline SVG, drawn for 340 pixels and shown side by side where there
-is room, so that their text has the same size on a phone and on a desktop. Colours follow the
-reader's scheme. Pure functions.
+Plots of columns and bars are inline SVG, 340 pixels wide, and shown side by side if there is room.
+So their text has the same size on a phone and on a desktop. Colours follow the reader's scheme.
+Pure functions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _STYLE = """
 
 
 def as_page(title: str, fragment: str) -> str:
-    """A whole page."""
+    """Make a whole page."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1" />\n'
@@ -85,7 +85,7 @@ def as_fragment(
 
 
 def card(title: str, plot: str, series: tuple[str, ...] = (), kind: str = "") -> str:
-    """A plot or table with its title, and a legend where it has several series."""
+    """Make a plot or table with its title, and a legend if it has several series."""
     legend = "".join(
         f'<span><svg viewBox="0 0 10 10"><rect width="10" height="10" rx="2" class="{colour}" />'
         f"</svg>{name}</span>"
@@ -96,7 +96,7 @@ def card(title: str, plot: str, series: tuple[str, ...] = (), kind: str = "") ->
 
 
 def table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table."""
+    """Make a table."""
     cells = ["".join(f"<td>{for_html(cell)}</td>" for cell in row) for row in rows]
     head = "".join(f"<th>{name}</th>" for name in names)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
@@ -116,11 +116,11 @@ _TICK_CHARACTER = 5.8
 
 
 def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Sequence[str]) -> str:
-    """Columns side by side for each label, above a scale.
+    """Draw columns side by side for each label, above a scale.
 
     Args:
-        labels: One for each group of columns.
-        series: The values of each kind of column, one for each label.
+        labels: Label of each group of columns.
+        series: Values of each kind of column, one for each label.
         names: Name of each kind, for the tooltip.
     """
     largest = max((value for values in series for value in values), default=0)
@@ -158,12 +158,12 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
 
 
 def bars(values: Sequence[tuple[str, int]]) -> str:
-    """A bar for each label and value."""
+    """Draw a bar for each label and value."""
     return _rows(values, max(1, *(value for _, value in values)), _widest(values))
 
 
 def two_bars(values: Sequence[tuple[str, int]]) -> str:
-    """Bars in two plots side by side, the largest value first."""
+    """Draw bars in two plots side by side, the largest value first."""
     half = -(-len(values) // 2)
     halves = [
         _rows(part, values[0][1], _widest(values))
@@ -189,7 +189,7 @@ def _shorten(label: str) -> str:
 
 
 def _rows(values: Sequence[tuple[str, int]], most: int, label_width: float) -> str:
-    """Bars with their labels before them; `most` is the value of one of full length."""
+    """Draw bars after their labels; a bar with the value `most` has full length."""
     left = label_width + 8
     right = len(f"{most:,}") * _CHARACTER + 10
     parts = []
@@ -215,7 +215,7 @@ def _short(value: int) -> str:
 
 
 def _step(most: int) -> int:
-    """A round step that fits into the largest value up to four times."""
+    """Choose a round step that fits into the largest value up to four times."""
     step = 1
     while True:
         for factor in (1, 2, 5):

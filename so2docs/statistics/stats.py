@@ -1,6 +1,6 @@
 """Statistics of an output: counts that add up, and their views as text, JSON and HTML.
 
-Memory is bounded: a task is some segments, histograms have a limited number of values, and rare
+Memory is bounded: a task has some segments, histograms have a limited number of values, and rare
 tags are dropped if there are very many.
 """
 
@@ -36,13 +36,13 @@ LONGEST = 10
 MOST_ANSWERS = 1000
 """Questions with more answers than this are counted as having this number."""
 LARGEST_SCORE = 100_000
-"""Scores beyond this, either way, are counted as this, except in their sum and extremes."""
+"""Scores beyond this limit, up or down, count as the limit, except in sum and extremes."""
 MOST_TAGS = 1_000_000
 """Above this number of different tags, the rarer half is dropped; Stack Overflow has 65,000."""
 MOST_COMMENTS = 1000
 """Posts with more comments than this are counted as having this number."""
 MOST_KINDS = 1000
-"""Types of links or votes after this number are counted together, as `others`."""
+"""Types of links or votes beyond this number are counted together as `others`."""
 
 _TASK_BYTES = 16 * 1024 * 1024
 _MOST_FREQUENT = 100
@@ -54,7 +54,7 @@ class Scores(Counts):
     """The scores of questions or answers.
 
     Attributes:
-        min: The lowest score; None, as the others, if there are no scores.
+        min: The lowest score; None, like `max`, if there are no scores.
         max: The highest score.
         sum: The sum of all scores.
         posts: Number of posts by score.
@@ -67,7 +67,7 @@ class Scores(Counts):
 
     @property
     def median(self) -> int | None:
-        """The median; the lower of two."""
+        """The median; the lower of two middle values."""
         remaining = (self.posts.total() + 1) // 2
         for score in sorted(self.posts):
             remaining -= self.posts[score]
@@ -93,7 +93,7 @@ class Scores(Counts):
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """The views of the scores in JSON types."""
+        """The derived numbers in JSON types."""
         return {name: getattr(self, name) for name in ("min", "median", "mean", "max", "histogram")}
 
 
@@ -118,7 +118,7 @@ def _add_kinds(one: dict[str, int] | None, more: Mapping[str, int] | None) -> di
 
 
 def _take_largest(counts: Mapping[str, int], most: int | None = None) -> dict[str, int]:
-    """The largest counts, the largest one first."""
+    """The largest counts in descending order."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
 
 
@@ -127,17 +127,17 @@ _OF_RECORDS = ("recipe", "records", "lengths")
 
 @dataclass(slots=True, repr=False)
 class Stats(Counts):
-    """An output at a glance; `print` it, or let a notebook show it.
+    """Statistics of an output, to be printed or shown by a notebook.
 
     Attributes:
         path: Name of the output.
         file_bytes: Size of the output.
         json_bytes: Size of its documents before compression.
-        questions: Documents.
-        answers: Answers in them; None if the output was made without answers.
+        questions: Number of documents.
+        answers: Number of answers; None if the output was made without answers.
         accepted: Questions with an accepted answer; None if no question has `AcceptedAnswerId`.
         first_date: Date of the earliest question or answer; empty if no post has a date.
-        last_date: Date of the latest one.
+        last_date: Date of the latest question or answer.
         questions_by_year: Questions by year of `CreationDate`.
         answers_by_year: Answers by year.
         answers_per_question: Questions by number of answers; empty without answers.
@@ -145,14 +145,14 @@ class Stats(Counts):
         answer_scores: Scores of the answers.
         distinct_tags: Number of different tags, a lower bound above a million; None if no
             question has tags.
-        tags: Questions by tag, of the 100 most frequent ones.
+        tags: Questions by tag, for the 100 most frequent tags.
         longest: The ten posts with the longest bodies: id, question id, characters of HTML.
-        comments: Comments; None, as the three below, if the output was made without them.
+        comments: Number of comments; this and the next three are None if the output lacks the rows.
         comments_per_post: Questions and answers by number of comments.
         links: Links by type.
-        votes: Votes by type, the most frequent one first.
-        recipe: The recipe of an output of records; None for documents, and the two below.
-        records: Records.
+        votes: Votes by type, the most frequent type first.
+        recipe: The recipe of an output of records; None for documents, like the next two.
+        records: Number of records.
         lengths: Characters of the texts in a record, by field.
     """
 
@@ -182,7 +182,7 @@ class Stats(Counts):
 
     @property
     def unanswered(self) -> int | None:
-        """Questions without any answer in the output; None as for `answers`."""
+        """Questions without any answer in the output; None if `answers` is None."""
         return None if self.answers is None else self.answers_per_question.get(0, 0)
 
     @property
@@ -199,7 +199,7 @@ class Stats(Counts):
         return None if count is None or not self.questions else count / self.questions
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types, without those of tables and records that the output lacks."""
+        """All fields in JSON types, without fields of tables and records that the output lacks."""
         if self.lengths is not None:
             names = ("path", "file_bytes", "json_bytes", "recipe", "records")
             lengths = {
@@ -223,7 +223,7 @@ class Stats(Counts):
         return {**numbers, "bytes": self.file_bytes}
 
     def as_text(self, *, ascii_only: bool = False) -> str:
-        """Lines of text, at most 80 columns wide apart from long names.
+        """Format lines of text, at most 80 columns wide apart from long names.
 
         Args:
             ascii_only: Draw bars with `#`, for terminals without block characters.
@@ -231,7 +231,7 @@ class Stats(Counts):
         return "\n".join(_lines(self, ascii_only))
 
     def as_page(self) -> str:
-        """A self-contained HTML page with plots."""
+        """Make a self-contained HTML page with plots."""
         return html.as_page(os.path.basename(self.path), self._repr_html_())
 
     def __str__(self) -> str:
@@ -251,11 +251,11 @@ def stats(
     jobs: int | None = None,
     progress: bool = False,
 ) -> Stats:
-    """Count the contents of an output; of a recipe's records, their number and lengths.
+    """Count the contents of an output, or the number and lengths of a recipe's records.
 
     Args:
         path: An output of `convert`, or anything else that `open` takes.
-        jobs: Worker processes; all cores if None, and one where the output is small.
+        jobs: Worker processes; all cores if None, but one for a small output.
         progress: Show a progress bar.
 
     Returns:
@@ -265,7 +265,7 @@ def stats(
         OutputError: The file cannot be read, is damaged, or cannot be indexed.
         WorkerDiedError: A worker process was killed.
     """
-    from so2docs.reader.collection import open as open_output  # Workers need none of it.
+    from so2docs.reader.collection import open as open_output  # Workers do not need this module.
 
     total = Stats(os.fspath(path))
     total.recipe = read_recipe(total.path)
@@ -517,7 +517,7 @@ def _sizes(stats: Stats) -> str:
 
 
 def _answers(stats: Stats) -> tuple[str, str]:
-    """Lines for the number of answers, and the answers a question; empty if unknown."""
+    """Lines for the number of answers, and for answers per question; empty if unknown."""
     if stats.answers is None:
         return "", ""
     per_question = stats.answers / stats.questions if stats.questions else 0.0
@@ -525,7 +525,7 @@ def _answers(stats: Stats) -> tuple[str, str]:
 
 
 def _nested(stats: Stats) -> list[tuple[str, str, str]]:
-    """Label, number and mean a post of comments, links and votes."""
+    """Label, number and mean per post of comments, links and votes."""
     posts = stats.questions + (stats.answers or 0) or 1
     links, votes = (
         None if kinds is None else sum(kinds.values()) for kinds in (stats.links, stats.votes)
@@ -592,7 +592,7 @@ _YEARS = 24
 
 
 def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
-    """Label, value and a detail of each number at the top of the page."""
+    """Label, value and detail of each number at the top of the page."""
     most = max(stats.answers_per_question, default=None)
     tiles = [
         ("records", "" if stats.records is None else f"{stats.records:,}", stats.recipe or ""),

@@ -1,1 +1,1 @@
-"""Files on disk between the passes: blocks, users, maps of ids."""
+"""Files between the passes: blocks, users, maps of ids."""

@@ -1,7 +1,7 @@
 """Blocks of posts in the files of chunks: the first pass writes them, the second reads them.
 
-A worker appends to its own file and reads any file; this module knows nothing of the index. Each
-block is checked when it is read, so a damaged disk never causes a wrong document.
+A worker appends to its own file and reads any file; this module does not use the index. Each block
+is checked when it is read, so a damaged disk never causes a wrong document.
 
 A budget limits the uncompressed part of a spill to what the system's cache can hold. Compression
 takes a quarter of the CPU of a conversion, and most conversions do not need the disk that it saves.
@@ -30,7 +30,7 @@ of 0.4, for 0.2 s less. LZ4 takes 0.6 of the time, but gives 0.39 to 0.47; the d
 takes nearly as long."""
 
 REJECTED = 1 << 60
-"""Bucket above all question ids, for keys of rejected posts that are in no other bucket."""
+"""Bucket above all question ids, for keys of rejected posts without another bucket."""
 
 _MOST_FILES = 200
 _AGAIN = f"run the command again with {flag('restart', True)}"
@@ -46,7 +46,7 @@ class Block(NamedTuple):
         json_size: Bytes of the JSON in the file, after the keys.
         raw_size: Bytes of the JSON, uncompressed.
         crc: CRC-32 of the JSON in the file.
-        keys_crc: CRC-32 of the keys, which are sometimes read alone.
+        keys_crc: CRC-32 of the keys, which are sometimes read without the JSON.
         packed: 1 if keys and JSON are compressed, else 0.
     """
 
@@ -110,7 +110,7 @@ class BlockWriter:
 
 
 class BlockReader:
-    """Reads blocks back, in the worker that merges them; keeps the files open."""
+    """Reads blocks in the worker that merges them, and keeps the files open."""
 
     def __init__(self) -> None:
         self._most_files = max(1, min(_MOST_FILES, open_files_limit() // 4))
@@ -154,11 +154,11 @@ class BlockReader:
             return data
         try:
             return self._decompress(data)
-        except zstandard.ZstdError as error:  # Damage that the checksum missed.
+        except zstandard.ZstdError as error:  # The checksum missed the damage.
             raise damage_error(path, block.offset) from error
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:
-        """Read bytes of a chunk's file; fewer at its end."""
+        """Read bytes of a chunk's file; at its end, there are fewer."""
         try:
             file = self._files.get(path)
             if file is None:
@@ -220,7 +220,7 @@ def _of_the_system(proc: Path) -> int | None:
 
 
 def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
-    """Memory left in each control group of this process, for either version of control groups."""
+    """Free memory in each control group of this process, for both versions of control groups."""
     remaining: list[int] = []
     lines: list[str] = []
     with suppress(OSError):
@@ -236,7 +236,7 @@ def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
         else:
             continue
         group = top / path.strip("/")
-        # In a container, the path may be one of the host, and only the top folder is visible.
+        # In a container, this may be a path on the host, and only the top folder is visible.
         for folder in {top, group, *(parent for parent in group.parents if top in parent.parents)}:
             with suppress(OSError, ValueError):
                 remaining.append(_remaining(folder, *names))
@@ -262,7 +262,7 @@ class Budget:
         self._granted: dict[int, int] = {}
 
     def allow(self, size: int) -> None:
-        """Allow `size` further uncompressed bytes on disk."""
+        """Increase the budget by `size` uncompressed bytes."""
         self._left = max(0, size)
 
     def grant(self, chunk: int, size: int) -> int:

@@ -32,7 +32,7 @@ def open_files_limit() -> int:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether an error means a full disk or a full quota."""
+    """Whether an error means a full disk or an exceeded quota."""
     return error.errno in _FULL
 
 
@@ -90,7 +90,7 @@ def _readable(size: float) -> str:
 
 
 def write_all(file: RawIOBase | BinaryIO, data: bytes | bytearray) -> None:
-    """Write all bytes to a raw file, which may accept fewer at a time, such as on a full disk."""
+    """Write all bytes to a raw file, which may accept fewer at a time (as on a full disk)."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) or 0 :]
@@ -127,7 +127,7 @@ class AppendedFile:
 
 
 def read_at(file: int, size: int, offset: int) -> bytes:
-    """Read bytes of an open file, fewer only at its end, by as many calls as necessary."""
+    """Read bytes of an open file by as many calls as necessary; the end may have fewer."""
     data = _read_once(file, size, offset)
     while len(data) < size and (part := _read_once(file, size - len(data), offset + len(data))):
         data += part

@@ -1,6 +1,6 @@
 """A map on disk from ids to 64-bit values: post id -> question id, user id -> position of the user.
 
-The file has sorted pairs of 16 bytes, in blocks of 256 pairs with a checksum each, so its size
+The file has sorted pairs of 16 bytes, in blocks of 256 pairs, each with a checksum. So its size
 depends only on the number of ids. The end of the file has the first ids and the checksums of the
 blocks, with a checksum of this part and the expected size of the file.
 
@@ -119,7 +119,7 @@ class IdMap:
         self._sums.frombytes(index[blocks * WORD :])
 
     def get(self, key: int) -> int | None:
-        """The value of an id; None for a missing id."""
+        """Return the value of an id; None for a missing id."""
         number = bisect_right(self._firsts, key) - 1
         if number < 0:
             return None
@@ -129,7 +129,7 @@ class IdMap:
         return words[count + place] if place < count and words[place] == key else None
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
-        """The values of the ids, without missing ones."""
+        """Return the values of the ids, without missing ids."""
         values: dict[int, int] = {}
         firsts = self._firsts
         for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
@@ -179,7 +179,7 @@ _RUN = 1 << 17
 """Number of pairs that are sorted in memory: 20 MB."""
 
 _SAMPLE = 1 << 10
-"""Memory keeps one of this many ids of a run."""
+"""One of this many ids of a run is kept in memory."""
 
 
 class IdMapWriter:

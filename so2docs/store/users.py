@@ -1,10 +1,10 @@
-"""Users on disk with their badges, which workers of the second pass look up by id.
+"""Store users with their badges on disk, where workers of the second pass look them up by id.
 
-A chunk of `Users.xml` becomes a file of short JSON objects, one a line with its checksum, and a
-block of keys at its end with the position of each. These keys make a map, user id -> position, so a
-user takes two small reads. Only the attributes in documents are kept, 120 bytes a user, so that the
-22 million users of Stack Overflow fit in the system's cache. Another map has the number of badges
-by user and class.
+A chunk of `Users.xml` becomes a file of short JSON objects, one per line with its checksum. A block
+of keys at its end has the position of each. These keys become a map from user ids to positions, so
+reading a user takes two small reads. Only the attributes in documents are kept, 120 bytes per user,
+so that the 22 million users of Stack Overflow fit in the system's cache. Another map has the number
+of badges by user and class.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@
 
 enum {
     LEVEL_BYTES = 100000,
-    MOST_BYTES = 9 * LEVEL_BYTES, /* Of a block with shortened runs. */
+    MOST_BYTES = 9 * LEVEL_BYTES, /* Maximum size of a block with shortened runs. */
     MOST_SYMBOLS = 258,
     MOST_CODES = 6,
     MOST_SELECTORS = 18002,
@@ -41,7 +41,7 @@ enum {
     LONGEST_CODE = 20,
     TABLE_BITS = 10,
     FRONT = 16, /* Bytes of the move-to-front list in registers. */
-    SLACK = GROUP_SYMBOLS * FRONT + 64, /* More than the short runs of a group write. */
+    SLACK = GROUP_SYMBOLS * FRONT + 64, /* More bytes than the short runs of a group write. */
     LANES = 12, /* Simultaneous walks. */
     STARTS = 512,
     /* Distance of the outputs of two walks, which keeps them in different sets of a cache. */
@@ -54,8 +54,8 @@ enum {
 typedef struct {
     const Byte *data;
     size_t size, at; /* `at` may be after the end, where all bits are 0. */
-    uint64_t bits; /* The next bits, the first one highest; */
-    unsigned count; /* this many are valid. */
+    uint64_t bits; /* The next bits, the first bit highest; */
+    unsigned count; /* number of valid bits. */
 } Bits;
 
 static inline uint64_t load(const Byte *bytes)
@@ -123,7 +123,7 @@ static uint64_t number_at(const Byte *data, size_t size, size_t bit)
     return word_at(data, size, bit / 8) << bit % 8 >> (64 - NUMBER_BITS);
 }
 
-/* Mark all pairs of whole bytes in a number at any bit: 64 of 65,536 values. */
+/* Mark all pairs of whole bytes that occur in a number at any bit position: 64 of 65,536 values. */
 static void mark_pairs(Byte *pairs)
 {
     static const uint64_t numbers[] = {BLOCK_NUMBER, END_NUMBER};
@@ -167,7 +167,7 @@ typedef struct {
 struct Bzip2 {
     uint32_t *links; /* For each sorted rotation: position of the next one << 8 | first byte. */
     Byte *text; /* The sorted block, then the block; runs of 4 to 259 bytes are 4 bytes and a count. */
-    Byte *walked; /* A row of STRIDE bytes for each lane; most are never written. */
+    Byte *walked; /* A row of STRIDE bytes for each lane, of which most bytes are never written. */
     uint32_t size, origin; /* Bytes in `text`; the rotation at the start of the block. */
     uint32_t at, repeats; /* Bytes of `text` read so far, and copies of `repeated` to write. */
     Byte repeated;
@@ -280,7 +280,7 @@ static unsigned read_selectors(Bits *in, unsigned codes, Byte *selectors)
     return count < MOST_SELECTORS ? count : MOST_SELECTORS;
 }
 
-/* Read the length of each code, as differences. */
+/* Read the lengths of the codes, which are stored as differences. */
 static Status read_lengths(Bits *in, unsigned symbols, Byte *lengths)
 {
     uint32_t length = read_bits(in, 5);
@@ -427,7 +427,7 @@ static Status (*choose_symbols(void))(Bzip2 *, Bits *, unsigned, unsigned, uint3
 
 /* ---- The inverse Burrows-Wheeler transform ---- */
 
-#define IS_START (UINT32_C(1) << 31) /* Mark in `links`: a walk starts here. */
+#define IS_START (UINT32_C(1) << 31) /* Mark in `links` for the start of a walk. */
 
 /* Link each rotation to the next one. */
 static void link_rotations(Bzip2 *block)
@@ -463,7 +463,7 @@ static void link_rotations(Bzip2 *block)
 typedef struct {
     Bzip2 *block;
     uint32_t spacing, starts, begun, active;
-    uint32_t segments[LANES]; /* For each lane. */
+    uint32_t segments[LANES]; /* Arrays with an entry for each lane. */
 } Walks;
 
 /* Move a lane to the next start of a walk. Returns its entry. */
@@ -476,7 +476,7 @@ static uint32_t begin_segment(Walks *walks, unsigned lane, uint32_t step)
         place = (number - 1) * walks->spacing;
         if (place >= block->size) {
             walks->active--;
-            return block->size << 8; /* The entry after the last one leads to itself. */
+            return block->size << 8; /* The entry after the last entry links to itself. */
         }
     }
     walks->begun = number + 1;
@@ -485,7 +485,7 @@ static uint32_t begin_segment(Walks *walks, unsigned lane, uint32_t step)
     return block->links[place] & ~IS_START;
 }
 
-/* End the segment of a lane at the start of another one. Returns the next entry of the lane. */
+/* End the segment of a lane at the start of another segment. Returns the next entry of the lane. */
 static uint32_t end_segment(Walks *walks, unsigned lane, uint32_t step, uint32_t place)
 {
     Segment *segment = &walks->block->segments[walks->segments[lane]];
@@ -509,8 +509,8 @@ static uint32_t end_segment(Walks *walks, unsigned lane, uint32_t step, uint32_t
     walked[lane * STRIDE] = (Byte)place##lane;                           \
     place##lane >>= 8
 
-/* Make the text of the sorted bytes. A periodic or damaged block has several cycles of links; the cycle
-   of the origin, repeated to the size of the block, is the text. */
+/* Make the text of the sorted bytes. In a periodic or damaged block, the links form several
+   cycles. Then the text is the cycle of the origin, repeated up to the size of the block. */
 static void unsort(Bzip2 *block)
 {
     uint32_t *links = block->links, size = block->size;
@@ -557,7 +557,7 @@ static inline unsigned bytes_before_run(const Byte *text)
             differ |= words[i] ^ words[0];
         }
         if ((differ - UINT64_C(0x0101010101010101)) & ~differ & UINT64_C(0x8080808080808080)) {
-            break; /* One of its bytes is 0. */
+            break; /* One of the bytes of the word is 0. */
         }
     }
     while (count < 16 && (text[count] != text[count + 1] || text[count] != text[count + 2]
@@ -627,7 +627,7 @@ Status read_bzip2(Bzip2 *block, Byte *out, size_t size)
     const Byte *text = block->text;
     while (to < end) {
         if (block->repeats > 0) {
-            size_t count = (size_t)(end - to) < block->repeats ? (size_t)(end - to) : block->repeats;
+   size_t count = (size_t)(end - to) < block->repeats ? (size_t)(end - to) : block->repeats;
             memset(to, block->repeated, count);
             to += count;
             block->repeats -= (uint32_t)count;

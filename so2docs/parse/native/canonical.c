@@ -14,10 +14,10 @@
      space     = TAB | LF | CR | " "
 
    No name occurs twice in a row, starts with "xml" (in any case) or is reserved; the values of
-   `posts.NUMBERS` are numbers; every row has `Id` and `PostTypeId`, and an answer `ParentId`. A row
-   has at most MOST_ATTRIBUTES, and a slice at most MOST_OTHER_TYPES. The other tables have their own
-   numbers and reserved names: every row has an `Id`, every row but users a `PostId`, and votes have a
-   `VoteTypeId` of 32 bits.
+   `posts.NUMBERS` are numbers; every row has `Id` and `PostTypeId`, and an answer `ParentId`. A row has
+   at most MOST_ATTRIBUTES attributes, and a slice at most MOST_OTHER_TYPES other types. The other
+   tables have their own numbers and reserved names: every row has an `Id`, every row except users has a
+   `PostId`, and votes have a `VoteTypeId` of 32 bits.
 
    The result for any other slice, well-formed or not, is FALLBACK, and the caller parses the whole
    slice by lxml. Tests compare both cores on the same bytes. */
@@ -48,7 +48,7 @@ typedef enum {
 /* The current row. */
 typedef struct {
     Name names[MOST_ATTRIBUTES];
-    size_t count, kept; /* Number of names, and of those in the JSON. */
+    size_t count, kept; /* Number of names, and number of names in the JSON. */
     uint64_t hashes; /* A bit for each name, which excludes repeated names in most rows. */
     int64_t numbers[OTHER_NUMBER + 1];
     unsigned has; /* A bit for each Meaning in the row. */
@@ -141,7 +141,8 @@ static inline int is_of_state(int64_t type)
     return (type >= 10 && type <= 22) || (type >= 33 && type <= 38);
 }
 
-/* Meaning of the text of an event if texts of posts are not nested. The type precedes the text. */
+/* Meaning of the text of an event if texts of posts are not nested. In rows, the type precedes
+   the text. */
 static inline Meaning meaning_of_text(const Row *row)
 {
     if (!(row->has & 1u << EVENT_TYPE_ID)) {
@@ -319,7 +320,7 @@ static Status add_record(const Row *row, size_t start, Posts *posts)
         if (type < INT32_MIN || type > INT32_MAX) {
             return FALLBACK;
         }
-        rank = type * ((int64_t)1 << 32) + 1; /* One vote, as `table_rows.unpack_votes` reads it. */
+        rank = type * ((int64_t)1 << 32) + 1; /* One vote, as read by `table_rows.unpack_votes`. */
     } else if (posts->table == LINK && row->has & 1u << LINK_TYPE_ID) {
         posts->json.size--; /* The closing brace. */
         TRY(put_link_type(&posts->json, row->numbers[LINK_TYPE_ID]));
@@ -389,7 +390,7 @@ static Status convert_row(Reader *in, Posts *posts)
         return add_post(&row, start, posts);
     }
     TRY(add_record(&row, start, posts));
-    /* Bounties are rare, so the reference parses these rows again. */
+    /* Bounties are rare, so the reference parses their rows again. */
     return row.has & 1u << BOUNTY_AMOUNT ? put(&posts->json, first, (size_t)(in->at - first)) : OK;
 }
 

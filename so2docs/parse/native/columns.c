@@ -24,7 +24,7 @@ static Status put_bit(Buffer *out, size_t count, int bit)
 
 static Status put_offset(Buffer *out, size_t offset)
 {
-    int32_t value = (int32_t)offset; /* Fits, since a slice is below MOST_SLICE_BYTES. */
+    int32_t value = (int32_t)offset; /* No overflow, since a slice is below MOST_SLICE_BYTES. */
     return put(out, &value, sizeof value);
 }
 
@@ -119,7 +119,7 @@ static Status put_date(Reader *in, Buffer *out)
         || day > days_in(year, month) || hour > 23 || minute > 59 || second > 59) {
         return FALLBACK;
     }
-    int64_t seconds = days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+   int64_t seconds = days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
     int64_t milliseconds = 1000 * seconds + thousandths;
     return put(out, &milliseconds, sizeof milliseconds);
 }

@@ -147,7 +147,7 @@ static int reserve_names(Posts *posts, PyObject *names)
     return 0;
 }
 
-/* Convert a slice of rows. NO_MEMORY has set an error. */
+/* Convert a slice of rows. For NO_MEMORY, an error is set. */
 static Status convert(PyObject *slice, Posts *posts)
 {
     Status status = convert_rows(PyBytes_AsString(slice), (size_t)PyBytes_Size(slice), posts);
@@ -177,7 +177,7 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
         result = Py_NewRef(Py_None);
     } else if (status == OK && append_posts(&posts, buckets, bucket_bits) == 0
                && append_pairs(pairs, &posts.keys) == 0) {
-        /* If a part is NULL, this releases the others and returns NULL. */
+        /* If a part is NULL, Py_BuildValue releases the others and returns NULL. */
         result = Py_BuildValue("(nNN)", (Py_ssize_t)posts.rows, last_id(posts.rows, posts.last_id),
                                other_types(&posts));
     }
@@ -199,7 +199,8 @@ static PyObject *count_lines(PyObject *module, PyObject *data)
     return PyLong_FromSsize_t(count);
 }
 
-/* Whether a tag's start, such as `</posts`, is in the first bytes of a buffer, where `<` is rare. */
+/* Whether the start of a tag, such as `</posts`, is in the first bytes of a buffer, where `<` is
+   rare. */
 static PyObject *has_tag(PyObject *module, PyObject *args)
 {
     Py_buffer data, tag;

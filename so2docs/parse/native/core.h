@@ -149,8 +149,8 @@ static inline int is_digit(Byte byte)
 
 /* ---- Names of attributes ---- */
 
-#define MOST_ATTRIBUTES 64  /* Per row; 22 are known. */
-#define MOST_NAME_BYTES 256 /* libxml2 has a limit too, at least 50,000. */
+#define MOST_ATTRIBUTES 64  /* Limit per row; 22 attributes are known. */
+#define MOST_NAME_BYTES 256 /* Limit of the bytes of a name; libxml2's is at least 50,000. */
 
 typedef struct {
     const Byte *at;
@@ -202,10 +202,10 @@ Status put_split_tags(Buffer *out, const char *text, size_t size);
 /* lxml parses longer slices, since libxml2 rejects values of a gigabyte. */
 #define MOST_SLICE_BYTES ((size_t)1 << 28)
 
-/* Limit of the other types of posts in one slice. Fifteen are known. */
+/* Limit of the other types of posts in a slice; fifteen types are known. */
 #define MOST_OTHER_TYPES 32
 
-/* Limit of the reserved names of attributes. A dozen are known. */
+/* Limit of the reserved names of attributes; there are a dozen. */
 #define MOST_RESERVED 64
 
 typedef struct {
@@ -213,7 +213,8 @@ typedef struct {
     size_t rows;
 } OtherType;
 
-/* The result for the rows of a slice, in order. All members but the first three are zero at first. */
+/* The result for the rows of a slice, in order. All members except the first three are initially
+   zero. */
 typedef struct {
     Kind table;
     struct {
@@ -230,10 +231,10 @@ typedef struct {
     size_t other_types_count;
 } Posts;
 
-/* Convert a slice of whole rows. Keys of rows of other tables have the post id in place of the question
-   id. Votes have one key for each post and type, in ascending order; in place of JSON, they have the
-   unchanged rows with the amount of a bounty. Keys of users are the `Id` and the size of the JSON.
-   Unless the result is OK, `posts` can only be freed. */
+/* Convert a slice of whole rows. For rows of other tables, keys have the post id in place of the
+   question id. Votes have one key for each post and type, in ascending order; in place of JSON,
+   they have the unchanged rows with the amount of a bounty. Keys of users are the `Id` and the
+   size of the JSON. Unless the result is OK, `posts` can only be freed. */
 Status convert_rows(const char *slice, size_t size, Posts *posts);
 
 /* Add a reserved name, which must live as long as `posts`. Returns 0 if there are too many. */
@@ -259,8 +260,8 @@ typedef struct {
     Buffer valid, values, offsets, lists;
 } Column;
 
-/* The result for the rows of a slice; all members but the names and types of the columns are zero at
-   first. The last column is for other attributes. */
+/* The result for the rows of a slice; all members except the names and types of the columns are
+   initially zero. The last column is for other attributes. */
 typedef struct {
     Column *columns;
     size_t count, rows;
@@ -275,8 +276,8 @@ void free_columns(Columns *columns);
 
 /* ---- markdown.c: bodies ---- */
 
-/* Append the Markdown of a body, which is UTF-8; `sign` is around formulas, and empty without formulas.
-   FALLBACK if the reference must convert it. */
+/* Append the Markdown of a body in UTF-8; `sign` is the delimiter of formulas, empty without
+   formulas. FALLBACK if the reference must convert it. */
 Status put_body_as_markdown(const char *body, size_t size, const char *sign, Buffer *out);
 
 /* ---- bzip2.c: compressed archives ---- */
@@ -295,13 +296,13 @@ Bzip2 *new_bzip2(void);
 
 void free_bzip2(Bzip2 *memory);
 
-/* Find the number at the start of a block or the end of a stream: its first bit, at `from` or later;
-   SIZE_MAX without one. */
+/* Find the number that starts a block or ends a stream, and return its first bit, which is at
+   `from` or later; SIZE_MAX if there is none. */
 size_t find_bzip2_number(const Byte *data, size_t size, size_t from);
 
-/* Decode a block that starts at a bit. FALLBACK if the block is damaged, incomplete, or larger than its
-   level (1 to 9) allows; libbz2 distinguishes these. A randomized block is not decoded, but its end is
-   found. */
+/* Decode a block that starts at a bit. FALLBACK if the block is damaged, incomplete, or larger
+   than its level (1 to 9) allows; libbz2 distinguishes these cases. A randomized block is not
+   decoded, but its end is found. */
 Status decode_bzip2(Bzip2 *memory, const Byte *data, size_t size, size_t bit, unsigned level,
                     Bzip2Block *block);
 
@@ -355,8 +356,8 @@ const char *json_of(const Blocks *held, const Record *record);
 
 enum { KINDS = 16 }; /* A kind has four bits. */
 
-#define MOST_VOTE_TYPES 64     /* The reference handles others; 38 are known. */
-#define MOST_EVENT_TYPES 128   /* The reference handles others; 36 are known. */
+#define MOST_VOTE_TYPES 64     /* The reference handles higher types; 38 types are known. */
+#define MOST_EVENT_TYPES 128   /* The reference handles higher types; 36 types are known. */
 #define MOST_CLOSE_REASONS 128 /* Higher numbers have no names. */
 
 /* Bytes of a Python object. */

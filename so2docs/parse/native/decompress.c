@@ -1,4 +1,4 @@
-/* Functions of `bzip2.c` for Python. They release the interpreter's lock, so threads decode in
+/* Python functions for `bzip2.c`. They release the interpreter's lock, so threads decode in
    parallel. */
 
 #define PY_SSIZE_T_CLEAN
@@ -57,7 +57,7 @@ PyObject *decode_bzip2_block(PyObject *module, PyObject *args)
     Bzip2 *memory = PyCapsule_GetPointer(capsule, CAPSULE);
     PyObject *result = NULL;
     if (memory != NULL && (bit < 0 || level < 1 || level > 9)) {
-        PyErr_SetString(PyExc_ValueError, "a bit is at least 0, and a level is 1 to 9");
+        PyErr_SetString(PyExc_ValueError, "a bit must be at least 0, and a level 1 to 9");
     } else if (memory != NULL) {
         Bzip2Block block;
         Status status;
@@ -86,7 +86,7 @@ PyObject *read_bzip2_block(PyObject *module, PyObject *args)
         return NULL;
     }
     size_t left = bzip2_left(memory);
-    PyObject *result = PyBytes_FromStringAndSize(NULL, (size_t)size < left ? size : (Py_ssize_t)left);
+   PyObject *result = PyBytes_FromStringAndSize(NULL, (size_t)size < left ? size : (Py_ssize_t)left);
     if (result == NULL || left == 0) {
         return result;
     }

@@ -1,4 +1,4 @@
-/* Look up many ids in a map on disk: `find_values`, the counterpart of `IdMap.find`.
+/* `find_values` looks up many ids in a map on disk; it is the counterpart of `IdMap.find`.
 
    Ids are looked up in ascending order, so that each block of the map is read once. */
 

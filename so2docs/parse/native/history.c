@@ -1,8 +1,8 @@
-/* Rows of a post's history as members of its JSON object: the counterpart of `history.members`.
+/* Turn rows of a post's history into members of its JSON object: the counterpart of `history.members`.
 
-   A row is a flat object with the attributes of dumps. Values are copied unchanged and no string is
-   decoded: patterns match only ASCII without a backslash. For anything else, and for rows that do not
-   have the form of dumps, the result is FALLBACK, and the reference writes this question. */
+   A row is a flat object with the attributes of dumps. Values are copied unchanged, and no string is
+   decoded, because patterns match only ASCII without a backslash. In all other cases, and for rows in
+   an unusual form, the result is FALLBACK, and the reference writes the question. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -44,7 +44,7 @@ typedef enum {
     FIELDS
 } Field;
 
-/* Forms of fields. Quotes in JSON inside a JSON string have a backslash. */
+/* Forms of fields. Inside a JSON string, the quotes of JSON have a backslash. */
 typedef enum { AS_IS, IN_QUOTES, AS_TAGS, AS_LIST, UNESCAPED } Form;
 
 static const struct {
@@ -74,7 +74,7 @@ static const struct {
 /* A row of the table. */
 typedef struct {
     int64_t id, type;
-    Text time; /* The date without quotes or braces, by which rows are sorted. */
+    Text time; /* The date, without quotes or braces, for sorting rows. */
     Text guid, date, user_id, user_name, comment, text, licence;
     int next; /* Index of the next row of its revision, by `Id`; -1 at the end. */
 } Event;
@@ -83,7 +83,7 @@ typedef struct {
 typedef struct {
     int first, last; /* Indexes of rows, by `Id`. */
     const Event *earliest;
-    uint64_t types[MOST_EVENT_TYPES / 64]; /* A bit for each type of event. */
+    uint64_t types[MOST_EVENT_TYPES / 64]; /* A bit for each event type. */
 } Revision;
 
 /* ---- Rows ---- */
@@ -478,7 +478,7 @@ static Status parse_event(const Event *event, const Nest *nest, Text *fields)
         TRY(parse_comment(event, nest, fields));
     }
     if (event->text.at != NULL && is_content(event->type)) {
-        fields[TEXTS[event->type % 3]] = event->text; /* The last value counts. */
+        fields[TEXTS[event->type % 3]] = event->text; /* The last value is used. */
     } else if (event->text.at != NULL) {
         TRY(parse_voters(event->text, fields));
     }
@@ -588,7 +588,8 @@ static int is_before(const Event *one, Text other_time, int64_t other_id)
     return order < 0 || (order == 0 && one->id < other_id);
 }
 
-/* Sort rows by time. They come sorted by `Id`, which is nearly the same, so insertion is fast. */
+/* Sort rows by time. They are already sorted by `Id`, which is nearly the same order, so
+   insertion sort is fast. */
 static void sort_events(const Event *events, int count, const Event **by_time)
 {
     for (int i = 0; i < count; i++) {
@@ -743,7 +744,7 @@ typedef struct {
 
 static Status put_members(int kind, const Work *work, int count, const Nest *nest, Buffer *out)
 {
-    static const uint64_t CONTENT = 0x3FE, EDITS = 0x3F0; /* Bits 1 to 9 and 4 to 9. */
+    static const uint64_t CONTENT = 0x3FE, EDITS = 0x3F0; /* Types 1 to 9 and 4 to 9. */
     sort_events(work->events, count, work->by_time);
     int revisions = group_events(work->events, count, work->by_time, work->revisions);
     int contents = 0, editors = 0;

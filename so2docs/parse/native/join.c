@@ -1,8 +1,8 @@
 /* Join the records of a bucket into documents: `join_records`, the fast path of
    `merge.DocumentBuilder`.
 
-   It joins a question, answers with distinct ids, and rows of tables for these posts. It returns any
-   other group without a document, and the reference joins it. */
+   It joins a question, answers with distinct ids, and rows of tables for these posts. Any other group
+   is returned without a document, and the reference joins that group. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -117,7 +117,7 @@ static Status put_document(const Post *posts, Py_ssize_t count, const Blocks *he
     return put(out, "]", form->with_answers != 0);
 }
 
-/* Whether the positions of the JSON of a group are inside the blocks. */
+/* Whether the JSON of a group lies inside the blocks. */
 static int are_held(const Blocks *held, const Record *group, Py_ssize_t count)
 {
     for (; count > 0; count--, group++) {

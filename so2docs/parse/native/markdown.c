@@ -1,8 +1,8 @@
-/* Convert the HTML of a body to Markdown: `markdown.py`, step by step and with the same names.
+/* Convert the HTML of a body to Markdown, in the same steps and with the same names as `markdown.py`.
 
    Plain C, fuzzed without Python. The reference converts bodies with rare content: comments, tables,
    upper-case tags, unusual character references, other tags in code, and emphasis next to characters
-   with a category that only the tables of Unicode tell. */
+   whose category is only in the tables of Unicode. */
 
 #include "core.h"
 
@@ -10,8 +10,8 @@
 
 enum {
     MOST_DEPTH = 16,  /* Limit of nested containers, and of formats; the reference allows more. */
-    MOST_INDENT = 16, /* Limit of bytes that a container adds to the prefix: nine digits, `. `. */
-    MOST_PARENTHESES = 8, /* Nested in an address. */
+    MOST_INDENT = 16, /* Maximum bytes that a container adds to the prefix: nine digits and `. `. */
+    MOST_PARENTHESES = 8, /* Limit of nested parentheses in an address. */
     NOTHING = -1
 };
 
@@ -102,7 +102,7 @@ typedef enum { IGNORED, PARAGRAPH, BLOCK, HEADING, LIST, ITEM, QUOTATION, RULE, 
 static const struct {
     const char *name;
     TagKind kind;
-    const char *sign; /* For emphasis and headings. */
+    const char *sign; /* Sign of emphasis or of a heading. */
 } HTML_TAGS[] = {
     {"", IGNORED, ""},
     {"p", PARAGRAPH, ""}, {"code", CODE, ""}, {"a", ANCHOR, ""}, {"li", ITEM, ""},
@@ -310,7 +310,7 @@ static Status is_reference(const char *at, const char *end, int *is)
 
 /* ---- Text ---- */
 
-/* Characters that may be markup; 2 for markup only in a link. */
+/* 1 for characters that may be markup, 2 for markup only in a link. */
 static const Byte SPECIAL[256] = {
     ['\\'] = 1, ['`'] = 1, ['*'] = 1, ['_'] = 1, ['<'] = 1,
     ['&'] = 1,  ['~'] = 1, [']'] = 1, ['['] = 2,
@@ -412,9 +412,9 @@ static Status put_backticks(Buffer *out, size_t count)
 /* ---- Formulas: `formulas.py` ---- */
 
 enum {
-    MOST_CHARACTERS = 4000, /* Of a formula. */
+    MOST_CHARACTERS = 4000, /* Maximum length of a formula. */
     MOST_UNCLOSED = 50,     /* Limit of unclosed signs; the text after them is not searched. */
-    MOST_NAME = 20          /* Characters of the name of an environment inside a formula. */
+    MOST_NAME = 20          /* Maximum characters of the name of an environment. */
 };
 
 static const char *const ENVIRONMENTS[] = {
@@ -436,7 +436,7 @@ static const char *next_char(const char *at, const char *end)
     return at;
 }
 
-/* Size of the `\begin{align}` at the start of a text; 0 for anything else. */
+/* Size of a `\begin{align}` at the start of a text; 0 if there is none. */
 static size_t environment_size(const char *at, const char *end)
 {
     if (!starts_with(at, end, "\\begin{")) {
@@ -459,8 +459,8 @@ static size_t environment_size(const char *at, const char *end)
     return 0;
 }
 
-/* Size of the opening sign of a formula at the start of a text, and its closing sign; 0 without one.
-   The closing sign of an environment is empty. */
+/* Size of the opening sign of a formula at the start of a text, and its closing sign; 0 if there
+   is none. The closing sign of an environment is empty. */
 static size_t opening_size(const char *at, const char *end, const char *sign, const char **closing)
 {
     static const char *const PAIRS[][2] = {{"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}};
@@ -478,7 +478,7 @@ static size_t opening_size(const char *at, const char *end, const char *sign, co
     return environment_size(at, end);
 }
 
-/* The end of the name of an environment and its brace, or NULL. */
+/* Find the end of an environment's name and its brace; NULL if there is none. */
 static const char *end_of_name(const char *at, const char *end)
 {
     int count = 0;
@@ -527,7 +527,7 @@ static const char *find_formula_end(const char *start, const char *end, const ch
     return NULL;
 }
 
-/* Find the next formula; without one, its start is the end of the text. */
+/* Find the next formula; if there is none, its start is the end of the text. */
 static Span find_formula(const char *text, size_t from, size_t size, const char *sign, int *unclosed)
 {
     const char *end = text + size, *closing;
@@ -553,7 +553,7 @@ static Span find_formula(const char *text, size_t from, size_t size, const char 
     return (Span){size, 0};
 }
 
-/* Write a formula with its lines, without empty ones. */
+/* Write a formula with its lines, except empty lines. */
 static Status put_formula(const char *at, size_t size, Buffer *out)
 {
     const char *end = at + size;
@@ -830,7 +830,7 @@ static Status close_format(Writer *writer)
     return OK;
 }
 
-/* The character next to a sign and signs of its kind; `*` for a sign of the other kind. */
+/* The character next to a run of equal signs; `*` for a sign of the other kind. */
 static long neighbour(const Writer *writer, size_t place, int step)
 {
     Role same = piece_at(writer, place)->role;
@@ -1060,7 +1060,7 @@ static Status find_backslash(const char *line, size_t size, int is_first, ptrdif
     return OK;
 }
 
-/* Replace line breaks, and leave no empty line between them. */
+/* Replace line breaks, without leaving empty lines. */
 static Status replace_breaks(Writer *writer, Span text)
 {
     const char *bytes = writer->block.bytes + text.at;
@@ -1591,7 +1591,7 @@ static int is_autolink(const char *address, size_t size)
         return 0;
     }
     for (; at < size; at++) {
-        int is_inside = ((Byte)address[at] & 0xC0) == 0x80; /* Not the first byte. */
+        int is_inside = ((Byte)address[at] & 0xC0) == 0x80; /* Continues a character. */
         if (address[at] == '<' || address[at] == '>'
             || (!is_inside && is_white(first_char(address + at, size - at)))) {
             return 0;
@@ -1766,7 +1766,7 @@ static Status end_tag(Writer *writer, int tag)
 
 static Status write_markdown(Writer *writer, const Byte *body, size_t size)
 {
-    /* So that none of them is NULL. */
+    /* Ensure that no buffer is NULL. */
     Buffer *buffers[] = {&writer->out,     &writer->pieces, &writer->text,  &writer->emphasized,
                          &writer->signs,   &writer->plain,  &writer->block, &writer->tokens};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {

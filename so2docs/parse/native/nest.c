@@ -1,4 +1,4 @@
-/* Rows of tables and users as members of a post's JSON object: the counterpart of `nest.Nest`.
+/* Nest rows of tables and users as members of a post's JSON object: the counterpart of `nest.Nest`.
 
    No JSON is parsed: rows are written before the closing brace of a post, and the ids of users are
    found by the names of their members. In JSON strings, each quote has a backslash before it, so such a
@@ -13,12 +13,12 @@
 
 enum { OWNER, LAST_EDITOR, USER, MARKED };
 
-/* The common end of the names of all such members. */
+/* The common end of the names of all members with user ids. */
 static const char MARK[] = "UserId\":";
 enum { MARK_BYTES = sizeof(MARK) - 1, MOST_ID_DIGITS = 18 };
 
-/* Find the end of the last mark; NULL if there is none. The window moves towards the start, by as much
-   as its first byte allows. */
+/* Find the end of the last mark; NULL if there is none. The window moves towards the start, as
+   far as its first byte allows. */
 static const char *last_mark(const char *start, const char *end)
 {
     for (ptrdiff_t at = end - start - MARK_BYTES; at >= 0;) {
@@ -45,7 +45,7 @@ static const char *last_mark(const char *start, const char *end)
 /* Whether the mark that ends at `end` is the end of this name with its opening quote. */
 static int is_of(const char *start, const char *end, const char *name, Py_ssize_t size)
 {
-    return end - start >= size + MARK_BYTES && memcmp(end - MARK_BYTES - size, name, (size_t)size) == 0;
+   return end - start >= size + MARK_BYTES && memcmp(end - MARK_BYTES - size, name, (size_t)size) == 0;
 }
 
 /* Find the user ids in an object that ends at `end`; NULL for a missing one. */

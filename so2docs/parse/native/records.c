@@ -2,7 +2,7 @@
    `select_records` copies the records of a part of the bucket; `add_sizes` is the counterpart of
    `merge.add_sizes`.
 
-   No JSON is read: keys give the size of each object, and sizes are checked against the block. */
+   No JSON is parsed: keys give the size of each object, and the sizes are checked against the block. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

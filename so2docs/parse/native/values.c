@@ -1,6 +1,5 @@
-/* Convert values of attributes to JSON or plain UTF-8: text, numbers and tags.
-
-   Most of a dump is plain text, so this is copied in blocks. */
+/* Convert values of attributes (text, numbers and tags) to JSON or plain UTF-8. Most of a dump
+   is plain text, which is copied in blocks. */
 
 #include "core.h"
 
@@ -14,7 +13,7 @@
 #endif
 #endif
 
-#define MOST_DIGITS 18 /* Of a number, which then fits in 64 bits. */
+#define MOST_DIGITS 18 /* Maximum digits of a number, so that it fits in 64 bits. */
 
 /* Form of written text. The compiler makes a copy of each function for each form. */
 typedef enum { JSON, UTF8 } Form;
