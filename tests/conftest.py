@@ -16,8 +16,8 @@ from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES, real_dumps
 
 from so2docs.parse import core as cores
 
-# How long an example takes depends on what else the machine does, and says nothing of the code.
-# Examples share the `tmp_path` of their test and write over what is there.
+# The time of an example depends on the load of the machine, not on the code. Examples share the
+# `tmp_path` of their test and overwrite its files.
 settings.register_profile(
     "any-machine",
     deadline=None,
@@ -25,11 +25,11 @@ settings.register_profile(
 )
 settings.load_profile("any-machine")
 
-# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
+# Background jobs of a shell ignore Ctrl-C, and so would all processes started by the tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# These kill and freeze processes by signals that Windows does not have.
+# These tests kill and freeze processes by signals that Windows lacks.
 collect_ignore = ["faults", "pipeline/test_closed_pipes.py"] if os.name == "nt" else []
 
 
@@ -53,7 +53,7 @@ def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def samples() -> Path:
-    """The folder of the dumps written for this project."""
+    """The folder of the sample dumps of this project."""
     return SAMPLES
 
 
@@ -121,7 +121,7 @@ def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return posts
 
 
-@pytest.hookimpl(tryfirst=True)  # Before xdist looks for groups.
+@pytest.hookimpl(tryfirst=True)  # The hook must run before xdist looks for groups.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests on Spark where it cannot run; keep tests with one session in one process."""
     home = os.environ.get("JAVA_HOME")
@@ -144,7 +144,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     from so2docs.commands.spark import start_session
 
-    # Of an installation that can be edited, Spark would not find the data source.
+    # Spark does not find the data source of an editable installation.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), os.environ.get("PYTHONPATH", "")])
     settings = (
         "spark.ui.enabled=false",

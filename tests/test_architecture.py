@@ -41,7 +41,7 @@ ORDER = (
 """Folders and top-level modules: each imports only from lines below its own, and
 from its own."""
 
-# What works on plain bytes and lists knows nothing of files, processes and passes.
+# Modules that work on plain bytes and lists must not use files, processes and passes.
 PURE = {
     "domain": set[str](),
     "errors": set[str](),
@@ -120,7 +120,7 @@ def imports(name: str) -> Iterator[str]:
 
 
 def of_package(name: str) -> set[str]:
-    """The modules and packages that a module imports, or imports names from."""
+    """The modules of the package that a module imports, or imports names from."""
     modules = set()
     for full in imports(name):
         path = full.removeprefix("so2docs.")
@@ -129,7 +129,7 @@ def of_package(name: str) -> set[str]:
 
 
 def floor(name: str) -> int:
-    """The line of `ORDER` with a module; modules that `python -m` runs are above all others."""
+    """Index in `ORDER` of the line with a module; modules for `python -m` are above all others."""
     if name.endswith(".__main__"):
         return 0
     (line_number,) = (
@@ -208,7 +208,7 @@ def test_modules_that_windows_lacks_are_imported_where_used() -> None:
     importers = {
         f"{path.relative_to(PACKAGE.parent)}: {name}"
         for path in {*MODULES.values(), *tests.rglob("*.py")}
-        if tests / "faults" not in path.parents  # They are left out there.
+        if tests / "faults" not in path.parents  # Windows lacks these modules.
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.Import)
         for name in (alias.name for alias in node.names)

@@ -1,4 +1,4 @@
-"""Texts of errors, and that errors survive the transfer from a worker."""
+"""Messages of errors, and their transfer from a worker."""
 
 import ast
 import errno
@@ -121,7 +121,7 @@ def test_options_have_the_names_that_the_reader_gives_them(
 def test_messages_name_options_by_flag(path: Path) -> None:
     """A flag in a message would be wrong for callers of the library."""
     if "commands" in path.parts or path.name in ("cli.py", "errors.py"):
-        return  # Who reads those gives flags.
+        return  # Readers of these messages use flags.
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("Error"):

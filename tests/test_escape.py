@@ -1,4 +1,4 @@
-"""Control characters and markup of a dump are shown, not obeyed, in terminals and pages."""
+"""Terminals and pages show control characters and markup of a dump without interpreting them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on folders of outputs: what they do with one output, for each site."""
+"""Commands on folders of outputs do the same as for one output, for each site."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from so2docs.errors import OptionError, OutputError
 
 
 def posts(questions: int, score: int = 1) -> list[bytes]:
-    """Rows of a made-up site: questions with odd ids, and an answer to each."""
+    """Rows of a made-up site: questions with odd numbers as ids, and an answer to each."""
     rows = []
     for number in range(1, 2 * questions, 2):
         rows.append(question(number, Title=f"Question {number}", Score=score * (number == 3)))
@@ -72,13 +72,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def outputs(folder: Path) -> list[str]:
-    """Names of the files in a folder that are not next to another one."""
+    """Names of the files in a folder, except side files."""
     return sorted(name for name in contents(folder) if not name.startswith("."))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) -> None:
-    """The changes of each site, applied, give the new folder byte for byte, indexes included."""
+    """Applying the changes of each site gives the new folder byte for byte, including indexes."""
     old, new = quarters
     changes, copy = tmp_path / "changes", tmp_path / "copy"
     results = so2docs.diff_all(old, new, changes, jobs=jobs)
@@ -117,7 +117,7 @@ def test_keeps_outputs_that_are_up_to_date(quarters: tuple[Path, Path], tmp_path
         assert again.stderr.splitlines()[-1].startswith(f"{4 - (command[0] == 'sqlite')} sites: ")
         assert "3 up to date" in again.stderr
     assert [contents(folder) for folder in (changes, copy, databases)] == before
-    # Another quarter: without --update, or --force, what is there is left, and named.
+    # For another quarter, existing files are kept and named without --update or --force.
     quarter(new, {"coffee": posts(8)}, ".new.jsonl.gz")
     os.replace(new / "coffee.new.jsonl.gz", new / "coffee.jsonl.gz")
     os.replace(new / ".coffee.new.jsonl.gz.index", new / ".coffee.jsonl.gz.index")
@@ -160,7 +160,7 @@ def test_a_broken_site_does_not_stop_the_others(
     result = run("patch", old, changes, tmp_path / "copy", "-q")
     assert result.returncode == 1
     assert "new.jsonl.gz" in result.stderr
-    assert "beer: " in result.stderr  # It has no changes, which is said.
+    assert "beer: " in result.stderr  # A message says that the site has no changes.
     assert [path.name for path in (tmp_path / "copy").glob("*.gz")] == ["coffee.jsonl.gz"]
     for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
         result = run(*command)
@@ -227,7 +227,7 @@ def test_dates_in_names(tmp_path: Path) -> None:
         states(so2docs.patch_all(old, tmp_path / "changes", tmp_path / "copy"))[site] == "patched"
     )
     assert (tmp_path / "copy" / f"{site}.jsonl.gz").exists()
-    # Parts of a split output are not one output.
+    # The parts of a split output do not count as one output.
     split = quarter(tmp_path / "split", {f"{site}-2023": posts(2), f"{site}-2024": posts(3)})
     assert [one.site for one in so2docs.stats_all(split)] == [f"{site}-2023", f"{site}-2024"]
 
@@ -250,7 +250,7 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_for_databases(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    """Other formats of changes, with folders for deleted ids."""
+    """Other formats of changes need folders for deleted ids."""
     old, new = quarters
     ids = tmp_path / "ids"
     changes = tmp_path / "bulk"
@@ -287,7 +287,7 @@ def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_pat
 
 @pytest.fixture
 def verified(tmp_path: Path) -> Path:
-    """A folder of outputs with a report, and a split one with a manifest of its own."""
+    """A folder of outputs with a report, and a split output with its own manifest."""
     folder = tmp_path / "outputs"
     dumps = [folder_with(tmp_path / site, posts(3)) for site in ("beer", "coffee")]
     so2docs.convert_all(dumps, folder, report=tmp_path / "report.json")
@@ -302,13 +302,13 @@ def test_verify(verified: Path, tmp_path: Path) -> None:
     # Without a report, there are no manifests.
     result = run("verify", verified)
     assert result.returncode == 1
-    # Each message stands above the table and in it.
+    # Each message is printed above the table and in it.
     assert result.stderr.count("the manifest cannot be read") == 4
     so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split_files=2, card=True)
     result = run("verify", verified)
     assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2", "3"]
     assert result.stderr.splitlines()[-1] == "3 sites: 1 verified, 2 failed"
-    # An output that is missing, and one that the report does not have.
+    # One output is missing, and another is not in the report.
     shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
     result = run("verify", verified, "--report", tmp_path / "report.json", "-q")
     assert result.returncode == 1
@@ -437,7 +437,7 @@ def test_stopped(number: int, tmp_path: Path) -> None:
 
 
 def test_outputs_that_were_copied_are_the_same(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    """A database is not made again of an output with another date."""
+    """A database is not made again if only the date of its output changed."""
     _, new = quarters
     so2docs.to_sqlite_all(new, tmp_path / "databases", jobs=1)
     copy = tmp_path / "copy"

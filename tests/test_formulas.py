@@ -1,4 +1,4 @@
-"""Formulas: which sites and bodies have them, and their positions in a text."""
+"""Formulas: sites and bodies that have them, and their positions in a text."""
 
 from __future__ import annotations
 

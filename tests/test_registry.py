@@ -148,5 +148,5 @@ def test_a_source(theirs: Path, tmp_path: Path) -> None:
     result = command(theirs, tmp_path, "convert", "posts.turned", "q.jsonl", "-q")
     assert (result.returncode, result.stderr) == (0, "")
     assert (tmp_path / "q.jsonl").read_bytes() == (SAMPLES / "posts.jsonl").read_bytes()
-    with pytest.raises(so2docs.DumpError):  # Without that package.
+    with pytest.raises(so2docs.DumpError):  # The other package is not installed.
         so2docs.convert(tmp_path / "posts.turned", tmp_path / "other.jsonl")

@@ -1,4 +1,4 @@
-"""The dump and a document are declared once: one entry adds a table everywhere."""
+"""Dumps and documents are declared once: one entry adds a table everywhere."""
 
 import json
 import os
@@ -87,7 +87,7 @@ OF_ANSWER = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with one more table in its schema, and a dump with this table."""
+    """A copy of the package with an additional table in its schema, and a dump with this table."""
     place = tmp_path_factory.mktemp("schema")
     package = Path(so2docs.__file__).parent
     shutil.copytree(package, place / "so2docs", ignore=shutil.ignore_patterns("__pycache__"))
@@ -195,7 +195,7 @@ def test_a_database_has_a_table_of_it_and_gives_it_back(place: Path) -> None:
 
 
 def test_names_have_one_type_wherever_they_occur() -> None:
-    """Types depend on names alone in columns of databases, and for dates of MongoDB."""
+    """In database columns and for dates of MongoDB, types depend only on names."""
     for path, part in paths():
         for name, kind in part.attributes.items():
             assert TYPES[name] == kind, f"{path}.{name}"

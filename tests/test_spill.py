@@ -1,4 +1,4 @@
-"""Blocks by bucket on disk: committed or absent, and verified when read."""
+"""Blocks on disk, by bucket, are committed or absent, and verified when read."""
 
 import os
 from pathlib import Path
@@ -71,7 +71,8 @@ def test_blocks_are_compressed_beyond_the_room_for_others(folder: Path) -> None:
 
 def test_a_budget_is_shared_out_and_what_is_left_of_it_is_used(folder: Path) -> None:
     spill = Spill(folder)
-    fill(spill, 0, {1: (b"k" * 32, b"{}")}, 1000)  # Of an earlier session, with any budget.
+    # The blocks of an earlier session, with any budget.
+    fill(spill, 0, {1: (b"k" * 32, b"{}")}, 1000)
     spill.budget.allow(100_000)
     first = spill.budget.grant(1, 20_000)
     assert 20_000 < first < 100_000

@@ -1,4 +1,4 @@
-"""Several dumps in one call: an output for each, also if some fail."""
+"""Several dumps in one call: each gets an output, even if others fail."""
 
 import gzip
 import json
@@ -117,12 +117,12 @@ def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
     assert second["coffee"]["result"] == first["result"]
     assert second["coffee"]["made"] == first["made"]
     assert so2docs.verify(dumps / "out" / "coffee.jsonl.gz", report=report).validated
-    # Of a run over some of the sites, what is known of the others stays.
+    # A run over some of the sites keeps the entries of the other sites.
     assert run("convert", beer, *words, report).returncode == 0
     third = entries_of(report)
     assert third["coffee"] == second["coffee"]
     assert third["beer.stackexchange.com"]["result"] == second["beer.stackexchange.com"]["result"]
-    # What is said of another file is not said of this one.
+    # An entry about another file is not applied to this file.
     with (dumps / "out" / "coffee.jsonl.gz").open("ab") as file:
         file.write(b"x")
     run("convert", coffee, *words, report)
@@ -139,7 +139,7 @@ def test_a_damaged_earlier_report(text: str, dumps: Path) -> None:
 
 
 class Stop(BaseException):
-    """Ends a run like a kill."""
+    """Ends a run as a kill does."""
 
 
 def test_a_report_of_what_was_interrupted(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +325,8 @@ def test_stopped_side_by_side(
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(number)
-    _, stderr = process.communicate()  # Workers hold the pipe, too: none of them is left.
+    # Workers also hold the pipe, so its end shows that none is left.
+    _, stderr = process.communicate()
     if len(list(out.glob("*.jsonl.gz"))) == len(sites):
         pytest.skip("all was done before the signal came")
     assert process.returncode == code, stderr
@@ -334,7 +335,7 @@ def test_stopped_side_by_side(
         assert stderr.splitlines()[-1].endswith(b"; run the same command again to resume")
     results = so2docs.convert_all(sites, out, nest="all", jobs=2)
     states = Counter(conversion.state for conversion in results)
-    # What a worker was ending when the command was killed may have come to its end.
+    # A worker may have finished its output after the command was killed.
     assert states["converted"] + states["up to date"] == len(sites)
     assert states["converted"] > 0
     for conversion in results:
@@ -362,7 +363,7 @@ def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -
         quarter(tmp_path / "new", "2024-07-coffee.stackexchange.com.xml.gz", PLAIN),
         quarter(tmp_path / "new", "2024-07-wine.stackexchange.com.xml.gz", PLAIN),
     ]
-    # The compressed bytes of a dump that did not change are the same.
+    # The output of an unchanged dump has the same compressed bytes.
     new[1].write_bytes(old[1].read_bytes())
     out = tmp_path / "out"
     command = ["convert", "--output-dir", out, "--jobs", jobs]
@@ -438,7 +439,7 @@ def test_a_report_of_several_has_each_schema_once(tmp_path: Path) -> None:
 
 
 def test_a_single_path_is_refused(tmp_path: Path) -> None:
-    """Its letters, which are texts too, would be taken for dumps."""
+    """Otherwise its letters would be taken for paths of dumps."""
     for function in (so2docs.convert_all, so2docs.tables_all, so2docs.tags_all):
         with pytest.raises(so2docs.OptionError, match=r"Posts\.xml: is a single path"):
             function("Posts.xml", tmp_path / "out")

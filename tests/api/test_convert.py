@@ -148,7 +148,7 @@ def test_read_says_what_is_wrong(samples: Path, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OutputError, match=r"no\.jsonl: line 2 is not JSON"):
         list(so2docs.read(tmp_path / "no.jsonl"))
     with pytest.raises(so2docs.OutputError, match="cannot be read: No such file"):
-        so2docs.read(tmp_path / "nope")  # At the call, not when the first is asked for.
+        so2docs.read(tmp_path / "nope")  # The error comes at the call, not at the first document.
 
 
 def test_a_script_without_a_main_guard_may_use_many_jobs(samples: Path, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_script_without_a_main_guard_may_use_many_jobs(samples: Path, tmp_path
     assert text_of(tmp_path / "q.jsonl.gz") == (samples / "posts.jsonl").read_bytes()
 
 
-# Any text that XML can hold, as an attribute value of a row, comes out as the same JSON string.
+# Any text that XML allows in an attribute value becomes the same text in JSON.
 
 _TEXT = st.text(
     st.characters(
@@ -247,7 +247,7 @@ def test_the_library_never_prints(samples: Path, tmp_path: Path) -> None:
 
 
 def test_tables_that_are_present(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A table that the dump lacks, and one that needs it, are left out and recorded."""
+    """A missing table, and a table that needs it, are left out and recorded."""
     site = tmp_path / "site"
     site.mkdir()
     write_dump(site / "Posts.xml", question(1))

@@ -1,4 +1,4 @@
-"""Several sites: one way to name their outputs, to do the work and to print the results."""
+"""Several sites: commands name outputs, do the work and print results in the same way."""
 
 from __future__ import annotations
 

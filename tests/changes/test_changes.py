@@ -1,4 +1,4 @@
-"""`diff` compared with an independent comparison, and applied by `patch`."""
+"""`diff` agrees with an independent comparison, and `patch` applies its changes."""
 
 from __future__ import annotations
 
@@ -472,7 +472,7 @@ def test_changes_of_another_output_are_refused(pair: tuple[Path, Path], tmp_path
 
 
 def ended(changes: list[str]) -> str:
-    """Changes of another program, with the last line of a changes file."""
+    """Changes written by another program, with the last line of a changes file."""
     lines = "".join(f"{change}\n" for change in changes)
     end = {"op": "end", "changes": len(changes), "crc32": zlib.crc32(lines.encode())}
     return lines + json.dumps(end) + "\n"
@@ -514,7 +514,7 @@ def test_damaged_changes_never_give_another_output(tmp_path: Path, extension: st
     whole, path = plain.read_bytes().splitlines(keepends=True), tmp_path / "made.jsonl.gz"
     written = tmp_path / f"changes{extension}"
     every = list(damages(whole))
-    if extension == "-":  # A process each.
+    if extension == "-":  # Each runs in a separate process.
         every = every[::40]
     for lines in every:
         path.unlink(missing_ok=True)
@@ -526,7 +526,7 @@ def test_damaged_changes_never_give_another_output(tmp_path: Path, extension: st
                 is_done = so2docs.patch(old, written, path).is_verified
             except So2docsError:
                 is_done = False
-        # What was changed without an effect, such as a space, is whole.
+        # A change without an effect, such as an added space, does no damage.
         assert path.read_bytes() == new.read_bytes() if is_done else not path.exists()
         assert not is_done or json.loads(lines[-1]) == json.loads(whole[-1])
     assert run("patch", old, "-", path, stdin=b"".join(whole)).returncode == 0
@@ -550,7 +550,7 @@ def test_flipped_bits_of_compressed_changes_are_errors(tmp_path: Path, extension
             so2docs.patch(old, written, path)
         except So2docsError:
             assert not path.exists()
-        else:  # Time and system in the header of gzip.
+        else:  # The time and the system in the gzip header.
             assert path.read_bytes() == new.read_bytes()
 
 

@@ -87,7 +87,7 @@ def test_an_unknown_field_is_an_error_of_one_line() -> None:
 @pytest.mark.parametrize("column", range(5))
 @pytest.mark.parametrize("value", [-1, 0, 1, 2**31, 2**62])
 def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
-    """The checksum is right but the content is wrong, which cannot happen by accident."""
+    """The checksum is valid but the content is wrong, which cannot happen by accident."""
     output = tmp_path / "q.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
     (index,) = tmp_path.glob(".*index*")

@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and with which exit code."""
+"""The command line: its messages, where they go, and its exit codes."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_version_and_short_help(folder: Path) -> None:
 
 def test_without_a_command_it_shows_the_help(folder: Path) -> None:
     result = run_process(cwd=folder)
-    assert result.returncode in (0, 2)  # Of click 8.1, and since.
+    assert result.returncode in (0, 2)  # The messages of click 8.1 and of later versions.
     assert "Usage: so2docs" in result.stdout + result.stderr
 
 

@@ -1,4 +1,4 @@
-"""What packagers and reporters of bugs need: the self-test, versions, completion."""
+"""Tools for packagers and bug reports: the self-test, versions, completion."""
 
 from __future__ import annotations
 

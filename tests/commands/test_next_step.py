@@ -1,4 +1,4 @@
-"""The line at the end of a command, on a terminal, that names what to do next; and the recipes."""
+"""The last line of a command, which suggests the next command on a terminal; and `recipes`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POSTS = str(SAMPLES / "posts.xml")
 
 
 def on_a_terminal(*arguments: str, folder: Path) -> str:
-    """Run a command whose standard error is a terminal, and return what it says there."""
+    """Run a command whose standard error is a terminal, and return its messages."""
     import pty
 
     terminal, of_command = pty.openpty()
@@ -30,7 +30,7 @@ def on_a_terminal(*arguments: str, folder: Path) -> str:
         try:
             while part := os.read(terminal, 1 << 16):
                 said += part
-        except OSError:  # Linux says so when the other end is closed.
+        except OSError:  # The error of Linux when the other end is closed.
             pass
         assert process.wait() == 0
     os.close(terminal)

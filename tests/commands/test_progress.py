@@ -20,7 +20,7 @@ from so2docs.progress import Progress, bar
 
 @pytest.fixture
 def bars(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Description, position and total of every bar, as it was at the end."""
+    """Description, final position and total of every bar."""
     left: list[Any] = []
     closing = tqdm.auto.tqdm.close
 
@@ -76,7 +76,7 @@ def test_of_an_archive_only_what_is_read_counts(form: str, bars: list[Any], tmp_
     nest = ["comments", "users"]
     so2docs.convert(archive, tmp_path / "q.jsonl", nest=nest, jobs=1, progress=True)
     xml = sum(file.stat().st_size for file in files)
-    # From a stream, reading counts as twice what writing does.
+    # For a stream, reading counts twice as much as writing.
     assert [total for _, _, total in bars] == [3 * xml]
     check(bars)
 
@@ -119,7 +119,7 @@ def test_one_bar_and_one_time_left_for_all_that_a_conversion_does(
     ]
     before = next(share for step, share in zip(steps, shares, strict=True) if step == "writing")
     assert 40 < before < 60
-    # What an earlier session did counts as done, and took no time of this one.
+    # Work of an earlier session counts as done, but its time does not count.
     again = shown(force=True)
     assert int(again[-2].split("%")[0].split()[-1]) >= before
 

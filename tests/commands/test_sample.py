@@ -1,4 +1,4 @@
-"""`so2docs sample`: dumps from the package itself."""
+"""`so2docs sample`: dumps included in the package."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`so2docs show`: JSON lines for a pipe, a page for readers."""
+"""`so2docs show`: JSON lines for a pipe, a readable page for a terminal."""
 
 import gzip
 import json
@@ -196,7 +196,7 @@ def test_on_a_terminal(
     with start("show", output, 1, **streams, env=environment) as running:
         os.close(theirs)
         output_bytes = b""
-        with suppress(OSError):  # What Linux says at the end.
+        with suppress(OSError):  # The error of Linux at the end of the terminal.
             while data := os.read(ours, 65536):
                 output_bytes += data
         assert running.wait(timeout=60) == 0

@@ -1,4 +1,4 @@
-"""A signal at any moment of the life of a command: while it imports, and when all is done."""
+"""Signals at any moment of a command, from its imports until all work is done."""
 
 import os
 import shutil
@@ -142,7 +142,7 @@ def test_while_it_imports(number: int, code: int, word: str) -> None:
 
 
 def test_ctrl_c_is_ignored_where_it_was() -> None:
-    """Ctrl-C in a terminal does not stop what a shell script runs in the background."""
+    """Ctrl-C in a terminal does not stop a background job of a shell script."""
     script = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "sys.addaudithook(lambda event, _: event == 'import' and signal.raise_signal(2))\n"

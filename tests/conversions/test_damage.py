@@ -20,7 +20,7 @@ FINDINGS = sorted((Path(__file__).parent / "findings").glob("*"))
 
 
 def failure(dump: Path, tmp_path: Path, **options: object) -> so2docs.DumpError:
-    """The error of a conversion that must fail, and leave no output."""
+    """Return the error of a conversion, which must fail and leave no output."""
     output = tmp_path / "failed.jsonl.gz"
     with pytest.raises(so2docs.DumpError) as caught:
         so2docs.convert(dump, output, jobs=1, restart=True, **options)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def test_findings_of_the_fuzzer(finding: Path, tmp_path: Path) -> None:
     check(finding.read_bytes(), tmp_path)
 
 
-# Each is put between two rows, and each is something that a count of rows does not show.
+# Each text is inserted between two rows, and counting rows does not detect it.
 BETWEEN = {
     "text": b"lost",
     "text-that-ends-like-a-row": b'of a body" Score="3" />\r\n',
@@ -112,14 +112,14 @@ BETWEEN = {
 @pytest.mark.parametrize("chunk_bytes", [None, 40, 150])
 @pytest.mark.parametrize("name", BETWEEN)
 def test_nothing_between_rows_is_lost(name: str, chunk_bytes: int | None, tmp_path: Path) -> None:
-    # The longest chunks begin with a row, and hold several.
+    # The longest chunks start with a row and contain several.
     first = [question(post_id) for post_id in range(10, 14)]
     rows = question(1), question(2), BETWEEN[name], question(3), question(4)
     dump = write_dump(tmp_path / "Posts.xml", *first, *rows)
     error = failure(dump, tmp_path, chunk_bytes=chunk_bytes)
     assert isinstance(error, so2docs.MalformedDumpError)
     assert error.location is not None
-    # The piece that does not parse starts with the row before, or with the half row itself.
+    # The malformed piece starts with the previous row, or with the partial row itself.
     start = len(START) + len(b"".join(first)) + len(rows[0])
     is_half = name == "half-a-row"
     assert error.location.offset == start + (len(rows[1]) if is_half else 2)
@@ -147,7 +147,7 @@ def test_skip_malformed(chunk_bytes: int | None, tmp_path: Path) -> None:
     assert strays[0]["text"] == bad.decode()[2:] + "  "
 
 
-# XML 1.0, [2] Char: every way to write a character that a document must not contain.
+# Every notation for the characters that XML forbids (XML 1.0, [2] Char).
 FORBIDDEN = [
     b"&#0;",
     b"&#00000;",

@@ -1,4 +1,4 @@
-"""Rounds of faults from a seed, and whether they detect broken promises.
+"""Rounds of faults from a seed, which must detect broken promises.
 
 `SO2DOCS_FAULT_SEED=…` is the seed of the first round; `make faults ROUNDS=… SEED=…` makes more.
 """
@@ -43,7 +43,7 @@ needs_gcc = pytest.mark.skipif(not calls.is_supported(), reason="needs gcc")
 
 
 def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """Run rounds in a process of their own, since they fork; `before` is code to run first."""
+    """Run rounds in a separate process, because they fork; `before` is code to run first."""
     code = f"import sys; sys.path.insert(0, 'tests')\nimport faults.__main__ as run\n{before}\n"
     return subprocess.run(
         [sys.executable, "-c", code + "run.main()", *options],
@@ -67,7 +67,7 @@ def test_nothing_is_wrong_whatever_happens(jobs: str, count: str) -> None:
 @pytest.mark.long
 def test_a_package_without_checksums_is_found_out() -> None:
     """A byte flips between two sessions; the round reports it with its seed."""
-    keep = "import so2docs.dump.archives"  # Members of archives have checksums of their own.
+    keep = "import so2docs.dump.archives"  # Archives have their own checksums.
     broken = f"{keep}\nfrom isal import isal_zlib as z; z.crc32 = z.crc32_combine = lambda *_: 0"
     wrong = "wrong: exit 0 and other bytes in q"
     result = rounds("--rounds", "400", "--only", "'flip'", "--until", wrong, before=broken)
@@ -78,7 +78,7 @@ def test_a_package_without_checksums_is_found_out() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("other", ["--answers-by votes", "--level 1"])
 def test_a_rival_with_other_options_is_refused_or_wins(other: str) -> None:
-    """Without a lock on the output they mix their bytes."""
+    """Without a lock on the output, both conversions would mix their bytes."""
     happens = f"rival with {other}"
     result = rounds("--seed", "600", "--rounds", "400", "--only", "'rival'", "--until", happens)
     assert result.returncode == 0, result.stdout + result.stderr

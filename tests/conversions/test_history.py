@@ -1,4 +1,4 @@
-"""The history of posts: an odd site with every kind of event, and published dumps."""
+"""The history of posts, on an unusual site with every kind of event and on published dumps."""
 
 import json
 import signal
@@ -38,7 +38,7 @@ def voters(*names: str, **more: Any) -> str:
 
 
 EVENTS = [
-    # Written after a migration: the first edit has a higher id than what came later.
+    # As after a migration, the first edit has a higher id than later events.
     event(10, 5, 1, "e", 4, UserId=5, Text="new *body*", Comment="better", ContentLicense="4.0"),
     event(11, 4, 1, "e", 4, UserId=5, Text="New title"),
     event(21, 1, 1, "a", 1, UserId=9, Text="Title"),
@@ -56,11 +56,11 @@ EVENTS = [
     event(52, 33, 1, "n", 9, UserId=3, Comment="2"),
     event(53, 99, 1, "u", 9, UserDisplayName="gone", Text="words", Comment="?"),
     event(54, 14, 1, "l", 9, UserId=3, Text='{"Voters":[{"Id":"x"}]}'),
-    # An answer: no user but a name; closed as who knows why, then opened again.
+    # An answer by a user without an id, closed for an unknown reason and reopened.
     event(60, 2, 3, "b", 1, UserDisplayName="gone", Text="**answer**"),
     event(61, 5, 3, "f", 2, UserDisplayName="gone", Text="**answer**!"),
     event(62, 5, 3, "g", 3, UserDisplayName="gone", Text="answer"),
-    # One revision in two posts, as of a merge.
+    # One revision in two posts, as after a merge.
     event(63, 38, 1, "x", 10, UserId=3, Comment="from http://example.org/3"),
     event(64, 37, 2, "x", 10, UserId=3, Comment="to http://example.org/4"),
     event(65, 10, 2, "y", 10, UserId=3, Comment="777"),
@@ -77,7 +77,7 @@ BROKEN = [
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A dump with posts, users and an odd history."""
+    """A dump with posts, users and an unusual history."""
     folder = tmp_path / "site"
     folder.mkdir()
     posts = [
@@ -108,7 +108,7 @@ def test_every_kind_of_event(level: str, users: bool, jobs: int, site: Path) -> 
 
 
 def test_history_of_one_question_in_full(site: Path) -> None:
-    """A few keys in full, which show the rules instead of computing them twice."""
+    """A few keys in full, which show the rules instead of recomputing them."""
     [question, *_] = so2docs.documents(site, nest=["history-text"], jobs=1)
     by_guid = {entry["RevisionGUID"]: entry for entry in question["History"]}
     assert list(by_guid) == list("atmesrcoulndx".replace("ulnd", "dnul"))
@@ -166,7 +166,7 @@ def test_rare_forms_of_suggested_edits_and_rollbacks(comment: str, site: Path) -
 
 @pytest.mark.usefixtures("core")
 def test_attributes_with_the_names_of_keys_of_an_entry(site: Path, tmp_path: Path) -> None:
-    """They are in the object `Other`, in JSON, columns and databases alike."""
+    """The attributes are in the object `Other`, in JSON, columns and databases."""
     names = ("Events", "Voters", "OriginalQuestionIds", "Body", "RollbackTo", "Other")
     text = voters("x", OriginalQuestionIds=[2])
     rows = [

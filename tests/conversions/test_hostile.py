@@ -35,7 +35,7 @@ def with_prolog(prolog: str, row: bytes = question(1, Title="t")) -> bytes:
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> str:
-    """A named pipe, on which any program that opens it hangs; it must never be opened."""
+    """A named pipe that must never be opened, because opening it hangs."""
     if not hasattr(os, "mkfifo"):
         pytest.skip("no named pipes here")
     os.mkfifo(tmp_path / "pipe")
@@ -184,7 +184,7 @@ def test_ids_as_no_dump_has_them(value: str, chunk_bytes: int | None, tmp_path: 
 @pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("accepted", [None, 0, 1, 4, -(2**63), "x"])
 def test_only_an_accepted_answer_comes_first(accepted: object, core: str, tmp_path: Path) -> None:
-    """Also if its id is 0, or the question names no answer, itself, or an invalid id."""
+    """The id may be 0, and the question may name no answer, itself, or an invalid id."""
     attributes = {} if accepted is None else {"AcceptedAnswerId": accepted}
     answers = (answer(post_id, 1, Score=5 - post_id % 7) for post_id in (0, 4, 3, -(2**63), 2))
     dump = write_dump(tmp_path / "Posts.xml", question(1, **attributes), *answers)
@@ -263,7 +263,7 @@ def test_many_rows_that_are_not_xml(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("chunk_bytes", [None, 100, 1000])
 def test_one_id_under_many_questions(jobs: int, chunk_bytes: int | None, tmp_path: Path) -> None:
-    """The first one in the file is used, wherever the others are."""
+    """The first post in the file is used, wherever the others are."""
     rng = random.Random(3)
     rows = [question(n * 20_000) for n in range(1, 8)]
     rows += [answer(rng.randrange(2, 30), 20_000 * rng.randrange(1, 9)) for _ in range(200)]

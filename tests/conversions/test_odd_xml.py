@@ -1,4 +1,4 @@
-"""XML that published dumps never have: each `<row` is a row, a counted stray, or an error."""
+"""XML that never occurs in published dumps: each `<row` is a row, a counted stray, or an error."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import so2docs
 
 CORES = pytest.mark.parametrize("core", ["python", "compiled"])
 
-# After an error of namespaces libxml2 ignores what follows the root.
+# After a namespace error, libxml2 ignores everything after the root.
 WARTS = {
     "prefix": b'  <row Id="1" PostTypeId="1" a:x="" />\r\n',
     "empty-namespace": b'  <row Id="1" PostTypeId="1" xmlns:a="" />\r\n',
@@ -77,7 +77,7 @@ def test_nothing_of_a_table_is_lost(core: str, table: str, tmp_path: Path) -> No
 
 @CORES
 def test_attributes_have_the_names_of_the_dump(core: str, tmp_path: Path) -> None:
-    """A prefix is a part of the name, declared or not, and `xmlns` is a name."""
+    """A prefix is part of the name, declared or not, and `xmlns` is an ordinary name."""
     dump = tmp_path / "Posts.xml"
     names = 'a:Id="9" xml:space="preserve" xmlns="u" xmlns:b="v" b:Title="x" Title="t" c:Title="y"'
     dump.write_bytes(dump_of(question(2), f'<row Id="1" PostTypeId="1" {names} />'.encode()))
@@ -117,7 +117,7 @@ def test_attributes_have_the_names_of_the_dump(core: str, tmp_path: Path) -> Non
 
 @CORES
 def test_attributes_of_the_root_are_of_no_row(core: str, tmp_path: Path) -> None:
-    """Whichever namespaces it declares, and entities it uses from the prolog."""
+    """The root may declare namespaces, and use entities from the prolog."""
     dump = tmp_path / "Posts.xml"
     root = b'<posts xmlns="u" xmlns:a="v" a:b="&e;" c="&e;">'
     prolog = b'<!DOCTYPE posts [<!ENTITY e "x">]>'
@@ -133,7 +133,7 @@ def test_attributes_of_the_root_are_of_no_row(core: str, tmp_path: Path) -> None
 def test_a_section_with_a_row_is_refused(
     kind: str, inside: bytes, skip_malformed: bool, chunk_bytes: int | None, tmp_path: Path
 ) -> None:
-    """Rows in a section are not rows, wherever the dump is cut, also with `skip_malformed`."""
+    """Rows inside a section are not rows, wherever the dump is cut, even with `skip_malformed`."""
     opening, closing = SECTIONS[kind]
     bad = b"  <row Id=3/>\r\n" if skip_malformed else b""
     before, after = START + question(1) + bad + question(2), question(3)
@@ -212,5 +212,5 @@ ODD = [
 def test_odd_xml_is_read_as_by_another_parser_or_refused(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
 ) -> None:
-    """The same documents, strays and numbers of rows, wherever the dump is cut."""
+    """Documents, strays and numbers of rows are the same, wherever the dump is cut."""
     check(dump_of(*parts), tmp_path_factory.mktemp("odd"))

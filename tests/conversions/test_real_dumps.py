@@ -1,4 +1,4 @@
-"""Whole published dumps: every document, stray and count is that of the oracle."""
+"""Whole published dumps: all documents, strays and counts equal those of the oracle."""
 
 import json
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def converted(
 
 
 def assert_same_lines(actual: bytes, expected: list[bytes]) -> None:
-    """Compare line by line, parsed first: the difference of values is easier to read."""
+    """Compare line by line; parsed values come first because their difference is easier to read."""
     for found_line, expected_line in zip_longest(
         actual.splitlines(True), expected, fillvalue=b"null\n"
     ):

@@ -54,7 +54,7 @@ WAYS = [
 
 Golden = Callable[..., None]
 
-# The demo sample again, as other programs would have written it.
+# Copies of the demo sample, as other programs would have written it.
 LAYOUTS: dict[str, Callable[[str], bytes]] = {
     "no-bom": lambda text: text.encode(),
     "lf": lambda text: text.replace("\r\n", "\n").encode("utf-8-sig"),
@@ -179,7 +179,7 @@ def test_report_counts_every_row(name: str, chunk_bytes: int | None, tmp_path: P
 @pytest.mark.parametrize("name", SAMPLE_NAMES)
 def test_same_compressed_bytes_whichever_way(name: str, tmp_path: Path) -> None:
     contents = set()
-    for way in (WAYS[0], WAYS[1], WAYS[4]):  # The others differ in nothing but the door.
+    for way in (WAYS[0], WAYS[1], WAYS[4]):  # The other ways differ only in the entry point.
         output = tmp_path / str(way) / "questions.jsonl.gz"
         output.parent.mkdir()
         way.convert(SAMPLES / name, output)

@@ -45,7 +45,7 @@ PLACES = [
 
 
 def write_site(folder: Path, file: str = "", more: str = "", encoding: str = "utf-8") -> Path:
-    """A valid site, with some more rows in one table."""
+    """A valid site, with additional rows in one table."""
     for name, rows in SOUND.items():
         added = f"\n  {more}" if name == file else ""
         root = name.removesuffix(".xml").lower()
@@ -76,7 +76,7 @@ def test_the_place_of_a_row(
     error = failure(folder, chunk_bytes=chunk_bytes)
     assert error.path == str(folder / file)
     assert reason in error.problem
-    # The last vote has no Id, so that the one before is named.
+    # The last vote has no Id, so the error names the vote before it.
     last_id = {"Votes.xml": 1, "Users.xml": 8}.get(file, 2)
     place = (folder / file).read_bytes().rindex(b"<row ")
     assert str(error.location) == f"at byte {place}, line 4, after {ROW_OF[file]} {last_id}"

@@ -112,7 +112,7 @@ def test_printed_numbers_account_for_every_row(options: dict[str, Any], tmp_path
 
 
 def test_a_table_of_another_site(site: Path, tmp_path: Path) -> None:
-    """Its rows are nested where ids coincide; no dump has a third of rows without a post."""
+    """Its rows are nested where ids coincide; in no real dump, a third of the rows lack a post."""
     rows = [row(Id=n, PostId=n + 1, Text="x") for n in range(1, 40)]
     write_dump(site / "Comments.xml", *rows)
     with heard() as messages:
@@ -254,7 +254,7 @@ def test_repaired_characters_of_tables_are_counted(site: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", FILES)
 def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
-    """In a slice that lxml can parse unchanged, unlike the first one of a published table."""
+    """The slice can be parsed by lxml unchanged, unlike the first slice of a published table."""
     file = site / FILES[name]
     root = FILES[name].removesuffix(".xml").lower()
     file.write_text(f"<{root}><row /><row /></{root}>", encoding="utf-8")
@@ -350,7 +350,7 @@ def test_a_byte_changed_in_what_tables_need_is_noticed(file: str, tmp_path: Path
             so2docs.convert(SITE, output, jobs=1, nest="all", keep_spill=True, force=True)
         except so2docs.SpillError as error:
             noticed += file in str(error) and "restart=True" in str(error)
-        else:  # What nobody reads.
+        else:  # Files that nobody reads.
             unread += 1
             assert [unpacked(output), unpacked(strays_of(output))] == expected(nest(SITE, FILES))
     assert noticed + unread == len(range(0, len(data), max(1, len(data) // 60)))
@@ -452,7 +452,7 @@ def test_strict_without_ids(tmp_path: Path) -> None:
 
 
 def test_a_link_without_a_post_has_its_own_attributes_alone(tmp_path: Path) -> None:
-    """Including attributes with values like those that a nested link gets."""
+    """This includes attributes with the values that a nested link gets."""
     attributes = 'Id="3" PostId="999" LinkTypeId="3" Note="x,&quot;LinkType&quot;:&quot;y"'
     for name in ("Posts", "PostLinks"):
         shutil.copy(SITE / f"{name}.xml", tmp_path)

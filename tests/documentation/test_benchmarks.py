@@ -1,4 +1,4 @@
-"""The benchmarks run on samples: they use inner functions, and must follow changes in these."""
+"""The benchmarks run on samples, since they use internal functions that may change."""
 
 import bz2
 import json
@@ -21,7 +21,7 @@ def run(script: str, *arguments: object) -> str:
 
 
 def test_profile_times_every_step(tmp_path: Path) -> None:
-    dump = shutil.copy(SAMPLES / "posts.xml", tmp_path)  # The spill goes next to it.
+    dump = shutil.copy(SAMPLES / "posts.xml", tmp_path)  # The spill is made next to the output.
     lines = run("profile_passes.py", dump).splitlines()
     assert [line.split("  ")[0] for line in lines if not line.startswith(" ")] == [
         "first pass",

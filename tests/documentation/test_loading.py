@@ -1,4 +1,4 @@
-"""The recipes of docs/loading.md, as far as the programs are installed."""
+"""The recipes of docs/loading.md for the installed programs."""
 
 import os
 import subprocess

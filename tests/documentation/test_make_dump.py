@@ -27,7 +27,7 @@ ATTRIBUTES = (
 
 @pytest.fixture(scope="module")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Dumps:
-    """By order of rows: a dump, and the counts that the generator returned."""
+    """For each order of rows, a dump and the counts returned by the generator."""
     folder = tmp_path_factory.mktemp("dumps")
     made = {order: make_dump.make_dump(folder / order, SIZE, order=order) for order in ORDERS}
     assert sorted(path.name for path in folder.iterdir()) == sorted(ORDERS)
@@ -94,7 +94,7 @@ def test_counts_and_strays_are_as_declared(dumps: Dumps, order: str) -> None:
     assert 3 <= expected.strays["question_not_in_dump"] <= 8
     assert expected.questions / expected.rows == pytest.approx(
         0.41, abs=0.05
-    )  # more in a dump so small
+    )  # more orphans in such a small dump
 
 
 def test_orders_hold_the_same_rows(dumps: Dumps) -> None:

@@ -47,7 +47,7 @@ def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
 
 @pytest.mark.skipif(not shutil.which("man"), reason="no man on this system")
 def test_nothing_of_the_help_is_lost(pages: dict[str, Path]) -> None:
-    """troff would interpret a line that begins with a dot."""
+    """troff would interpret lines that begin with a dot."""
     for name, command in BY_NAME.items():
         result = subprocess.run(
             ["man", "--warnings", "-E", "ascii", "-l", pages[f"so2docs-{name}"]],

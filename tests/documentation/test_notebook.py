@@ -10,7 +10,7 @@ from support.places import CHECKOUT
 
 NOTEBOOK = CHECKOUT / "examples" / "questions.ipynb"
 
-# What a notebook does with a cell: run it, and show the value of its last line.
+# Do what a notebook does: run a cell, and show the value of its last line.
 RUN = """
 import ast, json, os, sys
 os.environ["MPLBACKEND"] = "Agg"

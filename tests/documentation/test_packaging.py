@@ -1,4 +1,4 @@
-"""Facts about the package that several files repeat are the same in all of them."""
+"""Facts about the package are the same in all files that repeat them."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def run(command: list[str], folder: Path) -> str:
 
 def test_blocks_of_the_readme_run(folder: Path) -> None:
     for name in ("Posts.xml", f"{SITE}.7z"):
-        (folder / name).unlink()  # `so2docs sample` writes them.
+        (folder / name).unlink()  # `so2docs sample` writes these files.
     run_blocks("README.md", folder)
 
 
@@ -117,7 +117,7 @@ def test_pages_run_one_after_the_other_in_one_folder(folder: Path) -> None:
 
 
 def runnable(command: str) -> str:
-    """The part of a command or script that can run on this machine."""
+    """Return the part of a command or script that can run on this machine."""
     if command.startswith(("datasette", "pip install")):
         return ""  # Datasette serves until it is stopped; test_datasette.py asks it.
     needed = [name for name in OTHERS if name in command.split()]
@@ -127,7 +127,7 @@ def runnable(command: str) -> str:
 
 
 def open_folder(parent: Path, name: str, text: str) -> Path:
-    """Make the folder of a page, with the dumps that its blocks name and no sample has."""
+    """Make the folder of a page, with the dumps that its blocks name and that are not samples."""
     folder = parent / name
     folder.mkdir()
     for source in parent.iterdir():
@@ -141,7 +141,7 @@ def open_folder(parent: Path, name: str, text: str) -> Path:
 
 
 def run_blocks(page: str, folder: Path) -> None:
-    """Run the blocks of a page, except what needs a server or a missing program."""
+    """Run the blocks of a page, except commands that need a server or a missing program."""
     blocks = BLOCKS.findall((CHECKOUT / page).read_text(encoding="utf-8"))
     count = 0
     for script, language, block in blocks:

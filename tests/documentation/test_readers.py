@@ -1,7 +1,7 @@
-"""Folders and globs of outputs, read by the programs that users read them with.
+"""Folders and globs of outputs, read by the programs that users have.
 
-Several sites, with strays and indexes next to them: each reader finds exactly the report's
-questions. Those that are not among the test dependencies run by `make test-datasets`.
+The folders have several sites with strays and indexes; each reader must find exactly the questions
+of the report. Readers that are not test dependencies run by `make test-datasets`.
 """
 
 import importlib
@@ -27,10 +27,10 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """By file extension, a folder with the outputs of three sites."""
+    """For each file extension, a folder with the outputs of three sites."""
     folder = tmp_path_factory.mktemp("sites")
     folders_by_end = {}
-    # The same fields in all documents: Hugging Face takes them from the first.
+    # All documents have the same fields, because Hugging Face takes these from the first document.
     fields = "Id,Score,Answers.Id,Answers.Score"
     for end, (form, compression) in NAMES.items():
         folders_by_end[end] = folder / end
@@ -101,7 +101,7 @@ def of_zcat(where: str) -> list[int]:
 def of_polars(where: str) -> list[int]:
     polars = _reader("polars")
     scan = polars.scan_parquet if "parquet" in where else polars.scan_ndjson
-    # Of folders, Polars takes every file unless told otherwise.
+    # By default, polars reads every file of a folder.
     options = {"hidden_file_prefix": "."} if where.endswith("/") else {}
     return list(scan(where, **options).select("Id").collect()["Id"])
 

@@ -37,7 +37,7 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
 
 
 def test_examples_in_docstrings_are_in_a_section() -> None:
-    """The reference shows `>>>` as code under `Examples:` only, and as text elsewhere."""
+    """The reference shows `>>>` as code only under `Examples:`."""
     for path in CHECKOUT.glob("so2docs/**/*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):

@@ -37,7 +37,7 @@ def decompress(data: bytes, threads: int = 2, size: int = 1 << 20) -> bytes:
 
 
 def judge(data: bytes) -> tuple[bytes, str]:
-    """The decompressed bytes, as far as whole blocks go, and the error."""
+    """Return the decompressed bytes of whole blocks, and the error."""
     parts = []
     try:
         for part in decompress_bzip2(io.BytesIO(data).read, 1):
@@ -48,7 +48,7 @@ def judge(data: bytes) -> tuple[bytes, str]:
 
 
 def judge_by_library(data: bytes) -> tuple[bytes, str]:
-    """The same by libbz2, of a stream or several."""
+    """Do the same by libbz2, for one or more streams."""
     parts: list[bytes] = []
     try:
         while (data and not parts) or re.match(b"BZh[1-9]", data):
@@ -145,12 +145,12 @@ def test_parts_of_a_bomb_are_bounded() -> None:
 
 
 def randomize(data: bytes) -> tuple[bytes, bytes]:
-    """Mark a block as randomized, with the checksum of what libbz2 then makes of it."""
+    """Mark a block as randomized, with the checksum of the result of libbz2."""
     packed = bytearray(bz2.compress(data))
     packed[14] |= 0x80
     stream = bz2.BZ2Decompressor()
     parts = [stream.decompress(packed, 1)]
-    with suppress(OSError):  # The checksum is wrong; this loses the last byte.
+    with suppress(OSError):  # The checksum is wrong, so the last byte is lost.
         while True:
             parts.append(stream.decompress(b"", 1))
     (position,) = (at for at, number in find_numbers(packed) if number != BLOCK)

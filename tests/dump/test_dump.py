@@ -1,4 +1,4 @@
-"""A dump cut into chunks and slices of any size: every row is in exactly one, and whole."""
+"""A dump cut into chunks and slices of any size: every row is whole and in exactly one."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The start and end of a dump: the same for a file and a stream, in linear time."""
+"""The start and end of a dump give the same result for a file and a stream, in linear time."""
 
 import gzip
 import io
@@ -66,10 +66,10 @@ def test_file_and_stream_agree(kind: str, skip_malformed: bool, tmp_path: Path) 
     for chunk_bytes in (None, 60):
         options = {"skip_malformed": skip_malformed, "chunk_bytes": chunk_bytes}
         streamed = outcome(packed, **options)
-        with io.FileIO(dump) as file:  # Read like a pipe.
+        with io.FileIO(dump) as file:  # The source is read like a pipe.
             piped = outcome(dump, source=file, **options)
         assert piped == streamed
-        # The end of a file is looked at first, that of a stream last.
+        # The end of a file is checked first, the end of a stream last.
         if kind != "cut-after-a-stray-tag":
             assert streamed == plain
 

@@ -1,4 +1,4 @@
-"""LZMA2 in blocks: side by side the same bytes, and the same errors, as one after the other."""
+"""Blocks of LZMA2 give the same bytes and errors in parallel as one after the other."""
 
 import lzma
 import random
@@ -48,7 +48,7 @@ def outcome(
     threads: int = 3,
     is_wanted: Callable[[int, int], bool] = lambda start, end: True,
 ) -> tuple[bytes, type[Exception] | None]:
-    """The bytes by several threads, and the error after them."""
+    """Decompress by several threads; return the bytes and the error after them."""
 
     def read_at(length: int, offset: int) -> bytes:
         return packed[offset : offset + length]
@@ -65,7 +65,7 @@ def outcome(
 
 
 def reference(packed: bytes) -> tuple[bytes, type[Exception] | None]:
-    """The same by one thread, in small steps."""
+    """Do the same by one thread, in small steps."""
     parts, data = iter([packed]), bytearray()
     try:
         for part in decompress_streams(lambda _: next(parts, b""), new):
@@ -130,7 +130,7 @@ def test_odd_chunks_give_the_same_verdict_as_one_thread(chunks: list[bytes]) -> 
     data, error = outcome(b"".join(chunks))
     expected_data, expected_error = reference(b"".join(chunks))
     assert error == expected_error
-    # Of what is in the same step as an error, one thread loses more.
+    # With a single thread, more bytes in the same step as an error are lost.
     assert data == expected_data if error is None else data.startswith(expected_data)
 
 

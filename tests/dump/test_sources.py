@@ -28,7 +28,7 @@ Pack = Callable[[bytes], bytes]
 
 
 def in_two(compress: Pack, padding: bytes = b"") -> Pack:
-    """Two streams in a row; the first ends within a row of the dump."""
+    """Make two consecutive streams; the first ends within a row of the dump."""
     return lambda data: compress(data[:5000]) + padding + compress(data[5000:])
 
 
@@ -94,7 +94,7 @@ STREAMED = ["gzip", "bzip2", "xz", "zstd"]
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """All files that a conversion wrote, by name; the index without the name of the dump."""
+    """The files that a conversion wrote, by name; the index is without the name of the dump."""
     return {
         path.name: segments_of(path.read_bytes())
         if path.name.endswith(".index")
@@ -236,7 +236,7 @@ def test_same_bytes_from_any_encoding(
 
 
 class Dripping(io.BytesIO):
-    """A file that gives a byte at a time, as a pipe may."""
+    """A file that returns one byte at a time, as a pipe may."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(min(1, 1 if size is None else size))
@@ -287,7 +287,7 @@ def test_cut_off_anywhere_is_an_error(
         assert not output.exists()
 
 
-# A frame of zstd has a checksum only if it is asked for.
+# A zstd frame has a checksum only on request.
 CHECKED = FORMS | {"zstd": zstandard.ZstdCompressor(write_checksum=True).compress}
 CHECKED_FORMS = [form for form in CHECKED if form != "zstd-frames" and "-in-" not in form]
 

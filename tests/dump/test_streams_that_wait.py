@@ -1,4 +1,4 @@
-"""Streams that are closed while a thread reads them, inside a decompressor or a pipe."""
+"""Streams are closed while a thread reads them inside a decompressor or a pipe."""
 
 import bz2
 import gzip
@@ -38,7 +38,7 @@ DUMP = dump_of(*some_rows(2_700, body_bytes=2_000, dense=True))
 
 
 class Waiting:
-    """A reader that returns some bytes, then waits until it may return the end."""
+    """A reader that returns some bytes, then waits for permission to return the end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = io.BytesIO(data)
@@ -131,7 +131,7 @@ def pipe_with(folder: Path) -> Path:
 
 
 def start_of(kind: str) -> bytes:
-    """The start of a stream: enough for some rows, after which the reading thread waits.
+    """Return the start of a stream, with some rows, after which the reading thread waits.
 
     Two threads work on four blocks of bzip2; the last one ends where the next one starts.
     """
@@ -165,7 +165,7 @@ def test_a_signal_while_a_pipe_is_read(
 def test_blocks_of_a_stream_are_read_in_order_and_not_overwritten() -> None:
     data = random.Random(2).randbytes(40 * BLOCK_BYTES + 17)
     ahead = ReadAhead(io.BytesIO(data).readinto, list)
-    time.sleep(0.01)  # The thread fills every block that it may.
+    time.sleep(0.01)  # The thread fills all its blocks.
     assert ahead.readall() == data
     ahead.close()
 
@@ -173,7 +173,7 @@ def test_blocks_of_a_stream_are_read_in_order_and_not_overwritten() -> None:
 @PIPES
 @pytest.mark.parametrize("reader", ["ReadAhead(Silent().readinto, list)", "PolledFile(file)"])
 def test_a_signal_that_another_thread_gets_while_a_pipe_is_read(reader: str) -> None:
-    """Like a signal that comes just before the wait, it does not wake the main thread."""
+    """Such a signal does not wake the main thread, like a signal just before the wait."""
     script = f"""
 import io, os, signal, threading, time
 from so2docs.dump.source import PolledFile, ReadAhead

@@ -1,4 +1,4 @@
-"""Tables from archives, compressed files and pipes: the same bytes as from the plain folder."""
+"""Tables from archives, compressed files and pipes give the same bytes as the plain folder."""
 
 import base64
 import bz2
@@ -50,7 +50,7 @@ def seven_zip(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZ
 
 
 def in_order(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
-    """An archive with one solid block, in this order."""
+    """An archive with one solid block, with members in this order."""
     with py7zr.SevenZipFile(path, "w", filters=[{"id": method}]) as archive:
         for name, data in files.items():
             archive.writestr(data, name)
@@ -178,7 +178,7 @@ def test_same_bytes_from_either_core(
 
 
 class Counting(io.FileIO):
-    """A file that counts the bytes read from it and from others of its name."""
+    """A file that counts the bytes read from all files of its name."""
 
     counts: ClassVar[Counter[str]] = Counter()
 
@@ -194,7 +194,7 @@ def test_an_archive_is_read_once(
     """Nothing is decompressed twice, wherever the nested tables are."""
     files = dict.fromkeys(("Comments.xml", "Votes.xml", "Posts.xml", "Users.xml"), b"")
     for name in files:
-        # Noise between the root's start and the first row, so that there is much to read.
+        # Random bytes before the first row, so that there is much to read.
         head, row, rows = site_files()[name].partition(b"<row")
         noise = base64.b64encode(os.urandom(300_000))
         files[name] = head + b"<!--" + noise + b"-->" + row + rows
@@ -203,7 +203,7 @@ def test_an_archive_is_read_once(
     tables = ["comments", "votes", "users"]
     so2docs.convert(archive, tmp_path / "questions.jsonl", jobs=1, nest=tables)
     assert archive.stat().st_size > 900_000
-    # The list of members, the places that tell one content from another, and each block once.
+    # The list of members, the samples that identify the content, and each block once.
     assert Counting.counts[str(archive)] < archive.stat().st_size + 100_000
 
 
@@ -219,7 +219,7 @@ def test_report_is_that_of_the_plain_folder(folder: Path, tmp_path: Path) -> Non
         report = so2docs.convert(source, output, jobs=1, nest="all", force=True)
         for table in report.tables.values():
             table.seconds = 0.0
-            # What follows the closing tag counts only in a file.
+            # Only in a file, bytes after the closing tag count.
             assert table.bytes > 600
             table.bytes = 0
         reports.append(report)
@@ -237,7 +237,7 @@ def test_reads_tables_from_files_given_by_name(pack: Pack, folder: Path, tmp_pat
     for name, file in FILES.items():
         tables[name] = folder / f"{name}.packed"
         tables[name].write_bytes(pack((SITE / file).read_bytes()))
-    # The comments of another site, which are not an input, are next to the posts.
+    # The file next to the posts has comments of another site, which are not an input.
     shutil.copy(SITE / "Posts.xml", folder)
     (folder / "Comments.xml").write_bytes(b"<comments></comments>")
     output = tmp_path / "questions.jsonl.gz"
@@ -263,7 +263,7 @@ def test_reads_a_table_from_a_pipe(folder: Path, tmp_path: Path) -> None:
         try:
             so2docs.convert(SITE, output, jobs=1, nest="all", comments=pipe)
         except so2docs.TruncatedDumpError:
-            # What can be read only once cannot be gone on with.
+            # An input that can be read only once cannot be resumed.
             assert not output.with_name(f"{output.name}.spill").exists()
         writer.join()
     assert [unpacked(output), unpacked(strays_of(output))] == WANTED
@@ -277,7 +277,7 @@ def test_missing_in_an_archive(
     files = site_files()
     del files[FILES[name]]
     archive = pack(folder / "tea.7z", files)
-    # The archive of a whole site has all of its tables: files next to it may be of another site.
+    # The archive of a whole site has all its tables, and files next to it may be of another site.
     shutil.copy(SITE / FILES[name], folder)
     problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*{name}=FILE"
     with pytest.raises(so2docs.ArchiveError, match=problem):
@@ -358,7 +358,7 @@ def test_every_table_of_a_damaged_block_is_damaged(folder: Path) -> None:
 
 
 class ChangesAtItsEnd(io.BytesIO):
-    """Posts that replace another file when they have been read."""
+    """Posts that replace another file after they were read."""
 
     def __init__(self, data: bytes, file: Path) -> None:
         super().__init__(data)
@@ -375,7 +375,7 @@ def test_table_that_changes(folder: Path, tmp_path: Path) -> None:
     votes = folder / "Votes.xml.gz"
     votes.write_bytes(gzip.compress((SITE / "Votes.xml").read_bytes()))
     output = tmp_path / "questions.jsonl.gz"
-    # More than is read ahead, so that the end comes after the tables were found.
+    # More than the read-ahead, so that the end comes after the tables were found.
     posts = (SITE / "Posts.xml").read_bytes().replace(b"</posts>", b" " * 12_000_000 + b"</posts>")
     so2docs.convert(SITE, output, jobs=1, votes=votes, keep_spill=True)
     with pytest.raises(so2docs.ChangedDumpError, match=r"Votes\.xml\.gz: changed before it was"):
@@ -412,7 +412,7 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest="all"
     [
         (zipped, "table1-*1-1.blocks"),
         (zipped, "table4-*2-1.blocks"),
-        # Comments come before the posts: kept, then filed when all posts are there.
+        # Comments come before the posts, so they are kept, and filed after all posts.
         (seven_zip, "table257-*6-1.blocks"),
         (seven_zip, "0*2-1.blocks"),
         (seven_zip, "table1-*1-1.blocks"),
@@ -454,7 +454,7 @@ def test_killed_while_reading_an_archive(
 def test_killed_at_every_step_on_the_file_system(
     place: Callable[[Path], Path], folder: Path, tmp_path: Path
 ) -> None:
-    """The next run gives the bytes of an undisturbed one, which are those of the folder."""
+    """The next run gives the same bytes as an undisturbed run and as the folder."""
     archive = place(folder)
     result = subprocess.run(
         [
@@ -481,7 +481,7 @@ def test_killed_at_every_step_on_the_file_system(
 def test_published_archives_killed_at_any_moment(
     seed: int, dumps: Path, unpacked_dumps: Path, tmp_path: Path
 ) -> None:
-    """After any number of kills: the bytes of the folder, and no other files."""
+    """After any number of kills, there are the files of the folder, and no others."""
     chance = random.Random(seed)
     for archive in sorted((dumps / "archives").glob("*.7z")):
         plain = tmp_path / archive.stem / "plain" / "questions.jsonl.gz"
@@ -504,7 +504,7 @@ def test_published_archives_killed_at_any_moment(
         if process.returncode:
             so2docs.convert(archive, packed, jobs=1, nest="all")
         leftovers = left_by(packed)
-        index = f".{packed.name}.index"  # It says what was read: the archive, or the folder.
+        index = f".{packed.name}.index"  # It names the input: the archive, or the folder.
         assert leftovers.pop(index)
         expected = left_by(plain)
         assert expected.pop(index)

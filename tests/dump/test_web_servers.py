@@ -71,7 +71,8 @@ def test_a_small_table_of_a_large_archive(
         server.url("tea.stackexchange.com.7z"), tmp_path, only="tags", format="jsonl"
     )
     assert report["tags"].rows == 1
-    # 17 samples of 4 KiB, the list of members, the table; the head of the file for each opening.
+    # 17 samples of 4 KiB, the list of members, the table, and for each opening the start of the
+    # file.
     assert server.sent < 150_000
 
 
@@ -236,5 +237,5 @@ def test_progress_in_bytes_fetched(
     so2docs.tables(url, tmp_path / "1", only="posts", format="jsonl", progress=True)
     assert "MB fetched" in capsys.readouterr().err
     result = run("tables", url, tmp_path / "2", "--only", "tags", "--format", "jsonl")
-    assert f"{url}: fetched 8" in result.stderr  # 82 kB.
+    assert f"{url}: fetched 8" in result.stderr  # The answer has 82 kB.
     assert "fetched" not in run("tables", url, tmp_path / "3", "--only", "tags", "-q").stderr

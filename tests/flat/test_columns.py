@@ -1,4 +1,4 @@
-"""Columns of a slice: the compiled core compared with the reference, on the same bytes."""
+"""Columns of a slice: the compiled core agrees with the reference on the same bytes."""
 
 import pytest
 from hypothesis import given, settings
@@ -66,7 +66,7 @@ def test_columns_that_some_rows_have() -> None:
 
 @pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
 def test_samples(sample: str) -> None:
-    """Row by row, so that one row for the reference does not hide the others."""
+    """Rows are tested one by one, so that a row for the reference does not hide others."""
     for line in slice_of(sample).splitlines():  # type: ignore[arg-type]
         is_taken_in_columns("posts", line)
 

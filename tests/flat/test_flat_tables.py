@@ -1,4 +1,4 @@
-"""`tables`: every row and value of a dump in typed files, in every format."""
+"""`tables`: typed files in every format have every row and value of a dump."""
 
 import base64
 import gzip
@@ -129,7 +129,7 @@ def test_same_bytes_for_any_jobs_core_and_source(
         folder = tmp_path / str(number)
         so2docs.tables(source, folder, format=form, jobs=jobs, core=core)
         outputs.append(contents(folder))
-    # A database has its tables in the order in which they are read, which an archive decides.
+    # A database has its tables in reading order, which depends on the archive.
     comparable = outputs[:3] if form == "sqlite" else outputs
     assert all(one == outputs[0] for one in comparable)
     if form == "parquet":
@@ -173,7 +173,7 @@ def test_strays_and_filters_are_counted(tmp_path: Path) -> None:
 def test_strays_of_a_chunk_are_in_a_file(
     tmp_path: Path, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They do not travel between processes, nor pile up in the one that writes."""
+    """Strays are neither sent between processes nor collected in memory."""
     sizes = []
 
     def read_and_measure(task: ChunkTask) -> ChunkResult:
@@ -261,7 +261,7 @@ def test_a_file_that_was_cut_is_written_again(site: Path, tmp_path: Path) -> Non
 
 
 def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_path: Path) -> None:
-    """A process that is killed while it renames files leaves the record and some files."""
+    """A process killed while renaming files leaves the record and some of the files."""
     out = tmp_path / "out"
     dates = [f"{year}-01-01T00:00:00.000" for year in (2030, 2031, 2032)]
     posts = [question(n, CreationDate=date) for n, date in enumerate(dates, 1)]
@@ -337,7 +337,7 @@ def test_locks_of_killed_commands_are_removed(site: Path, tmp_path: Path) -> Non
 def test_a_dump_that_changes_meanwhile(
     name: str, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The advice names no option of conversions."""
+    """The advice must not name an option of conversions."""
 
     def change(dump: Dump, *_: object) -> None:
         os.utime(dump.file, (1, 1))
@@ -377,7 +377,7 @@ def test_a_damaged_table_leaves_nothing(
 
 @pytest.mark.long
 def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
-    """Killed at any moment, the same command ends with the files of an undisturbed one."""
+    """After a kill at any moment, the same command ends with the files of an undisturbed run."""
     write_dump(site / "Posts.xml", *some_rows(30_000, body_bytes=500))
     so2docs.tables(site, tmp_path / "calm", split_by="year")
     out = tmp_path / "out"
@@ -395,7 +395,7 @@ def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes on Windows")
 @pytest.mark.parametrize("form", ["parquet", "sqlite", "duckdb"])
 def test_a_file_that_cannot_grow(form: str, site: Path, tmp_path: Path) -> None:
-    """Every format: a one-line error, and no files are left."""
+    """In every format, the error is one line, and no files are left."""
     import resource
 
     write_dump(site / "Posts.xml", *some_rows(100, body_bytes=1200, dense=True))
@@ -436,7 +436,7 @@ def test_a_file_of_any_name(site: Path, tmp_path: Path) -> None:
 
 
 def test_finds_the_tables_that_a_conversion_finds(site: Path, tmp_path: Path) -> None:
-    """Next to a plain file of any name are the tables under their own names."""
+    """Next to a plain file of any name, tables are found under their usual names."""
     (site / "Posts.xml").rename(site / "beer.xml")
     nested = so2docs.convert(site / "beer.xml", tmp_path / "q.jsonl", nest="comments")
     flat = so2docs.tables(site / "beer.xml", tmp_path / "out", only="posts,comments")
@@ -505,7 +505,7 @@ def whole_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 @pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS)
 def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_path: Path) -> None:
-    """Rows, columns, nulls and sums of every table, and every value."""
+    """Compare rows, columns, nulls and sums of every table, and every value."""
     if not LONG and core == "python" and form != "parquet":
         pytest.skip("with SO2DOCS_LONG=1")
     report = so2docs.tables(whole_dump, tmp_path / "out", format=form)
@@ -553,7 +553,7 @@ def test_an_archive_is_decompressed_once(
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_memory_of_a_long_table(form: TableFormat, tmp_path: Path) -> None:
-    """Memory of all processes at two jobs; chunks have a fixed size."""
+    """Measure the memory of all processes with two jobs and chunks of a fixed size."""
     make_dump(tmp_path / "Posts.xml", 100_000_000)
     script = f"""
 import so2docs

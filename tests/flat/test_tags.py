@@ -1,4 +1,4 @@
-"""Tags with their descriptions: an odd site, and published dumps."""
+"""Tags with their descriptions, on an unusual site and on published dumps."""
 
 import json
 from pathlib import Path

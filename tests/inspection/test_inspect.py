@@ -210,7 +210,7 @@ def test_remarks_on_contradictions(tmp_path: Path) -> None:
 
 
 def test_a_large_site_in_chunks_is_the_same(large_site: tuple[Path, list[bytes]]) -> None:
-    """Several chunks and processes give the same as one."""
+    """Several chunks and processes give the same result as one."""
     site, _ = large_site
     one, many = (so2docs.inspect(site, jobs=jobs) for jobs in (1, 2))
     assert one == many
@@ -259,7 +259,7 @@ def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_published_dumps(dumps: Path) -> None:
-    """Every check holds in whole sites, but not in the start of a large one."""
+    """Every check holds for whole sites, but not for the start of a large site."""
     for path in sorted([*(dumps / "archives").glob("*.7z"), *dumps.glob("*-20*")]):
         inspection = so2docs.inspect(path, jobs=2)
         assert inspection.is_sound

@@ -47,7 +47,7 @@ def sha256(path: Path) -> str:
 
 
 def front_matter(card: Path) -> tuple[list[str], str]:
-    """The front matter as Hugging Face reads it: between two lines of hyphens at the start."""
+    """Extract the front matter as Hugging Face does: between two lines of hyphens at the start."""
     match = re.match(r"---\n(.*?)\n---\n(.*)", card.read_text(encoding="utf-8"), re.DOTALL)
     assert match
     return match[1].split("\n"), match[2]
@@ -112,7 +112,7 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
         assert one["sha256"] == sha256(path)
         assert one["contentSize"] == f"{path.stat().st_size} B"
         assert one["encodingFormat"] == kind
-    if name != "q.parquet":  # mlcroissant reads no such lists of objects.
+    if name != "q.parquet":  # mlcroissant cannot read such lists of objects.
         assert not manifest["recordSet"]
         return
     (records,) = manifest["recordSet"]
@@ -326,7 +326,7 @@ def test_a_manifest_with_a_schema_of_another_form(properties: Any, tmp_path: Pat
 
 
 def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
-    """A byte flipped anywhere: a manifest that is still JSON, with other values, is refused."""
+    """If a flipped byte leaves valid JSON with other values, the manifest is refused."""
     output = convert(tmp_path)
     whole = manifest_of(output).read_bytes()
     manifest, rng, noticed = json.loads(whole), random.Random(3), 0
@@ -343,7 +343,7 @@ def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
             with pytest.raises(so2docs.OutputError):
                 so2docs.verify(output)
     assert noticed > 400
-    # However it is written, it is the same manifest.
+    # White space and the order of keys do not matter.
     manifest_of(output).write_text(json.dumps(dict(reversed(manifest.items()))))
     assert so2docs.verify(output).validated
 
@@ -404,7 +404,7 @@ def test_refuses_a_card_for_unsupported_outputs(
 
 
 def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:
-    """It has the configurations of the folder, and a manifest in it."""
+    """The folder has a card with its configurations, and a manifest."""
     output = tmp_path / "set"
     so2docs.convert(SITE, output, recipe="beir")
     configurations = [line for line in front_matter(output / "README.md")[0] if "path:" in line]
@@ -493,7 +493,7 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
 
 
 def test_outputs_that_end_at_the_same_time_share_a_card(tmp_path: Path) -> None:
-    """The manifests are read once the card is unlocked, not before."""
+    """Manifests are read only after the card is locked."""
     convert(tmp_path, "a.jsonl")
     convert(tmp_path, "b.jsonl")
     whole = (tmp_path / "README.md").read_bytes()
@@ -703,5 +703,5 @@ def test_a_card_of_nothing_is_refused(tmp_path: Path) -> None:
     assert (result.returncode, "no card is written" in result.stderr) == (1, True)
     names = {".q.jsonl.index", ".q.jsonl.manifest", "q.jsonl"}
     assert {path.name for path in tmp_path.iterdir()} == names
-    so2docs.convert(posts, tmp_path / "all.jsonl", card=True)  # One of two is empty.
+    so2docs.convert(posts, tmp_path / "all.jsonl", card=True)  # One of the two outputs is empty.
     assert (tmp_path / "README.md").exists()

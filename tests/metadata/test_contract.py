@@ -1,4 +1,4 @@
-"""Every document and record of published dumps is valid by its JSON Schema."""
+"""Every document and record from published dumps conforms to its JSON Schema."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`--report` and `so2docs verify`: an output is checked against the report."""
+"""`so2docs verify` checks an output against the report of `--report`."""
 
 import gzip
 import hashlib

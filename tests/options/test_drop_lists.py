@@ -1,4 +1,4 @@
-"""`drop_users` and `drop_posts`: no output has what a list names, and every row is counted."""
+"""`drop_users` and `drop_posts`: no output contains listed data, and every row is counted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POSTS = some([row["Id"] for row in rows("Posts.xml")])
 
 
 def packed(path: Path) -> Path:
-    """The site as an archive in the order of published ones: comments precede their posts."""
+    """The site as an archive in the order of published archives: comments precede posts."""
     py7zr = pytest.importorskip("py7zr")
     with py7zr.SevenZipFile(path, "w") as archive:
         for table in sorted(SITE.glob("*.xml")):
@@ -173,7 +173,7 @@ def test_a_list_that_cannot_be_read(
 
 
 def test_another_list_is_another_conversion(lists: dict[str, Path], tmp_path: Path) -> None:
-    """The ids decide, not the name of the file; the output does not reveal them."""
+    """The ids matter, not the file name; the output does not reveal the ids."""
     output = tmp_path / "q.jsonl"
     so2docs.convert(SITE, output, drop_users=lists["drop_users"], card=True)
     other = tmp_path / "other.txt"

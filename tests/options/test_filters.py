@@ -1,4 +1,4 @@
-"""Filters give the same documents as filtering the complete output, and count the rest."""
+"""Filters give the same documents as filtering the complete output, and count the other rows."""
 
 import gzip
 import json

@@ -96,7 +96,8 @@ def test_another_value_is_another_conversion(name: str, tmp_path: Path) -> None:
     needed = NEEDED.get(name, {})
     usual = fingerprint(**needed)
     values = OTHERS[name]
-    if name.startswith("drop_") and name != "drop_fabricated":  # Files, of which these are lines.
+    # These options are files with such lines.
+    if name.startswith("drop_") and name != "drop_fabricated":
         files = [tmp_path / str(number) for number in range(len(values))]
         for file, text in zip(files, values, strict=True):
             file.write_text(text)
@@ -108,7 +109,7 @@ def test_another_value_is_another_conversion(name: str, tmp_path: Path) -> None:
         # A spill without malformed rows serves `skip_malformed`, too, but not the reverse.
         assert usual.differences(other, of_spill_only=False) or name == "skip_malformed"
         of_spill = OPTIONS[name].decides == "spill" or name == "site_field"
-        if name != "recipe":  # Some ask for another form of the bodies.
+        if name != "recipe":  # Some recipes need another form of the bodies.
             assert bool(other.differences(usual, of_spill_only=True)) is of_spill
 
 

@@ -1,4 +1,4 @@
-"""`keep_users` and `keep_posts`: the questions of certain people, and certain posts."""
+"""`keep_users` and `keep_posts` select the questions of certain users and posts."""
 
 from __future__ import annotations
 

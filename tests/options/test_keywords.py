@@ -34,7 +34,7 @@ def test_help_spells_every_keyword_out(door: Any) -> None:
 
 
 def test_docstrings_may_have_lost_the_indentation_of_the_code() -> None:
-    """Python 3.13 removes it, and the package could not be imported."""
+    """Python 3.13 removes it; the import of the package must not fail then."""
 
     def api(**keywords: object) -> None:
         pass

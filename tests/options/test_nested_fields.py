@@ -1,4 +1,4 @@
-"""Fields of nested rows: the same as selecting them from the complete documents."""
+"""Selecting fields of nested rows equals selecting them from the complete documents."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Opt-outs: no file of any command has an id, a name or a text of a listed user or post."""
+"""Opt-outs: no file of any command contains an id, name or text of a listed user or post."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def suggestion(number: int, comment: str) -> bytes:
 
 
 def malformed(row_of_table: bytes) -> bytes:
-    """The row with an ampersand of its own in its last value."""
+    """Make a row malformed by a raw ampersand in its last value."""
     return row_of_table.replace(b'" />', b' & more" />')
 
 
@@ -156,7 +156,7 @@ SECRETS = re.compile(rf"(?<![\d.])(?:{USER}|{POST})(?!\d)|{NAME}|{TEXT}|203\.0\.
 
 
 def leaks(folder: Path) -> list[tuple[str, str]]:
-    """The files with something of the listed user or post, and what that is."""
+    """Files that contain data of the listed user or post, with these data."""
     return [(name, found) for name, text in contents(folder) for found in SECRETS.findall(text)]
 
 
@@ -204,7 +204,7 @@ def test_no_file_has_anything_of_listed_users_and_posts(
 def test_folders_and_archives_make_the_same_without_them(
     names: tuple[str, ...], options: Any, tmp_path: Path
 ) -> None:
-    """In archives comments come before their posts, whose questions are not known yet."""
+    """In archives, comments come before their posts, when questions are not yet known."""
     py7zr = pytest.importorskip("py7zr")
     site = write_site(tmp_path / "site")
     with py7zr.SevenZipFile(tmp_path / "site.7z", "w") as archive:

@@ -40,7 +40,7 @@ except TypeError as error:
 
 @pytest.fixture(scope="module")
 def with_another(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with one more option in its table, after `make docs`."""
+    """A copy of the package with an additional option in its table, after `make docs`."""
     folder = tmp_path_factory.mktemp("copy")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(CHECKOUT / "so2docs", folder / "so2docs", ignore=ignored)
@@ -128,7 +128,7 @@ def test_values_are_completed(words: str, items: list[str]) -> None:
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if not OPTIONS[name].is_switch])
 def test_no_completion_is_empty_text(name: str) -> None:
-    """In zsh, click's script drops an empty value and inserts the description, `_`."""
+    """In zsh, click's script would drop an empty value and insert its description, `_`."""
     items = _complete(f"convert {OPTIONS[name].spellings[0]} ")
     assert [item for item in items if item.type == "plain" and not item.value] == []
 

@@ -1,4 +1,4 @@
-"""Segments of the output: the same bytes wherever they are made, each readable alone."""
+"""Segments have the same bytes in any process, and each can be read separately."""
 
 import platform
 import subprocess
@@ -11,8 +11,8 @@ from so2docs.output.compression import compress
 
 LINES = b"".join(b'{"Id":%d,"Tags":["c","gcc"],"Score":%d}\n' % (n, n % 7) for n in range(60))
 
-# Compresses a few texts at 25,000 addresses, each 64 KiB below the last: for nearly every text one
-# of them used to be a bad one, at level 1, where the table of strings is smallest.
+# Compresses a few texts at 25,000 addresses, in steps of 64 KiB. With level 1, which has the
+# smallest table of strings, nearly every text used to have an address with other bytes.
 AT_MANY_ADDRESSES = """
 import ctypes, mmap, sys
 M_MMAP_THRESHOLD = -3

@@ -1,4 +1,4 @@
-"""Every format, read back by other programs, has the documents of the JSON lines."""
+"""In every format, other programs read the same documents as in the JSON lines."""
 
 import io
 import json
@@ -41,7 +41,7 @@ def expected_of(sample: str) -> list[Document]:
 
 
 def wide_dump(path: Path, questions: int = 40) -> Path:
-    """Questions far apart, each in a bucket of its own and with an answer."""
+    """Questions with an answer, each in a separate bucket."""
     rows = []
     for number in range(1, questions + 1):
         question_id = number * 20_000
@@ -67,7 +67,7 @@ def test_real_dump_read_back(real_dump: Path, tmp_path: Path) -> None:
     so2docs.convert(real_dump, plain, jobs=1)
     expected = without_second_fractions(jsonl(plain))
     assert expected
-    # What differs from dump to dump is what the typed formats make of the values.
+    # Dumps differ only in values that typed formats convert.
     is_usual = real_dump.stat().st_size < 2_000_000
     for name in READERS if is_usual else ("mongodb", "parquet"):
         file, read = READERS[name]
@@ -101,7 +101,7 @@ def test_same_bytes_for_any_jobs_and_chunks(
 ) -> None:
     dump = wide_dump(tmp_path / "Posts.xml")
     contents = set()
-    # Workers take seconds to start, so that not every combination has some.
+    # Workers take seconds to start, so only some combinations use them.
     jobs_too = (name, split) in {("json", None), ("parquet", 3), ("jsonl", "100kB")}
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (3, 100_003)]):
         if jobs > 1 and not jobs_too:
@@ -352,7 +352,7 @@ def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
 
 
 def test_the_page_index_of_parquet_says_where_pages_are(tmp_path: Path) -> None:
-    """In several row groups of documents, and in a flat table."""
+    """This is tested with several row groups of documents, and with a flat table."""
     dump = wide_dump(tmp_path / "Posts.xml", 5)
     so2docs.convert(dump, tmp_path / "q.parquet", jobs=1)
     so2docs.tables(dump, tmp_path / "flat", jobs=1)
@@ -367,7 +367,7 @@ def test_the_page_index_of_parquet_says_where_pages_are(tmp_path: Path) -> None:
 
 
 def check_pages(data: bytes, column: dict[int, Any], rows: int) -> None:
-    """Compare the indexes of a column with its metadata."""
+    """Compare the page indexes of a column with its metadata."""
     metadata = by_id(column[3])
     reader = footers.ThriftReader(data, column[4])
     pages = [by_id(page) for page in by_id(reader.struct())[1].values]

@@ -1,4 +1,4 @@
-"""The next command removes the files of a killed one, and no others."""
+"""The next command removes the files of a killed command, and no others."""
 
 import os
 import signal

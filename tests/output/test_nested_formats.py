@@ -144,7 +144,7 @@ def test_dates_of_another_format_are_not_taken_from_a_kept_spill(tmp_path: Path)
 
 
 def test_texts_of_comments_stay_as_they_were_typed(tmp_path: Path) -> None:
-    """Comments are not HTML: readers saw an `<i>` in a comment."""
+    """Comments are not HTML: readers saw an `<i>` literally."""
     output = written(tmp_path / "q.jsonl", SITE, ["comments"], jobs=1, body="text")
     first = json.loads(unpacked(output).splitlines()[0])
     assert first["Body"].startswith("My kettle says")

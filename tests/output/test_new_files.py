@@ -1,4 +1,4 @@
-"""Every command writes its files alike: one writer per name, and all files or none."""
+"""Every command writes its files in the same way: one writer per name, and all files or none."""
 
 import os
 import sys
@@ -71,7 +71,7 @@ def test_a_file_has_one_writer(
         assert f"{name}: another so2docs is writing it (it holds " in result.stderr
         assert result.stderr.count("\n") == 1
         assert (folder / name).exists() == bool(force)
-    if writer not in ("card", "report"):  # Whose outputs are complete, and resumed.
+    if writer not in ("card", "report"):  # Commands whose outputs are complete, or resumed.
         assert left_by(folder / name) == before
     result = run(*command, *force, "-q", cwd=folder)
     assert (result.returncode, result.stderr) == (0, "")

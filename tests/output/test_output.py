@@ -1,4 +1,4 @@
-"""Segments -> one file: a gzip stream that every reader accepts, complete or absent."""
+"""Segments become one gzip stream that every reader accepts; a file is complete or absent."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Every product records its inputs and options, and tells another one, whichever it is."""
+"""Every product records its inputs and options, and recognizes any that differ."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def make_inputs(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Case:
-    """A product, and what it is made of.
+    """A product with its inputs and options.
 
     Attributes:
-        make: Makes it of the inputs in a folder, with options.
-        path: Its file there.
+        make: Makes the product from the inputs in a folder, with options.
+        path: Its file in that folder.
         read: Reads its record.
-        options: Other values of the options in its record; None where another value is another
-            file, or is tested with the option that is named.
-        inputs: Files by their role in its record.
+        options: Other values of the recorded options; None if another value means another file, or
+            is tested together with another option.
+        inputs: Input files by their role in the record.
         with_all: Options of the first call.
     """
 
@@ -159,7 +159,7 @@ CASES_OF_ALL = [case for cases in CASES.values() for case in cases]
 
 
 def test_every_product_has_a_case() -> None:
-    # The folder of a site needs Spark: its case is in tests/spark/test_spark.py.
+    # The folder of a site needs Spark, so its case is in tests/spark/test_spark.py.
     assert set(Product.__subclasses__()) == {*CASES, PatchedOutput, SiteFolder}
 
 
@@ -194,7 +194,7 @@ def test_another_option_or_input_is_told(case: Case, tmp_path: Path) -> None:
 
 
 def test_any_option_of_a_conversion_that_is_recorded_is_compared(tmp_path: Path) -> None:
-    """Which options are recorded, and that each other value is another, test_fingerprint says."""
+    """test_fingerprint checks which options are recorded, and that every other value counts."""
     CONVERT.make(make_inputs(tmp_path))
     record = read_provenance(str(tmp_path / CONVERT.path))
     assert record is not None

@@ -178,7 +178,7 @@ def test_an_option_of_more_than_64_bits(site: Path, tmp_path: Path) -> None:
 
 
 def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
-    """An output without its record is refused, and not replaced."""
+    """An output without a record is refused, not replaced."""
     output = tmp_path / "q.jsonl"
     convert(SAMPLES / "posts.xml", output)
     index = tmp_path / ".q.jsonl.index"

@@ -1,4 +1,4 @@
-"""Outputs that another conversion replaces while they are read."""
+"""Another conversion replaces outputs while they are read."""
 
 import os
 import shutil

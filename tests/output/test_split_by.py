@@ -1,4 +1,4 @@
-"""`--split-by`: a file for each year or month, with the same documents as in one file."""
+"""`--split-by` makes a file for each year or month, with the same documents as a single file."""
 
 import json
 import random
@@ -34,7 +34,7 @@ def dated_rows(questions: int = 160, months: int = 60) -> list[bytes]:
         dates = {"CreationDate": UNUSUAL[number % 4] if number % 20 < 4 else date}
         if dates["CreationDate"] is None:
             dates = {}
-        quoted = '"CreationDate":"1999-01-01"'  # Which is no date of the question.
+        quoted = '"CreationDate":"1999-01-01"'  # The date does not belong to the question.
         rows.append(question(number * 700, Score=number, Body=quoted * 4, **dates))
         rows.append(answer(number * 700 + 1, number * 700, CreationDate="2024-05-06T00:00:00.000"))
     rng.shuffle(rows)
@@ -57,7 +57,7 @@ def by_date(documents: list[Document], by: str) -> dict[str, list[Document]]:
 
 
 def parts(folder: Path) -> dict[str, Path]:
-    """The files, by the part of their names that differs."""
+    """The files, by the distinctive part of their names."""
     return {path.name.split(".")[0].partition("-")[2]: path for path in folder.glob("q*-*")}
 
 
@@ -105,7 +105,8 @@ class Stop(BaseException):
 def test_interrupted(
     dump: Path, tmp_path: Path, name: str, bucket: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by = "year" if name == "q.parquet" else "month"  # Of its segments, each takes long to write.
+    # Each segment of this file takes long to write.
+    by = "year" if name == "q.parquet" else "month"
     convert(dump, tmp_path / "wanted" / name, split_by=by)
     calls = []
     merge = bucket_side.merge_bucket
@@ -121,7 +122,7 @@ def test_interrupted(
         patch.setattr(bucket_side, "merge_bucket", ending)
         with pytest.raises(Stop):
             convert(dump, output, split_by=by)
-    # What was written after the checkpoint does not count, nor does a file that it does not know.
+    # Bytes after the checkpoint do not count, nor does a file unknown to it.
     parts_left = sorted(output.parent.glob("q-*.part"))
     assert parts_left
     with parts_left[0].open("ab") as file:
@@ -133,7 +134,7 @@ def test_interrupted(
 
 
 def test_few_files_are_open_at_a_time(dump: Path, tmp_path: Path) -> None:
-    """61 files where a process may have 40 open, including those of Python and SQLite."""
+    """Write 61 files although a process may open only 40, including files of Python and SQLite."""
     script = (
         "import resource, sys, so2docs; resource.setrlimit(resource.RLIMIT_NOFILE, (56, 56)); "
         "so2docs.convert(*sys.argv[1:], split_by='month', jobs=1)"
@@ -158,7 +159,7 @@ def test_more_files_than_there_may_be(
 
 @pytest.mark.parametrize("keywords", [{"nest": "all"}, {"recipe": "thread", "site": "a.example"}])
 def test_dates_of_the_question_alone(tmp_path: Path, keywords: dict[str, Any]) -> None:
-    """Dates of answers and nested rows do not count; a record need not have a date."""
+    """Dates of answers and nested rows do not count, and a record needs no date."""
     whole = tmp_path / "whole.jsonl"
     so2docs.convert(SAMPLES / "site", whole, jobs=1, **keywords)
     ids = {int(d["Id"] if "Id" in d else d["id"].rsplit("-", 1)[1]): d for d in jsonl(whole)}
@@ -203,7 +204,7 @@ def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
     assert '"one-2016.jsonl.gz"' in (tmp_path / "out/README.md").read_text()
     assert "--split-by year --card" in (tmp_path / "out/README.md").read_text()
     again = so2docs.convert_all([tmp_path / "one"], tmp_path / "out", split_by="year")
-    assert again[0].result is None  # It exists.
+    assert again[0].result is None  # The file exists.
 
 
 def test_of_no_documents_one_empty_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Splits by shares: which questions are in each, for any jobs, dump and recipe."""
+"""Splits by shares have the same questions for any jobs, dump and recipe."""
 
 from hashlib import blake2b
 from pathlib import Path

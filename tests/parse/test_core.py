@@ -1,4 +1,4 @@
-"""The compiled core compared with the reference: the same posts, or a fallback for a slice."""
+"""The compiled core gives the same posts as the reference, or falls back to it for a slice."""
 
 import itertools
 import os
@@ -134,7 +134,7 @@ def test_other_slices_are_left_to_the_reference(data: bytes) -> None:
 @pytest.mark.parametrize("attributes", [*TAKEN, *TABLE_TAKEN])
 def test_canonical_rows_of_tables_are_taken(table: str, attributes: str) -> None:
     taken = is_taken_of(table, (ROWS[table] % attributes).encode())
-    # Votes have one attribute more than such a row may have.
+    # Votes have one attribute too many for such a row.
     assert taken or (table == "votes" and "a61=" in attributes)
 
 
@@ -247,7 +247,7 @@ WRONG_UTF_8 = """
 
 @pytest.mark.parametrize("position", range(20))
 def test_bytes_that_are_not_utf_8_are_left_to_the_reference(position: int) -> None:
-    """At every position: values are read in blocks of 16 bytes."""
+    """Every position is tested, because values are read in blocks of 16 bytes."""
     for raw in map(bytes.fromhex, WRONG_UTF_8.split()):
         row = b'<row Id="1" PostTypeId="1" Body="%s%s%s" />' % (b"x" * position, raw, b"y" * 20)
         assert not is_taken(row)
@@ -298,7 +298,7 @@ def test_every_slice_of_a_published_dump(real_dump: Path) -> None:
     assert all(taken)
 
 
-# ---- Differential tests: rows from the grammar, and the same with something broken. ----
+# ---- Differential tests: rows from the grammar, intact and broken. ----
 
 numbers = st.one_of(st.integers(-5, 40_000), st.integers(-(10**18) + 1, 10**18 - 1)).map(str)
 characters = st.characters(
@@ -383,11 +383,11 @@ def test_nothing_is_taken_that_the_reference_refuses(
     is_taken(data)
 
 
-# ---- The edges of the function itself. ----
+# ---- The limits of the function itself. ----
 
 
 def test_no_object_is_left_in_memory() -> None:
-    """Integers above 256 are separate objects; buckets of such ids have higher numbers."""
+    """Integers above 256 are separate objects, and buckets of such ids have higher numbers."""
     data = re.sub(rb' (ParentId|Id)="', rb' \1="1000000', slice_of(SAMPLES / "posts.xml"))
 
     def run() -> None:

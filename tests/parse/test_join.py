@@ -1,4 +1,4 @@
-"""Sorting and joining by the compiled core: as the reference, and within blocks."""
+"""The compiled core sorts and joins like the reference, and stays within blocks."""
 
 from array import array
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ JSON = st.lists(TEXT | USER, max_size=3).map(
 
 
 def as_record(question_id: int, post_id: int, rank: int, kind: int, json: str) -> Record:
-    """The record of a post; one that a filter rejected has no JSON."""
+    """The record of a post; a post rejected by a filter has no JSON."""
     is_question = kind in QUESTIONS
     text = "" if kind in (REJECTED_QUESTION, REJECTED_ANSWER) else json
     return (post_id if is_question else question_id, post_id, rank, kind, text.encode())
@@ -66,7 +66,7 @@ POST = st.builds(as_record, IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS)
 
 
 def rows_of(question_ids: st.SearchStrategy[int], post_ids: st.SearchStrategy[int]) -> Any:
-    """Comments, links and votes of these posts."""
+    """Comments, links and votes for these posts."""
     kinds = st.sampled_from([COMMENT, COMMENT, LINK])
     json = JSON.filter(lambda json: len(json) > 2).map(str.encode)
     votes = st.builds(lambda kind, count: kind << 32 | count, VOTE_TYPES, st.integers(1, 3))
@@ -78,7 +78,7 @@ def rows_of(question_ids: st.SearchStrategy[int], post_ids: st.SearchStrategy[in
 
 @st.composite
 def thread(draw: Any, question_id: int) -> list[Record]:
-    """A question with answers and rows of both, sometimes with an odd record."""
+    """A question with answers and rows of both, sometimes with an irregular record."""
     ids = [question_id, *draw(st.lists(st.integers(10, 13), unique=True, max_size=3))]
     kinds = [QUESTION, *[ANSWER] * (len(ids) - 1)]
     posts = [
@@ -92,7 +92,7 @@ def thread(draw: Any, question_id: int) -> list[Record]:
 
 @st.composite
 def threads(draw: Any) -> list[list[Record]]:
-    """The records of some questions in any order, in some blocks."""
+    """The records of some questions, shuffled into some blocks."""
     questions = draw(st.lists(st.integers(0, 6), unique=True, max_size=3))
     records = draw(st.permutations([one for number in questions for one in draw(thread(number))]))
     cut = draw(st.integers(0, len(records)))
@@ -100,7 +100,7 @@ def threads(draw: Any) -> list[list[Record]]:
 
 
 def blocks_of(record: Any) -> Any:
-    """Some blocks of these records."""
+    """Distribute these records over blocks."""
     return st.lists(st.lists(record, max_size=12), max_size=4)
 
 
@@ -423,7 +423,7 @@ def test_history_as_the_reference(data: Any, level: str, users: Any) -> None:
 
 @pytest.mark.parametrize("level", HISTORY)
 def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every form of rows in dumps, including those of a migration out of order."""
+    """The rows have every form of published dumps, and the order after a migration."""
     rows: list[dict[str, Any]] = [
         {"PostHistoryTypeId": 5, "Comment": "better", "Text": 'a \\ "b"', "day": 4, "guid": "e"},
         {"PostHistoryTypeId": 2, "Text": "body\n", "ContentLicense": "CC BY-SA 3.0"},

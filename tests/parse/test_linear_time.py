@@ -1,4 +1,4 @@
-"""Code that reads text of a dump takes linear time for any post."""
+"""Code that reads text from a dump takes linear time for any post."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_time_grows_with_the_body(name: str, body: Callable[[int], str]) -> None
     assert work is not None
     small, large = body(SMALL), body(LARGE)
     cpu_seconds(work, small)
-    # Processor time of this thread, the best of some: 8 times as long, or 64 times if quadratic.
+    # Least processor time of this thread: about 8 times as long, or 64 times if quadratic.
     for _ in range(4):
         before, after = cpu_seconds(work, small), cpu_seconds(work, large)
         if after < 0.05 or after < 24 * before:

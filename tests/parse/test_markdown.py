@@ -1,4 +1,4 @@
-"""Bodies as Markdown: the text of each, and that another parser reads the same content."""
+"""Bodies as Markdown: expected texts, and the same content in another parser."""
 
 import os
 import re
@@ -163,7 +163,7 @@ def test_the_compiled_core_makes_the_same(body: str) -> None:
 @given(st.lists(st.sampled_from(TAGS) | st.integers(0, 99).map("{}y".format)))
 def test_no_tags_lose_text(parts: list[str]) -> None:
     body = "".join(parts)
-    html = re.sub("<b[^<>]*>", "", body)  # A tag that is left open takes what follows into it.
+    html = re.sub("<b[^<>]*>", "", body)  # An unclosed tag contains all following text.
     texts = [] if "<!--" in body else re.findall("[0-9]+y", html)
     markdown = to_markdown(body)
     assert [markdown.count(text) >= texts.count(text) for text in texts] == [True] * len(texts)
@@ -189,7 +189,7 @@ def test_no_tags_lose_text(parts: list[str]) -> None:
     ],
 )
 def test_time_is_in_proportion_to_the_length(piece: str) -> None:
-    """100 kB of text: quadratic time would take too long to wait for."""
+    """For 100 kB of text, quadratic time would be too long."""
     to_markdown(piece * (100_000 // len(piece)), "$")
 
 

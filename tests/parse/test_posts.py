@@ -1,4 +1,4 @@
-"""Rows -> posts, compared with the types of the oracle, one row at a time."""
+"""Rows become posts with the same types as in the oracle, one row at a time."""
 
 import json
 

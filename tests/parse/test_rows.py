@@ -1,4 +1,4 @@
-"""Slices of a dump -> rows, compared with the standard library's parser; and repairs."""
+"""Slices become the same rows as by the standard library's parser; repairs."""
 
 import itertools
 import re
@@ -81,7 +81,7 @@ ODD = [
 
 
 def whole(data: bytes) -> list[dict[str, str]] | None:
-    """The rows of a slice by expat, which keeps names unchanged; None if there is anything else."""
+    """Parse the rows of a slice by expat, which keeps names; None if there is anything else."""
     rows_found: list[dict[str, str]] = []
     depth = 0
 
@@ -114,7 +114,7 @@ def whole(data: bytes) -> list[dict[str, str]] | None:
     except (expat.ExpatError, ValueError):
         return None
     for row in rows_found:
-        # By definition of this prefix it can be declared as nothing else.
+        # By definition, this prefix cannot be declared differently.
         if row.pop("xmlns:xml", XML) != XML:
             return None
     return rows_found
@@ -143,7 +143,7 @@ def outcome(parsed: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
 @example([b"<row A='>' />", b"<row xmlns:a='u' />"])
 @example([b"<!--", b"<row />", b"-->"])
 def test_each_row_is_a_row_or_malformed(parts: list[bytes]) -> None:
-    """Anything between rows but white space, comments and instructions is refused."""
+    """Between rows, only white space, comments and processing instructions are allowed."""
     data = b"".join(parts)
     actual = list(rows.parse(data))
     malformed = [part for part in actual if isinstance(part, rows.Malformed)]
@@ -183,7 +183,7 @@ def test_repair_agrees_with_the_oracle(data: bytes) -> None:
 
 
 def test_only_what_needs_it_is_repaired() -> None:
-    """A valid slice is not changed; of an invalid one, only the invalid rows are."""
+    """A valid slice is unchanged; in an invalid slice, only the invalid rows change."""
     good = b'<row Id="1" A="&amp;#0;" />\n'
     assert list(rows.parse(good)) == [rows.Rows([{"Id": "1", "A": "&#0;"}], 0)]
     bad = good + b'<row Id="2" A="&#0;" />\n' + b"<row Id=3/>\n" + good
@@ -210,7 +210,7 @@ ROW = b'<row A="1" />'
 
 
 def test_names_are_those_of_the_dump() -> None:
-    """Also for a name with the character that starts our escapes."""
+    """This includes names with the character that starts our escapes."""
     written = "Title a:Title xmlns xmlns:a :b c: d:e:f xml:space xmlnsx xmlns:xmlx"
     names = [*written.split(), "\U000effff0", "a\U000effff:xmlns", "\U000effff"]
     row = "<row" + "".join(f' {name}="{name}"' for name in names) + "/>"

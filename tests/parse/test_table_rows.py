@@ -1,4 +1,4 @@
-"""Rows of tables as records, and the memory that parsing leaves."""
+"""Rows of tables as records, and memory left after parsing."""
 
 import gc
 import tracemalloc

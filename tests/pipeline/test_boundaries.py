@@ -34,15 +34,15 @@ def test_halves_fit_or_hold_one_id(sizes: dict[int, int], limit: int) -> None:
         part_sizes = [size for number, size in ordered if number in part]
         assert part_sizes or not sizes
         assert sum(part_sizes) <= limit or len(part_sizes) == 1
-    # No more cuts than it takes: what two neighbours hold would not fit together, or they are no
-    # halves of one range.
+    # There are no unnecessary cuts: two neighbours would not fit together, or they are not halves
+    # of one range.
     for before, after in pairwise(parts):
         both = [size for number, size in ordered if before.start <= number < after.stop]
         assert sum(both) > limit or len(before) != len(after) or before.start % (2 * len(before))
 
 
 def clustered_rows() -> list[bytes]:
-    """Most of a bucket has a few neighbouring ids; their answers and strays are anywhere."""
+    """Most of a bucket belongs to a few neighbouring ids; their answers and strays are anywhere."""
     rng = random.Random(5)
     rows = [question(n, Body=rng.randbytes(6_000).hex()) for n in range(100, 130)]
     rows += [question(2_000, Body="x"), question(9_000), question(40_000, Body="y" * 60_000)]
@@ -103,7 +103,7 @@ def test_no_task_is_large_where_ids_cluster(
         # All question ids of a bucket are in a task.
         is_first = after.ids.start % (1 << BUCKET_BITS) == 0
         assert is_first or before.ids.stop == after.ids.start
-    # Of the blocks of a bucket, a task has those with a key in its range.
+    # A task has the blocks of a bucket with a key in its range.
     blocks = {block for task in tasks for block in task.blocks}
     assert max(len(task.blocks) for task in tasks) < len(blocks)
 

@@ -30,7 +30,7 @@ BLOCKS = {
 @pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_a_block_that_checksums_let_pass(kind: str, core: Any, tmp_path: Path) -> None:
-    """Two changes with the same checksum, a chance of one in four billion."""
+    """The changed block has the same checksum, which has a probability of one in four billion."""
     if core == "compiled" and cores.built() == "python":
         pytest.skip("no compiled core")
     path = tmp_path / "q.spill" / "000000-1.blocks"
@@ -81,5 +81,5 @@ def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
         (tmp_path / f"{name}.xml").write_bytes(b"<t>%b</t>" % row)
     report = so2docs.convert(tmp_path, tmp_path / "q.jsonl", jobs=1, core="compiled", **options)
     assert (report.questions, sum(report.strays.values())) == (3, 2)
-    # Answers without a question, and the questions with the post that is under both.
+    # Answers without a question, and the two questions that share a post.
     assert len(fallbacks) == 3

@@ -1,4 +1,4 @@
-"""The budget for uncompressed spill: default, requested, changed; it never changes the output."""
+"""The budget for uncompressed spill (default, requested or changed) never affects the output."""
 
 from pathlib import Path
 

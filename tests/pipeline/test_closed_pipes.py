@@ -1,7 +1,7 @@
-"""Commands whose reader leaves, whose workers die, or that get a signal do not hang.
+"""Commands do not hang if their reader leaves, a worker dies, or a signal arrives.
 
-At these moments, results of megabytes are on their way to the main process, in every form of output
-that one process writes.
+At these moments, megabytes of results are being sent to the main process, in every form of output
+that a single process writes.
 """
 
 import os
@@ -111,7 +111,7 @@ def test_stopped_at_any_moment(
     time.sleep(rng.uniform(0.2, 0.8) * seconds)
     processes = [running.pid] if sent != signal.SIGKILL else children(running.pid)
     if processes:
-        with suppress(ProcessLookupError):  # It may have ended meanwhile.
+        with suppress(ProcessLookupError):  # The process may have ended meanwhile.
             os.kill(rng.choice(processes), sent)
     found_code, messages = end_of(running)
     assert found_code in (0, code), messages

@@ -23,7 +23,7 @@ LONG = bool(os.environ.get("SO2DOCS_LONG"))
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    """A dump that compresses worse than the estimate expects."""
+    """A dump whose output compresses worse than estimated."""
     return write_dump(tmp_path / "Posts.xml", *some_rows(3000, body_bytes=400, dense=True))
 
 
@@ -72,7 +72,7 @@ def test_full_midway_and_gone_on_with(
     (tmp_path / "elsewhere").mkdir()
     convert(dump, tmp_path / "expected" / "questions.jsonl.gz")
     size = dump.stat().st_size
-    # The estimate is met to the byte, and what this dump takes is more.
+    # The free space equals the estimate to the byte, but this dump needs more.
     share = {"spill": 0.38, "output": 0.36, "both": 0.74}[where]
     full = tmpfs(int(size * share) + 100_000)
     output = (tmp_path / "elsewhere" if where == "spill" else full) / "questions.jsonl.gz"
@@ -113,7 +113,7 @@ def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) 
         command = [sys.executable, "-c", SITE_ON_A_SMALL_DISK, site, output, full]
         return subprocess.run(command, check=False, capture_output=True, text=True)
 
-    # The users' lines fit, and the map does not.
+    # The lines of the users fit on the disk, but the map does not.
     full = tmpfs(1_300_000)
     result = run()
     assert result.returncode == 1
@@ -138,7 +138,7 @@ except so2docs.So2docsError as error:
 @pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="needs setrlimit")
 def test_files_that_may_not_grow(dump: Path, tmp_path: Path) -> None:
-    """Each limit lets another write fail, of blocks, index or output, with its own message."""
+    """Each limit makes another write fail, with its own message: of blocks, index or output."""
     (tmp_path / "expected").mkdir()
     (tmp_path / "out").mkdir()
     output = tmp_path / "out" / "questions.jsonl.gz"
@@ -216,7 +216,7 @@ def test_outputs_that_cannot_be(small: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="needs another user")
 def test_folders_that_may_not_be_written(small: Path) -> None:
-    # Other runs of pytest close the folder that `tmp_path` is in to everybody else.
+    # Other runs of pytest make the parent of `tmp_path` inaccessible to other users.
     with tempfile.TemporaryDirectory() as name:
         _check_closed_folders(small, Path(name))
 
@@ -247,7 +247,7 @@ def _check_closed_folders(small: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "q.jsonl.gz").exists()
 
 
-# Who is nobody may not read where Python is installed: all is imported before.
+# The user `nobody` may be unable to read the Python installation, so import everything first.
 AS_NOBODY = """
 import os
 import so2docs.cli, so2docs.commands.convert, so2docs.api, traceback
@@ -336,7 +336,7 @@ def test_a_dump_that_changes_while_being_read(
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(100))
     output = tmp_path / "questions.jsonl.gz"
     do, words = CHANGES[change]
-    if at < 0:  # In the last slice, after which nothing opens the dump again.
+    if at < 0:  # The change is in the last slice, after which the dump is not opened again.
         whole = open_dump(str(dump))
         chunks = whole.chunks(2000, (), tmp_path)
         at = sum(len(list(slices(whole, chunk.start, chunk.end, 100))) for chunk in chunks)
@@ -381,7 +381,7 @@ def test_a_dump_without_write_permission(tmp_path: Path) -> None:
 
 
 def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
-    """Links to the dump, and other than files, under each name that a conversion writes."""
+    """Each name that a conversion writes may be a link to the dump, or not a file."""
     before = small.read_bytes()
     names = {
         "q.jsonl.gz": [

@@ -22,7 +22,7 @@ _ODD = "<row Id='{}' PostId='{}' Score='0' Text='{}' />\n"
 
 
 def write_site(folder: Path) -> None:
-    """Write posts, and comments on any of them; the reference parses one slice of these."""
+    """Write posts and comments on them; the reference parses one slice of the comments."""
     rng = random.Random(0)
     posts = "".join(map(_POST.format, range(1, POSTS + 1)))
     comments = [
@@ -49,7 +49,7 @@ def test_each_block_of_the_map_is_read_once_for_many_slices(
 
     def finish(writer: id_map.IdMapWriter) -> array[int]:
         samples = finish_map(writer)
-        read.clear()  # Of the runs that the map was merged from.
+        read.clear()  # The files of the runs that the map was merged from.
         return samples
 
     def read_at(file: int, size: int, offset: int) -> bytes:

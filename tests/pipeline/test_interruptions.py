@@ -1,4 +1,4 @@
-"""Conversions that are killed, stopped, frozen: the same call then gives the same bytes.
+"""After a conversion is killed, stopped or frozen, the same call gives the same bytes.
 
 `SO2DOCS_LONG=1` runs dozens of rounds instead of a few.
 """
@@ -67,7 +67,7 @@ def _none_left() -> Iterator[None]:
 
 
 def start(dump: Path, output: Path, *, command: bool = False) -> subprocess.Popen[str]:
-    """Start a conversion in a process group of its own, by the library or the command."""
+    """Start a conversion in its own process group, by the library or the command."""
     running = _start(dump, output, command)
     STARTED.append(running)
     return running

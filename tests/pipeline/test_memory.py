@@ -16,7 +16,7 @@ BODIES = [" ".join(f"w{n * step % 9973}" for step in range(1, 20)) for n in rang
 
 
 def write_dump(path: Path, rows: int) -> None:
-    """Rows of 0.2 kB; every third is a question, its answers follow a little later."""
+    """Write rows of 0.2 kB; every third is a question, whose answers follow a little later."""
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write('<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n')
         for number in range(1, rows + 1):
@@ -40,7 +40,7 @@ def peak_memory(dump: Path, jobs: int, nest: tuple[str, ...] = ()) -> int:
 
 @pytest.fixture(scope="module")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    # 2^14 ids make a bucket: the smaller dump fills three of them.
+    # A bucket has 2^14 ids, so the smaller dump fills three buckets.
     folder = tmp_path_factory.mktemp("dumps")
     for rows in (60_000, 480_000):
         write_dump(folder / f"{rows}.xml", rows)
@@ -52,7 +52,7 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_eight_times_the_rows_need_no_more_memory(dumps: list[Path], jobs: int) -> None:
     peaks = [peak_memory(dump, jobs) for dump in dumps]
-    # A leak of the 130 bytes a row that lxml's clear() alone leaves behind would be 70 % more.
+    # A leak of 130 bytes per row, which lxml's clear() alone leaves behind, would add 70 %.
     assert peaks[1] < 1.3 * peaks[0]
     assert peaks[1] < (100 + 100 * jobs) * 2**20
 

@@ -1,4 +1,4 @@
-"""Conversions in which a process may open few files."""
+"""Conversions in processes that may open only a few files."""
 
 import subprocess
 import sys
@@ -53,5 +53,5 @@ def test_advice_where_more_workers_are_asked_for_than_files_may_be_open(
     assert failed.returncode == 1
     assert "Too many open files; use fewer jobs" in failed.stderr
     assert "ulimit -n" in failed.stderr
-    result = convert(dump, tmp_path / "questions.gz", 2)  # As was advised.
+    result = convert(dump, tmp_path / "questions.gz", 2)  # Follow the advice.
     assert (result.returncode, result.stderr) == (0, "")

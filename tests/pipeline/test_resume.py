@@ -1,4 +1,4 @@
-"""Resuming after an interruption: messages, and no foreign or damaged files are used."""
+"""Resuming after an interruption prints messages, and uses no foreign or damaged files."""
 
 import json
 import os
@@ -359,7 +359,7 @@ def test_a_byte_changed_anywhere_in_the_spill_is_noticed(
     sizes = {path: path.stat().st_size for path in sorted(spill_of(output).iterdir())}
     refused = 0
     for path, size in sizes.items():
-        # Every byte of a block, as it is small; the index is mostly empty pages.
+        # Test every byte of a block, which is small; the index is mostly empty pages.
         places = range(size) if path.suffix == ".blocks" else range(0, size, 997)
         for at in [*places][:: 1 if os.environ.get("SO2DOCS_LONG") else 31]:
             shutil.rmtree(output.parent)
@@ -374,7 +374,7 @@ def test_a_byte_changed_anywhere_in_the_spill_is_noticed(
             except so2docs.SpillError:
                 refused += 1
             else:
-                # In what is free, or in blocks of buckets that were written already.
+                # The byte is in free space, or in blocks of buckets that were already written.
                 assert left_by(output) == expected
     assert refused > 5
 
@@ -511,7 +511,7 @@ def test_an_output_is_written_by_one_conversion(dump: Path, output: Path, tmp_pa
             convert(dump, output, work_dir=tmp_path / "work")
         assert [path.name for path in output.parent.iterdir()] == [f".{output.name}.lock"]
     lock = output.with_name(f".{output.name}.lock")
-    lock.touch()  # As a killed process leaves it.
+    lock.touch()  # The state after a killed process.
     convert(dump, output, work_dir=tmp_path / "work")
     assert not lock.exists()
 

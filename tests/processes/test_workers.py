@@ -26,7 +26,7 @@ from so2docs.processes.worker import peak_memory
 
 
 def late(task: int) -> tuple[int, int]:
-    """A task that takes longer, the earlier it is."""
+    """A task that takes longer if it comes earlier."""
     time.sleep(0.002 * (10 - task))
     return task, os.getpid()
 
@@ -136,7 +136,7 @@ def test_peak_memory() -> None:
 
 
 def dying_within_its_result(task: int) -> bytes:
-    """A result of which the reader gets only the start."""
+    """A result whose reader only gets the start."""
     if task == 1:
         threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGKILL]).start()
         return bytes(512 * 1024 * 1024)
@@ -227,7 +227,7 @@ except ModuleNotFoundError as error:
 
 
 def test_a_task_that_cannot_be_imported_is_an_error() -> None:
-    """For example because the package was replaced; nothing waits for its result."""
+    """This can happen if the package is replaced; nothing may wait for the result."""
     result = subprocess.run(
         [sys.executable, "-c", THAT_WORKERS_CANNOT_IMPORT],
         capture_output=True,

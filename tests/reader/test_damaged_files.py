@@ -1,4 +1,4 @@
-"""Damaged files give errors of so2docs, whichever library decompresses them."""
+"""Damaged files give a `So2docsError`, whichever library decompresses them."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""Documents as data frames: every row and value of the documents, typed, from outputs and dumps."""
+"""Data frames have every row and value of the documents, typed, from outputs and dumps."""
 
 import json
 from contextlib import suppress
@@ -113,7 +113,7 @@ def test_polars_or_what_to_install(output: Path) -> None:
 
 
 def test_nothing_is_read_before_it_is_asked_for(output: Path, tmp_path: Path) -> None:
-    """A change of the file after a frame was made shows once its rows are read."""
+    """If the file changes after a frame is made, this shows when rows are read."""
     copy = tmp_path / output.name
     for name in (output.name, f".{output.name}.index"):
         (tmp_path / name).write_bytes((output.parent / name).read_bytes())
@@ -162,7 +162,7 @@ def test_selections(conditions: dict[str, Any], ids: list[int], some: Path, tmp_
         assert [one["Id"] for one in chosen] == ids
         assert chosen.questions.to_arrow()["Id"].to_pylist() == ids
         assert set(chosen.answers.to_arrow()["ParentId"].to_pylist()) <= set(ids)
-    # The same questions as a conversion with these filters.
+    # The selection has the same questions as a conversion with these filters.
     so2docs.convert(tmp_path / "Posts.xml", tmp_path / "other.jsonl", **conditions)
     assert [one["Id"] for one in so2docs.read(tmp_path / "other.jsonl")] == ids
 
@@ -225,7 +225,7 @@ def test_dates_of_another_form_cannot_be_selected(date: str, tmp_path: Path) -> 
 
 
 def write_indexed(folder: Path, line: str) -> Path:
-    """An output of one document, which its index takes for that of a question with an Id."""
+    """Write an output of one document, whose index lists a question with an Id."""
     output = folder / "q.jsonl"
     keeps_id = '"Id"' in line
     dump = write_dump(folder / "Posts.xml", question(1, Tags="&lt;a&gt;", Title="t"))

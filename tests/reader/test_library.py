@@ -1,4 +1,4 @@
-"""Looking documents up: the same as in a full scan, whatever happened to the index."""
+"""Look-ups agree with a full scan, whatever happened to the index."""
 
 import gzip
 import json
@@ -37,7 +37,7 @@ def index_of(output: Path) -> Path:
 
 
 def name_files(output: Output, *, but: str | None = None) -> None:
-    """End an output and give its files their names, or all but one."""
+    """Finish an output and rename its files, or all except one."""
     files = output.seal().all_files(output.path)
     publish([(path, replace(file, index=None)) for path, file in files if path != but])
 
@@ -386,7 +386,7 @@ def test_copy_in_another_process(output: Path) -> None:
 
 
 def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: Path) -> None:
-    """Interrupted after every range of question ids, with more written than recorded."""
+    """Interrupt after every range of question ids, with more written than recorded."""
     output = tmp_path / NAMES[0]
     part, journal = Path(f"{output}.part"), Path(f"{output}.part.journal")
 

@@ -1,4 +1,4 @@
-"""Types of documents: what type checkers accept, and whether documents match."""
+"""Types of documents: type checkers accept correct uses only, and documents match the types."""
 
 import json
 import re
@@ -108,7 +108,7 @@ def test_every_key_is_declared() -> None:
 
 
 def test_documents_have_these_types(tmp_path: Path) -> None:
-    """Without odd rows of the sample: values of another type stay texts."""
+    """Leave out irregular rows of the sample, whose values of another type stay texts."""
     output = tmp_path / "questions.jsonl"
     so2docs.convert(SITE, output, nest="all", attribution=True, site="tea.stackexchange.com")
     odd = re.compile(rb'"(Score|ViewCount|LinkTypeId)":"')

@@ -1,4 +1,4 @@
-"""Recipes in conversions: every record of published dumps is that of the oracle."""
+"""Recipes in conversions: every record of published dumps equals that of the oracle."""
 
 import json
 import os
@@ -131,7 +131,7 @@ def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
     one, two = (file_of(tmp_path / file, name) for file in ("one.jsonl", "two.jsonl"))
     assert jsonl(one) == expected
     written = {path.name for path in tmp_path.iterdir()}
-    if name in ("edits", "hub"):  # Events and comments of posts that are not there.
+    if name in ("edits", "hub"):  # Events and comments of missing posts.
         written.discard(".one.jsonl.strays")
     assert written == {one.name, f".{one.name}.index"}
     assert (report.recipe, report.records) == (name, len(expected))
@@ -149,7 +149,7 @@ def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
 def test_every_record_after_an_interruption(
     name: str, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The output has several files, and the first is written before the interruption."""
+    """The output has several files, the first of which is written before the interruption."""
     if not LONG and site.folder.name not in SOME:
         pytest.skip("with SO2DOCS_LONG=1")
     expected = site.expected(name, str)

@@ -1,4 +1,4 @@
-"""The outputs of recipes, card included, read by the programs that data sets are made for."""
+"""Outputs of recipes, with their cards, read by the programs that data sets are made for."""
 
 import importlib.util
 import os
@@ -97,7 +97,7 @@ def test_the_card_says_the_columns(
     assert builder.info.splits["train"].num_examples == len(records)
     assert load_dataset(str(folder), split="train").features == features
     if name != "parquet":
-        return  # Of JSON lines, the loader guesses, and not always that.
+        return  # For JSON lines, the loader guesses types, not always correctly.
     (folder / "README.md").unlink()
     assert load_dataset(str(folder), split="train").features == features
 
@@ -214,12 +214,12 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     expected = [record[name] for name in ("chosen", "rejected") for record in records]
     assert sorted(single["completion"]) == sorted(
         expected
-    )  # Of each thousand, one after the other.
+    )  # The pairs of each thousand, one after the other.
     assert sum(single["label"]) == len(records)
 
 
 def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    """What a model is trained on is the question, a line `Answer:`, and the answer."""
+    """A model is trained on the question, a line `Answer:`, and the answer."""
     trl = _reader("trl")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="text")
     row = load_dataset(str(tmp_path / "set"), split="train")[0]
@@ -290,9 +290,9 @@ def test_beir_loads_a_retrieval_set(accepted: bool, dump: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("card", [False, True])
-@pytest.mark.usefixtures("load_dataset")  # For its cache.
+@pytest.mark.usefixtures("load_dataset")  # The folder of its cache.
 def test_mteb_loads_a_retrieval_set(card: bool, dump: Path, tmp_path: Path) -> None:
-    """MTEB's loader, in its module alone, since the package imports torch."""
+    """Test only the module of MTEB's loader, because the package imports torch."""
     folder = tmp_path / "set"
     so2docs.convert(dump, folder, recipe="beir", card=card)
     loader = _module_of_mteb("abstasks/retrieval_dataset_loaders.py")

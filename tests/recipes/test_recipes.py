@@ -1,4 +1,4 @@
-"""Recipes as functions: the records of documents that the oracle nested."""
+"""Recipes as functions, applied to documents nested by the oracle."""
 
 import copy
 import json
@@ -75,7 +75,7 @@ def test_records(name: str, options: dict[str, Any], questions: list[dict[str, A
     actual = made(maker, questions)
     assert actual == expected
     if name == "hub":
-        assert json.dumps(actual) == json.dumps(expected)  # In the same order of keys.
+        assert json.dumps(actual) == json.dumps(expected)  # The keys have the same order.
 
 
 FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
@@ -85,7 +85,7 @@ LINE_OF_FENCE = re.compile(r"[ >]*(?:(?:[-+]|\d+[.)]) +)*[ >]*`{3,}[^`]*")
 
 @dataclass
 class Cut:
-    """A passage, and the range of the text of its post that it holds."""
+    """A passage with its range in the text of the post."""
 
     text: str
     start: int
@@ -122,7 +122,8 @@ def check_cuts(text: str, passages: list[Cut], max_length: int, overlap: int) ->
         assert not re.sub(r"[\s\0>]", "", kept) or LINE_OF_FENCE.fullmatch(line), line
     for before, after in pairwise(passages):
         assert before.start < after.start
-        assert after.start >= before.end - overlap - len("\n```")  # It may be that of the text.
+        # The fence may belong to the text.
+        assert after.start >= before.end - overlap - len("\n```")
     for passage in passages:
         assert is_balanced(passage.text)
         is_heading = len(passage.text) < max_length // 2 and HEADINGS.fullmatch(passage.text)
@@ -178,7 +179,7 @@ def test_passages_that_repeat_the_end_of_the_one_before() -> None:
 @pytest.mark.parametrize("overlap", [0, 1900])
 @pytest.mark.parametrize("unit", ["x", "word word\n\n", "```\na\n", "# a\n\n"])
 def test_passages_take_linear_time(unit: str, overlap: int) -> None:
-    """A megabyte, which took more than a minute when time was quadratic."""
+    """A megabyte took more than a minute when time was quadratic."""
     text = unit * (1_000_000 // len(unit))
     assert sum(1 for _ in Splitter(2000, overlap, None).cut(text)) > 400
 
@@ -191,7 +192,7 @@ def test_passages_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
-    """The content of the file decides, so a resume with another tokenizer is refused."""
+    """The content of the file matters, so resuming with another tokenizer is refused."""
     model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
     tokenizer = tmp_path / "tokenizer.json"
     text = json.dumps({"version": "1.0", "model": model, "pre_tokenizer": {"type": "Whitespace"}})

@@ -1,4 +1,4 @@
-"""The offline reader in a browser: what it shows, what it loads, what never runs."""
+"""The offline reader in a browser: its pages, its requests, and scripts that never run."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_walk_through_the_reader(launched: Any, address: str) -> None:
         page.goto(f"{address}/questions/900")
         page.get_by_role("link", name="its answer").click()
         assert page.url == f"{address}/questions/1#answer-5"
-        page.wait_for_load_state()  # The script that takes the keys.
+        page.wait_for_load_state()  # The script that handles the keys.
         page.keyboard.press("g")
         page.keyboard.press("h")
         page.wait_for_url(f"{address}/")
@@ -243,7 +243,7 @@ def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
                 else "[ran, document.title === 'ran', location.pathname, frames.length,"
                 " getComputedStyle(document.body).display, 0]"
             )
-            # The fields of the page itself.
+            # The form fields of the page itself.
             inputs = {"/tags": 1, "/search": 1, "/users": 2}.get(path.split("?")[0], 0)
             assert state == [[], False, path.split("?")[0], 0, "block", inputs], path
             hrefs = it.page.evaluate("[...document.links].map((link) => link.protocol)")
@@ -260,7 +260,7 @@ def test_formulas_are_drawn(launched: Any, address: str) -> None:
         assert it.page.locator(".body math").count() == 8
         assert it.page.locator(".comments math").count() == 2
         assert "$HOME/$USER" in it.page.locator(".body code").inner_text()
-        # A fraction is higher than a line, a matrix has its cells in two rows and two columns.
+        # A fraction is higher than a line, and the cells of a matrix are in two rows and columns.
         tall, line = it.page.evaluate(
             "['.formula.block mfrac', '.body p > .formula:not(.block)'].map("
             "(name) => document.querySelector(name).getBoundingClientRect().height)"

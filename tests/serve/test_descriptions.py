@@ -18,7 +18,7 @@ EXCERPT = "Of <b>tea</b> & water"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A dump with tags, of which one is described, and a user with badges."""
+    """A dump with tags, one of them described, and a user with badges."""
     site = tmp_path / "site"
     site.mkdir()
     write_dump(

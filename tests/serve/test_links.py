@@ -1,4 +1,4 @@
-"""Links in posts lead to the pages that the reader has, of all its sites, by any of their names."""
+"""Links in posts lead to pages of the reader, for all its sites under all their names."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def beer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, list[d
 
 @pytest.mark.long
 def test_all_links_of_a_renamed_site_to_its_own_posts_stay_here(beer: Any) -> None:
-    """An independent count: addresses of posts that the dump holds, by both names of the site."""
+    """Count independently the addresses of posts in the dump, under both names of the site."""
     client, documents = beer
     posts = [post for document in documents for post in (document, *document["Answers"])]
     ids = {post["Id"] for post in posts}

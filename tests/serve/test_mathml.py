@@ -81,7 +81,7 @@ def test_unreadable_formulas_are_shown_as_typed() -> None:
     )
     assert site.render("body", "<p>$a$<code>$b$</code></p>").count("<math>") == 1
     assert Renderer().render("body", "<p>$a$</p>") == "<p>$a$</p>"
-    # Line breaks are part of a formula, other elements are not.
+    # Line breaks can be part of a formula; other elements cannot.
     assert "<math" in site.render("body", "<p>$a<br>b$</p>")
     assert "<math" not in site.render("body", "<p>$a<b>b</b>$</p>")
 
@@ -125,9 +125,9 @@ def test_hostile_formulas_cost_little(part: str) -> None:
     """The longest formulas take less than a tenth of a second of CPU."""
     tex = (part * MOST_CHARACTERS)[:MOST_CHARACTERS]
     times = []
-    for end in ("", "x"):  # Two that no cache knows.
+    for end in ("", "x"):  # Two formulas that are not cached.
         start = time.thread_time()
         mathml(tex[: len(tex) - len(end)] + end, is_block=True)
         times.append(time.thread_time() - start)
-    # A hundred times what they take: a parser that takes squares needs seconds.
+    # A hundred times the usual time; a quadratic parser needs seconds.
     assert min(times) < 1

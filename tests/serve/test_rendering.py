@@ -1,4 +1,4 @@
-"""Texts as HTML: the result, linear time, and what ends a text that takes too long."""
+"""Texts as HTML: the result, linear time, and the end of a text that takes too long."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_changes_are_marked_word_by_word() -> None:
 
 @pytest.mark.parametrize("end", ["\n", " "])
 def test_texts_that_take_too_long_to_compare_are_not_compared(end: str) -> None:
-    """Each of these texts equals half of the others, which makes many pairs."""
+    """Each of these texts equals half of the other texts, which makes many pairs."""
     few, many = (
         SITE.render("diff", f"{f'x{end}' * n}\0{''.join(f'x{end}y{k}{end}' for k in range(n))}")
         for n in (10, 2_000)
@@ -172,7 +172,7 @@ for line in sys.stdin.buffer:
 
 @pytest.fixture
 def stubborn() -> Iterator[Renderings]:
-    """Workers that never finish one text, and die at another."""
+    """Workers that never finish one text, and die on another."""
     renderings = Renderings([sys.executable, "-c", STUBBORN])
     yield renderings
     renderings.close()
@@ -206,7 +206,7 @@ def test_a_text_that_takes_forever_does_not_hold_up_others(stubborn: Renderings)
     slow.start()
     assert stubborn.render(SITE, [("body", "a")]) == ["[a]"]
     assert slow.is_alive()
-    stubborn.close()  # As SIGTERM does.
+    stubborn.close()  # This is what SIGTERM does.
     slow.join()
     assert results == ['<div class="plain">forever</div>']
     assert stubborn.render(SITE, [("body", "a")]) == ['<div class="plain">a</div>']

@@ -225,7 +225,7 @@ def _plan_of(store: Store, ask: Any) -> list[str]:
         connection.set_trace_callback(None)
         steps = []
         for sql in statements:
-            # The lists of ids, not what is then shown of them.
+            # Check the lists of ids, not the pages made from them.
             if "INDEXED BY" in sql and "LIMIT" in sql:
                 plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}")
                 steps += [row[3] for row in plan.fetchall()]
@@ -308,7 +308,7 @@ def test_people(tmp_path: Path) -> None:
         page = client.get("/users/2").text
         assert "Bob &lt;b&gt;" in page
         assert "https://x.stackexchange.com/users/2" in page
-        # Somebody whom posts name and whom the dump does not know.
+        # A user who is named by posts but missing from the dump.
         assert "user 5" in client.get("/users/5").text
         assert client.get("/users/424242").status_code == 404
         assert '<a class="person" href="/users/2"><bdi>Bob &lt;b&gt;</bdi></a>' in (

@@ -206,7 +206,7 @@ def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
                 assert not re.match(
                     r"<(?:iframe|object|embed|style|base|meta http|form action=.j)", tag, re.I
                 ), tag
-                # What the reader itself makes of formulas.
+                # Elements that the reader itself makes from formulas.
                 if tag.startswith("<math"):
                     assert re.fullmatch(r'<math(?: display="block")?>', tag), tag
                 assert not re.search(r"\son\w+\s*=", re.sub(r'"[^"]*"', '""', tag)), tag
@@ -222,13 +222,13 @@ def test_the_state_of_a_question(client: Any) -> None:
     )
     assert "2 revisions" in page
     page = client.get("/questions/1").text
-    assert "Needs more focus" not in page  # It was reopened.
+    assert "Needs more focus" not in page  # The question was reopened.
     assert "Protected 2024-05-08 by Ada" in text_of_page(page)
     assert "bounty of 50 by Ada 1,204, 2024-05-09" in text_of_page(page)
     assert "Locked 2024-05-11 by gone" in text_of_page(page)
     assert "Migrated from" in page
     assert '<a rel="noopener noreferrer nofollow" href="/questions/3">' in page
-    assert 'href="/users/99"' not in page  # Nobody is there.
+    assert 'href="/users/99"' not in page  # There is no such user.
 
 
 def test_a_closing_that_only_the_question_tells(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_long_history_has_pages(tmp_path: Path) -> None:
             assert re.findall(r'id="revision-(\d+)"', text) == [
                 str(number) for number in range(first, last - 1, -1)
             ]
-            # The last of a page is compared with the first of the next.
+            # Compare the last item of a page with the first item of the next page.
             if last > 1:
                 assert f"version <del>{last - 1}</del><ins>{last}</ins>" in text
 

@@ -171,7 +171,7 @@ def test_the_server_ends_during_a_request(number: signal.Signals, tmp_path: Path
     port = int(process.stderr.readline().split("127.0.0.1:")[1].split("/")[0])
     with socket.create_connection(("127.0.0.1", port)) as asking:
         asking.sendall(b"GET /tags HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        # Another page meanwhile.
+        # Another page is served meanwhile.
         assert httpx.get(f"http://127.0.0.1:{port}/about", timeout=60).status_code == 200
         process.send_signal(number)
         stderr = process.communicate(timeout=120)[1]

@@ -1,4 +1,4 @@
-"""A conversion on Spark writes the same lines as the plain one, whatever the cluster does."""
+"""A conversion on Spark writes the same lines as a plain conversion, whatever the cluster does."""
 
 import errno
 import json
@@ -472,7 +472,7 @@ def test_success_lists_the_files_and_needs_all_of_them(tmp_path: Path) -> None:
     part = tmp_path / "posts" / "part-00000.jsonl.gz"
     assert success["files"]["part-00000.jsonl.gz"] == part.stat().st_size
     assert success["report"]["questions"] == report.questions
-    # An attempt whose result was lost is not made again.
+    # An attempt is not repeated if only its result was lost.
     assert convert_site(site, run="run", keywords={"split_size": "1MB"}, site_field=None) == report
     folders.begin((site.folder, "run"))
     part.write_bytes(b"cut")

@@ -125,7 +125,7 @@ def test_spark_connect(connect: str, tmp_path: Path) -> None:
 
 
 def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
-    # It needs no Java of its own, and takes the options of `convert`.
+    # The client needs no Java, and accepts the options of `convert`.
     options = ["--min-score", "2", "--fields", "Id,Title,Score", "--format", "json", "--limit", "2"]
     options += ["--compression", "none", "--level", "19", "--answers-by", "votes"]
     report = tmp_path / "report.json"
@@ -143,7 +143,8 @@ def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
 
 
 def test_a_task_has_as_many_processes_as_spark_gives_it_cores(tmp_path: Path) -> None:
-    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 21))  # Two chunks.
+    # The dump has two chunks.
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 21))
     votes, report, out = SAMPLES / "votes.xml", tmp_path / "report.json", tmp_path / "out"
     options = ["--master", "local[2]", "--conf", "spark.task.cpus=2"]
     result = run_process("spark", dump, votes, out, *options, "--report", report, timeout=600)

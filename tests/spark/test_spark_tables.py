@@ -1,4 +1,4 @@
-"""Comments, links, votes and users are nested on Spark as they are without it."""
+"""Spark nests comments, links, votes and users as a plain conversion does."""
 
 import json
 import shutil

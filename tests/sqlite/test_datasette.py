@@ -46,7 +46,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return path
 
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Of Datasette and what it imports.
+pytestmark = pytest.mark.filterwarnings("ignore")  # Warnings of Datasette and its dependencies.
 
 
 def test_search_and_facets_on_tags(database: Path) -> None:

@@ -1,4 +1,4 @@
-"""JSON lines of other programs come back as they were, or are refused."""
+"""JSON lines of other programs are returned unchanged, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`so2docs sqlite`: rows compared with the documents, and documents as they were given."""
+"""`so2docs sqlite`: rows agree with the documents, and documents are returned unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 
 def counted(documents: list[Document]) -> Counter[str]:
-    """Rows of each table, counted from the documents alone."""
+    """Rows of each table, counted only from the documents."""
     counts: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     users: set[int] = set()
@@ -110,7 +110,7 @@ def test_keys_references_and_index_of_a_published_dump_hold(
     assert values(path, "PRAGMA integrity_check") == [("ok",)]
     assert values(path, "PRAGMA foreign_key_check") == []
     with closing(sqlite3.connect(path)) as connection:
-        # Raises if the full-text index and its table differ.
+        # This raises an error if the full-text index and its table differ.
         connection.execute("INSERT INTO search(search, rank) VALUES ('integrity-check', 1)")
 
 
@@ -121,8 +121,9 @@ def test_words_of_a_published_dump_are_those_of_its_text(
     assert text is not None
     documents, _ = real
     for post in [post for q in documents for post in (q, *q["Answers"])]:
-        # Where bodies have no line break between blocks, only one of them tells words apart; and
-        # libxml2 before 2.14 leaves the names of characters alone that HTML 4 has not (&Ccaron;).
+        # If blocks of a body have no line break between them, only one of the parsers separates
+        # their words. libxml2 before 2.14 does not resolve character names that are not in HTML 4
+        # (&Ccaron;).
         indexed, body_text = unescape(html_to_text(post["Body"])), unescape(text(post["Body"]))
         assert "".join(indexed.split()) == "".join(body_text.split())
 
@@ -257,7 +258,7 @@ def test_search_finds_words(
                 values(path, sql, words)
         else:
             assert values(path, sql, words) == [(count,)]
-    # The names of HTML's tags are no words of a post.
+    # The names of HTML tags are not words of a post.
     if search == "all":
         assert values(path, "SELECT count(*) FROM search WHERE search MATCH 'nbsp OR li'") == [(0,)]
 
@@ -498,7 +499,7 @@ so2docs.to_sqlite(documents(), sys.argv[1])
     assert result.returncode == -signal.SIGKILL
     names = {entry.name for entry in tmp_path.iterdir()}
     assert not any(name.endswith((".db", ".json")) for name in names)
-    assert {"q.db.part", ".q.db.lock"} < names  # And the folder where the search index was made.
+    assert {"q.db.part", ".q.db.lock"} < names  # The folder of the search index is also left.
     with caplog.at_level("INFO", "so2docs"):
         so2docs.to_sqlite(SITE, path)
     assert caplog.messages == [f"{path}.part: is left of an interrupted run; starting over"]
@@ -550,7 +551,7 @@ def test_a_database_says_how_its_documents_were_made(tmp_path: Path) -> None:
         assert record is not None
         assert record["input"] == provenance.as_dict()["input"]
         assert record["counts"] == provenance.counts
-        # The name of the output does not tell.
+        # The name of the output does not contain the site.
         assert about.sites[0].host == "alcohol.stackexchange.com"
     (tmp_path / ".q.jsonl.gz.index").unlink()
     so2docs.to_sqlite(tmp_path / "q.jsonl.gz", tmp_path / "unknown.db")

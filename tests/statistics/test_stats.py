@@ -1,4 +1,4 @@
-"""`so2docs.stats` compared with counts of the oracle's documents, and its views."""
+"""`so2docs.stats` agrees with counts of the oracle's documents; its views."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def counted(documents: list[dict[str, Any]]) -> dict[str, Any]:
         if "Body" in post
     )
     unanswered = sum(not document["Answers"] for document in documents) if documents else None
-    # That no question has one may be so, or was left out.
+    # If no question has an accepted answer, the field may have been left out.
     accepted = sum("AcceptedAnswerId" in document for document in documents) or None
     return {
         "questions": len(documents),

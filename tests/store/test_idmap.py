@@ -1,4 +1,4 @@
-"""The map on disk: any ids, any values, and missing ids."""
+"""The map on disk with any ids, any values, and missing ids."""
 
 import os
 from array import array
@@ -104,7 +104,7 @@ def test_runs_in_any_order(order: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("count", [0, 3, 10])
 def test_every_byte_is_checked(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Short blocks: no block, one, or two and a part of one, in a file of few bytes.
+    # With short blocks, a small file has no block, one block, or two and a partial block.
     monkeypatch.setattr(id_map, "_BLOCK", 4)
     path = tmp_path / "ids.map"
     write(path, range(count), range(count))
@@ -162,7 +162,7 @@ def test_refuses_invalid_maps(tmp_path: Path) -> None:
 def test_reads_that_give_fewer_bytes_lose_nothing(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As network file systems do after a signal, and Linux does beyond 2 GiB."""
+    """Network file systems do this after a signal, and Linux beyond 2 GiB."""
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, most), at))
     monkeypatch.setattr(id_map, "_RUN", 16)

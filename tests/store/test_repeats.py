@@ -50,7 +50,7 @@ def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_
 
 @pytest.mark.long
 def test_a_dump_that_repeats_all_its_ids_takes_bounded_memory() -> None:
-    """One bit per id, and in memory only the questions of one run."""
+    """Each id takes one bit, and only the questions of one run are in memory."""
     count = 20_000
     pages, _ = repeats.of_chunk(packed([(post_id, post_id) for post_id in range(count)]))
     keys = keys_of([(post_id, post_id) for post_id in range(count)])
@@ -74,6 +74,6 @@ def test_a_dump_that_repeats_all_its_ids_takes_bounded_memory() -> None:
 def test_keys_are_little_endian_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(integers(struct.pack("<3q", 1, -2, 1 << 40))) == [1, -2, 1 << 40]
     if sys.byteorder == "little":
-        # A machine that reads the other way round, as far as this one can be one.
+        # Simulate a machine with the other byte order.
         monkeypatch.setattr(sys, "byteorder", "big")
         assert list(integers(struct.pack(">3q", 1, -2, 1 << 40))) == [1, -2, 1 << 40]

@@ -1,4 +1,4 @@
-"""Users on disk: reading many at once gives the same as one by one."""
+"""Users on disk: reading many at once gives the same result as reading one by one."""
 
 from array import array
 from pathlib import Path
@@ -22,7 +22,7 @@ FILES = [[(7, "a"), (-1, "b"), (3, LONG), (4, "c")], [(10**12, "\u00e9"), (5, ""
 
 
 def write(folder: Path) -> UserTable:
-    """Write users to two files, unordered, one of them longer than a single read."""
+    """Write users, unordered, to two files, one of them longer than a single read."""
     positions: dict[int, int] = {}
     for number, of_file in enumerate(FILES):
         with (

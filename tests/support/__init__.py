@@ -1,1 +1,1 @@
-"""Shared by the tests: paths, generated dumps, independent oracles, processes and faults."""
+"""Helpers for tests: paths, generated dumps, independent oracles, processes and faults."""

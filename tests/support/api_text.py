@@ -1,7 +1,7 @@
 """The reference of the Python functions and classes, which `make docs` writes to docs/api.md.
 
-Signatures and types are shown as the source has them, so that the page is the same with each
-version of Python.
+Signatures and types are shown as in the source, so that the page is the same with every version of
+Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def entries(*names: str) -> str:
     """The reference of these names.
 
     Args:
-        names: Names in `so2docs`, or below it, such as `options.keywords.FileKeywords`.
+        names: Names in `so2docs` or its modules, such as `options.keywords.FileKeywords`.
     """
     return "\n\n".join(line for name in names for line in _entry(name))
 
@@ -49,7 +49,7 @@ def _entry(name: str) -> Iterator[str]:
 
 
 def _owners(thing: type) -> Iterator[type]:
-    """The class, and those of its bases that have no entry of their own."""
+    """The class, and its bases without a separate entry."""
     for owner in thing.__mro__:
         is_private = owner.__module__.startswith("so2docs") and not hasattr(so2docs, owner.__name__)
         if owner is thing or is_private:
@@ -57,7 +57,7 @@ def _owners(thing: type) -> Iterator[type]:
 
 
 def _parse(thing: Any) -> tuple[Any, str]:
-    """The node of a function or class, and the source that its lines refer to."""
+    """The node of a function or class, and the source of its lines."""
     source = dedent(inspect.getsource(thing))
     return ast.parse(source).body[0], source
 
@@ -87,7 +87,7 @@ def _is_for_users(line: str) -> bool:
 def _described(
     node: ast.FunctionDef | ast.ClassDef, types: dict[str, str] | None = None
 ) -> Iterator[str]:
-    """The docstring as Markdown."""
+    """Convert the docstring to Markdown."""
     section = ""
     for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
         lines = paragraph.splitlines()
@@ -106,7 +106,7 @@ def _described(
 
 
 def _listed(lines: list[str], types: dict[str, str]) -> Iterator[str]:
-    """The items of a section, each in one line."""
+    """List the items of a section, each on one line."""
     for item in re.split(r"\n(?=    \S)", "\n".join(lines)):
         name, text = re.sub(r"\s+", " ", item.strip()).split(": ", 1)
         kind = f" (`{types[name]}`)" if name in types else ""

@@ -15,7 +15,7 @@ PLACES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def chromium() -> str:
-    """The browser of the system; skips without one."""
+    """The path of the system's browser; skips the test if there is none."""
     pytest.importorskip("playwright", reason="playwright is not installed: make test-browser")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, PLACES)), None)
     if path is None:

@@ -1,4 +1,4 @@
-"""Run the command: in this process, or in a separate one where the test is about that."""
+"""Run the command in this process, or in a separate process if the test is about that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(
     stdin: bytes = b"",
     env: dict[str, str] | None = None,
 ) -> Done:
-    """Run the command in this process, twenty times as fast as in another interpreter.
+    """Run the command in this process, which is twenty times as fast as a new interpreter.
 
     Args:
         arguments: Arguments of the command, converted to strings.
@@ -67,7 +67,7 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 
 def run_process(*arguments: object, **settings: Any) -> subprocess.CompletedProcess[Any]:
-    """Run the command in a process of its own.
+    """Run the command in a separate process.
 
     Args:
         arguments: Arguments of the command, converted to strings.
@@ -79,7 +79,7 @@ def run_process(*arguments: object, **settings: Any) -> subprocess.CompletedProc
 
 
 def start(*arguments: object, **settings: Any) -> subprocess.Popen[Any]:
-    """Start the command in a process of its own, with keywords of `subprocess.Popen`."""
+    """Start the command in a separate process, with keywords of `subprocess.Popen`."""
     settings = {"env": unmeasured(), **settings}
     return subprocess.Popen([*COMMAND, *map(str, arguments)], **settings)
 
@@ -87,7 +87,7 @@ def start(*arguments: object, **settings: Any) -> subprocess.Popen[Any]:
 def unmeasured() -> dict[str, str]:
     """The environment for a process whose coverage is not measured.
 
-    For processes that get signals, or may not write: coverage takes locks, which an exception in a
-    signal's handler leaves locked, and writes a file at the end.
+    It is for processes that get signals or may not write. Coverage takes locks, which an exception
+    in a signal handler leaves locked, and writes a file at the end.
     """
     return {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}

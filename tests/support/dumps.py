@@ -15,7 +15,7 @@ TABLES = {"Comments", "PostHistory", "PostLinks", "Votes", "Users", "Badges", "T
 
 
 def row(**attributes: Any) -> bytes:
-    """A row in the form of published dumps, with its line end."""
+    """Format a row as in published dumps, with its line end."""
     written = "".join(f' {name}="{_escaped(str(value))}"' for name, value in attributes.items())
     return f"  <row{written} />\r\n".encode()
 
@@ -68,7 +68,7 @@ def some_rows(
 
 
 def left_by(output: Path) -> dict[str, bytes]:
-    """All files in the folder of an output that a conversion wrote."""
+    """All files that a conversion wrote into the folder of an output."""
     return {
         str(path.relative_to(output.parent)): path.read_bytes()
         for path in sorted(output.parent.rglob("*"))
@@ -88,6 +88,6 @@ def unpacked(path: Path) -> bytes:
 
 
 def strays_of(output: Path) -> Path:
-    """The side file for the strays of an output, compressed as the output is."""
+    """The side file with the strays of an output, compressed like the output."""
     end = {".parquet": ".gz", ".ravendbdump": ".gz", ".gz": ".gz", ".zst": ".zst"}
     return output.with_name(f".{output.name}.strays{end.get(output.suffix, '')}")

@@ -1,4 +1,4 @@
-"""The expected result of filters: complete documents, filtered one by one in plain Python."""
+"""The expected result of filters, computed from complete documents in plain Python."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Tables of a dump by the parser of the standard library, and table files read back, in one form.
+"""Tables of a dump, parsed by the standard library, and table files read back in the same form.
 
 Only the names and types of columns come from the project."""
 

@@ -1,4 +1,4 @@
-"""Readers of the output formats that share no code with the package, for the tests."""
+"""Readers of the output formats for the tests, without code of the package."""
 
 import json
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def mongodb(path: Path) -> list[Document]:
 
 
 def _without_dates(value: Any) -> Any:
-    """Convert dates to the text of the dump, at any depth."""
+    """Convert dates to text as in the dump, at any depth."""
     if isinstance(value, list):
         return [_without_dates(part) for part in value]
     if not isinstance(value, dict):

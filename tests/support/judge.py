@@ -1,6 +1,6 @@
-"""Check a conversion of any bytes: it gives the documents of the oracle, or an error message.
+"""Check that the conversion of any bytes gives the documents of the oracle, or an error.
 
-For the tests of damage and for the fuzzer, which also share the ways to damage a dump.
+The tests of damage and the fuzzer use it, and share the ways to damage a dump.
 """
 
 import gzip
@@ -75,13 +75,13 @@ def check(data: bytes, folder: Path) -> str:
 
 def is_name_of_the_fifth_edition(data: bytes) -> bool:
     """Whether expat may reject a name that XML 1.0 allows since 2008."""
-    # Its positions are not reliable behind characters that were replaced.
+    # Its positions are not reliable after replaced characters.
     markup = re.sub(r"\"[^\"]*\"|'[^']*'", "", _repair(data)[0].split("?>", 1)[-1])
     return "\ufffd" in markup
 
 
 def mutated(rng: random.Random, seeds: list[bytes]) -> bytes:
-    """A sample with some bytes changed at random."""
+    """Change some bytes of a sample at random."""
     data = bytearray(rng.choice(seeds))
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         at = rng.randrange(len(data) + 1)

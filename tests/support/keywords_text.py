@@ -40,7 +40,7 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
 
 
 def text() -> str:
-    """The source of all classes, and of the types of options with names to choose from."""
+    """The source of all classes, and of the types of options with named choices."""
     options = taken_by(*(place for *_, where, _ in CLASSES for place in where)).values()
     types = [_literal(entry) for entry in options if _takes_only_names(entry)]
     return "\n\n\n".join(["\n".join(types), *(_class(*one) for one in CLASSES)])
@@ -55,13 +55,13 @@ def _class(name: str, bases: str, where: tuple[Any, ...], about: str) -> str:
 
 
 def _takes_only_names(entry: Option) -> bool:
-    """Whether no other text is allowed; `recipe` also takes functions, by name and as such."""
+    """Whether no other text is allowed; `recipe` also accepts functions and their names."""
     texts = (str, Iterable[str], type(None))
     return entry.choices is not None and all(kind in texts for kind in entry.kinds)
 
 
 def _literal(entry: Option) -> str:
-    """The declaration of the type of its names."""
+    """The declaration of the type of an option's choices."""
     assert entry.choices is not None
     names = [f'    "{name}",' for name in entry.choices()]
     return "\n".join([f"{entry.name.title()}Name = Literal[", *names, "]"])

@@ -15,7 +15,7 @@ def assert_nothing_is_kept(run: Callable[[], None]) -> None:
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         run()
-        gc.collect()  # It empties Python's lists of free objects.
+        gc.collect()  # This empties Python's lists of free objects.
         assert tracemalloc.get_traced_memory()[0] - before < _MOST_BYTES
     finally:
         tracemalloc.stop()

@@ -1,9 +1,8 @@
-"""An independent nesting of posts, with the standard library only and all in memory.
+"""Nest posts independently, with only the standard library and in memory.
 
-It shares no code with the package, so a mistake would have to be made twice to go unnoticed. As
-a script it writes the expected files of a sample next to it:
-``PYTHONPATH=tests python -m support.oracle samples/posts.xml``. (``NAME.by-votes.jsonl`` is written
-only where there is one.)
+It shares no code with the package, so a mistake would have to be made twice to stay undetected. As
+a script, it writes the expected files of a sample next to the sample: ``PYTHONPATH=tests python -m
+support.oracle samples/posts.xml``. (``NAME.by-votes.jsonl`` is written only if it exists.)
 """
 
 import json
@@ -139,7 +138,7 @@ def _question_id(post: Row) -> int:
 
 
 def _reason_without_key(row: Row) -> str | None:
-    """Why a row is a stray; None if it is not."""
+    """The reason why a row is a stray; None if it is not."""
     for name, words in (("PostTypeId", "post_type_id"), ("Id", "id")):
         if not isinstance(row.get(name), int):
             return f"invalid_{words}" if name in row else f"missing_{words}"
@@ -174,7 +173,7 @@ def _typed_value(name: str, text: str) -> int | str | list[str]:
 
 
 def _parse(data: bytes) -> tuple[list[dict[str, str]], int]:
-    """The attributes of the rows, and the number of characters that had to be replaced."""
+    """The attributes of the rows, and the number of replaced characters."""
     try:
         return rows_below_the_root(data), 0
     except expat.ExpatError:
@@ -204,7 +203,7 @@ def rows_below_the_root(document: bytes | str) -> list[dict[str, str]]:
 
 
 def _repair(data: bytes) -> tuple[str, int]:
-    """Replace bytes that are not UTF-8, and what XML forbids, by U+FFFD, and count that."""
+    """Replace bytes that are not UTF-8 and forbidden characters by U+FFFD, and count them."""
     kept = data.decode("utf-8", errors="ignore").count("\ufffd")
     text = data.decode("utf-8", errors="replace")
     count = text.count("\ufffd") - kept

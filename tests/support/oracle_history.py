@@ -1,7 +1,7 @@
-"""An independent nesting of `PostHistory.xml`, with the standard library and all in memory.
+"""Nest `PostHistory.xml` independently, with the standard library and in memory.
 
-Each key is computed from all rows of a post by the rule that docs/history.md states for it. No code
-is shared with the package.
+Each key is computed from all rows of a post by its rule in docs/history.md. No code is shared with
+the package.
 """
 
 import json
@@ -221,7 +221,7 @@ def _told(row: Row, level: str) -> Row:
 
 
 def _check(post: Row, rows: list[Row]) -> Counter[str]:
-    """Count the posts that satisfy each rule of real sites, and those that do not."""
+    """Count the posts that satisfy each rule of real sites, and the posts that do not."""
     counts: Counter[str] = Counter()
     texts = {name: [r["Text"] for r in rows if _text_of(r) == name] for name in TEXTS.values()}
     turns = [row["PostHistoryTypeId"] for row in rows if row["PostHistoryTypeId"] in (10, 11)]
@@ -250,5 +250,5 @@ def _users(folder: Path) -> dict[int, Row]:
 
 
 def line(document: Row) -> bytes:
-    """The line of a document."""
+    """Format the line of a document."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -1,8 +1,8 @@
-"""Independent recipes and attribution: from complete documents, in plain Python.
+"""Independent recipes and attribution for complete documents, in plain Python.
 
-It shares no code with the package but what cuts passages and the names of languages; the documents
-come from ``oracle``. The function of a recipe takes the documents, the host of the site, and a
-function that converts a body.
+It shares no code with the package, except for cutting passages and the names of languages; the
+documents come from ``oracle``. The function of a recipe takes the documents, the host of the site,
+and a function that converts a body.
 """
 
 import random
@@ -131,7 +131,7 @@ def about(question: Row, host: str) -> Row:
 
 
 def origin(post: Row, host: str) -> Row:
-    """The licence, the author and the date of one post or revision."""
+    """The licence, author and date of a post or revision."""
     return {
         "license": license_of(post),
         "authors": people([author_of(post, host)]),
@@ -237,7 +237,7 @@ def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def best(questions: list[Row]) -> list[Row]:
-    """The questions with only the answer that has most votes."""
+    """The questions, each with only the answer that has the most votes."""
     kept = []
     for question in questions:
         most = max((answer["Score"] for answer in question["Answers"]), default=0)
@@ -314,7 +314,7 @@ def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[s
 
 
 def beir_accepted(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
-    """The same, with accepted answers as the relevant documents."""
+    """Like `beir`, with accepted answers as the relevant documents."""
     answers = [answer for question in questions for answer in question["Answers"]]
     corpus = [{"_id": str(a["Id"]), "title": "", "text": body(a["Body"])} for a in answers]
     ids = {
@@ -443,7 +443,7 @@ def chunks(
     overlap: int | None = None,
     tokenizer: str | None = None,
 ) -> list[Row]:
-    """What is said of each passage; where texts are cut has a test of its own."""
+    """The metadata of each passage; another test checks where texts are cut."""
     splitter = Splitter(max_length, overlap, tokenizer)
     records = []
     for question in questions:

@@ -1,4 +1,4 @@
-"""An independent nesting of the other tables, with the standard library and all in memory.
+"""Nest the other tables independently, with the standard library and in memory.
 
 Like ``oracle``, it shares no code with the package. As a script it writes the expected files
 of a sample folder: ``PYTHONPATH=tests python -m support.oracle_tables samples/site``.
@@ -38,7 +38,7 @@ KEYS = {"comments": "Comments", "links": "Links"}
 USER_KEYS = {"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"}
 USER_ATTRIBUTES = ("Id", "Reputation", "CreationDate", "DisplayName")
 LINKS = {1: "linked", 3: "duplicate"}
-# Those that published dumps have had, and one that none has.
+# The types of published dumps, and an unknown type.
 VOTES = {
     1: "AcceptedByOriginator",
     2: "UpMod",
@@ -144,7 +144,7 @@ def _value(name: str, rows: list[Row]) -> Any:
 
 
 def _bounties(rows: list[Row]) -> Iterator[Row]:
-    """Bounties offered on a question or awarded to an answer, without those never awarded."""
+    """Bounties offered on a question or awarded to an answer, except bounties never awarded."""
     for row in sorted(rows, key=lambda row: row.get("Id", 0)):
         if row["VoteTypeId"] in (8, 9) and isinstance(row.get("BountyAmount"), int):
             bounty = {name: row[name] for name in ("CreationDate", "UserId") if name in row}

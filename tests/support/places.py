@@ -33,7 +33,7 @@ def version(path: Path) -> tuple[int, int, int]:
 
 
 def real_dumps() -> Iterator[Any]:
-    """Every published ``Posts.xml`` as a parameter; without dumps, a skipped parameter."""
+    """Every published ``Posts.xml`` as a parameter; a skipped parameter if there are no dumps."""
     sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
     for source in sources:
         name = source.stem if source.suffix == ".7z" else source.parent.name

@@ -18,7 +18,7 @@ class RangeServer(ThreadingHTTPServer):
     Attributes:
         content: Bytes of the file.
         etag: Version of the file.
-        statuses: Answers to the next requests; the last is repeated. 206 stands for the file.
+        statuses: Statuses of the next responses; the last is repeated, and 206 means the file.
         drops: Number of responses to cut off in the middle.
         whole: Whether ranges are ignored.
         sent: Bytes of content sent so far.
@@ -44,7 +44,7 @@ class RangeServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # Otherwise each answer waits 40 ms.
+    disable_nagle_algorithm = True  # Without this, each response waits 40 ms.
 
     def do_GET(self) -> None:
         server = cast(RangeServer, self.server)
@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(content: bytes) -> Iterator[RangeServer]:
-    """Run a server of a file."""
+    """Run a server for a file."""
     with RangeServer(content) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -1,7 +1,7 @@
-"""What HTML shows to a reader, and Markdown, which GitHub's parser converts to HTML.
+"""Extract the visible content of HTML, or of Markdown converted by GitHub's parser.
 
-Comparing two streams of characters, each with its emphasis and its blocks, shows whether a text in
-Markdown lost something. It shares no code with the package.
+The result is a stream of characters with emphasis and blocks; comparing two streams shows whether
+Markdown lost something. No code is shared with the package.
 """
 
 import re
@@ -23,7 +23,7 @@ Seen = tuple[str, frozenset[str], tuple[str, ...]]
 
 
 def rendered(markdown: str) -> str:
-    """The HTML of a text in Markdown."""
+    """Convert a Markdown text to HTML."""
     return str(
         cmarkgfm.markdown_to_html_with_extensions(
             markdown, options=Options.CMARK_OPT_UNSAFE, extensions=["table", "strikethrough"]

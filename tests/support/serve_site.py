@@ -135,7 +135,7 @@ def _entry(number: int, post_id: int, *events: str, **more: Any) -> dict[str, An
 
 
 def _add_history(questions: list[dict[str, Any]]) -> None:
-    """Add what `--with history-text` gives: revisions of a question and its answer, and states."""
+    """Add the keys of `--with history-text`: revisions of a question and its answer, and states."""
     for question in questions:
         for post in (question, *question["Answers"]):
             post["History"], post["Revisions"], post["Editors"] = [], 0, []
@@ -209,7 +209,7 @@ def _add_history(questions: list[dict[str, Any]]) -> None:
 
 
 def make(folder: Path) -> Path:
-    """Make a database of it."""
+    """Make a database of the site."""
     path = folder / f"{HOST}.db"
     so2docs.to_sqlite(documents(), path, site=HOST)
     return path

@@ -21,7 +21,7 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_home() -> Path:
-    """The folder of the programs that start Spark."""
+    """The folder with the programs that start Spark."""
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
@@ -72,7 +72,7 @@ def _started(command: list[str], log: Path, **variables: str) -> Iterator[None]:
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
-        # Of an installation that can be edited, Spark would not find the data source.
+        # Spark does not find the data source of an editable installation.
         "PYTHONPATH": str(CHECKOUT),
         **variables,
     }
@@ -119,7 +119,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         folder: Folder for its log.
 
     Raises:
-        TimeoutError: It does not start.
+        TimeoutError: The server does not start.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

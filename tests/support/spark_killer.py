@@ -1,6 +1,6 @@
 """Convert on a cluster, and kill the executor that has converted the first site.
 
-Run by test_spark_cluster.py in a process of its own: `python -m support.spark_killer MASTER OUT
+Run by test_spark_cluster.py in a separate process: `python -m support.spark_killer MASTER OUT
 DUMP...`. It prints how many processes each site was converted with.
 """
 
@@ -32,7 +32,8 @@ def executors(application: str) -> list[int]:
 
 def kill_own_executor(application: str) -> None:
     """Kill the executor of this Python worker."""
-    status = Path(f"/proc/{os.getppid()}/stat").read_text()  # Of a daemon that it started.
+    # The worker belongs to a daemon started by the executor.
+    status = Path(f"/proc/{os.getppid()}/stat").read_text()
     own = int(status.rpartition(")")[2].split()[1])
     assert own in executors(application)
     os.kill(own, signal.SIGKILL)

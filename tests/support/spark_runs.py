@@ -1,4 +1,4 @@
-"""What the tests on Spark share: when they can run, and what must be the same."""
+"""Shared by the tests on Spark: conditions for running them, and comparisons."""
 
 import gzip
 import random
@@ -21,7 +21,7 @@ def lines_of(folder: Path, pattern: str = "part-*.jsonl.gz") -> list[bytes]:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder; what differs from run to run in `_SUCCESS` is left out."""
+    """Every file below a folder, without the parts of `_SUCCESS` that differ between runs."""
     return {
         str(path.relative_to(folder)): b"" if path.name == "_SUCCESS" else path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -30,7 +30,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
-    """A dump whose ids lie far apart, with answers before, and long after, their questions."""
+    """A dump with ids far apart, and answers before and long after their questions."""
     rows = []
     for number, post_id in enumerate(ids):
         kind = "2" if number % 3 else "1"
@@ -45,7 +45,7 @@ def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
 
 
 def noisy_dump(path: Path, ids: range) -> Path:
-    """A dump with an answer to each question and bodies that compression hardly makes smaller."""
+    """A dump with an answer to each question, and bodies that hardly compress."""
     noise = random.Random(1)
     rows = []
     for post_id in ids:
@@ -59,7 +59,7 @@ def noisy_dump(path: Path, ids: range) -> Path:
 
 
 def wide_site(folder: Path, *, repeated: bool = False) -> Path:
-    """Posts, and what belongs to them, far apart over many parts; some of it to nobody.
+    """Posts and their rows, spread over many parts; some rows belong to no post.
 
     Args:
         folder: The folder to make.
@@ -119,7 +119,7 @@ def assert_same_counts(actual: so2docs.Report, plain: so2docs.Report) -> None:
         assert getattr(actual, name) == getattr(plain, name), name
     assert list(actual.tables) == list(plain.tables)
     for name, table in plain.tables.items():
-        # What the spill of a table takes depends on the size of the chunks.
+        # The spill size of a table depends on the size of the chunks.
         rest = {"seconds": 0.0, "spill_bytes": 0}
         assert actual.tables[name].as_dict() | rest == table.as_dict() | rest
 
@@ -148,7 +148,7 @@ def assert_same_as_parquet(
     so2docs.convert(dump, file, jobs=1, site_field="Site", site=dump.stem, **options)
     parquet = session.read.parquet(str(file))
     assert frame.schema == parquet.schema
-    # Sorted by Spark, a frame would be computed twice.
+    # Sorting by Spark would compute a frame twice.
     rows, expected = (
         sorted((row.asDict(recursive=True) for row in one.collect()), key=itemgetter("Id"))
         for one in (frame, parquet)

@@ -1,13 +1,13 @@
-"""A script: stop a conversion at every step that it takes on the file system, and go on.
+"""A script that stops a conversion at every file system operation, and resumes it.
 
     PYTHONPATH=tests python -m support.steps DUMP FOLDER kill|fail [KEYWORDS [STRIDE]]
 
 KEYWORDS are those of `so2docs.convert`, as JSON. With a STRIDE, only every STRIDE-th step is tried.
 
-Every `open`, `rename`, `remove`, `mkdir` and `rmdir` is a step. At each in turn the process is
-killed (SIGKILL) or the system says that the disk is full; then the same conversion is run again and
-has to end with the bytes of an undisturbed one. Prints how many steps there were. It forks, which
-is why it is a script of its own.
+Every `open`, `rename`, `remove`, `mkdir` and `rmdir` is a step. At each in turn, the process is
+killed (SIGKILL) or the system reports a full disk. Then the same conversion is run again, and must
+end with the bytes of an undisturbed conversion. The script prints the number of steps. It is a
+separate script because it forks.
 """
 
 import errno
@@ -35,7 +35,7 @@ def convert(dump: Path, folder: Path) -> None:
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Run in a process of its own: exit code, or minus the signal that ended it."""
+    """Run in a forked process; return the exit code, or minus the signal that ended it."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -51,7 +51,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 
 def disturbed(dump: Path, folder: Path, step: int, kind: str) -> None:
-    """Convert, but not beyond a step; `RAN_OUT` if there is no such step."""
+    """Convert up to a step; return `RAN_OUT` if there is no such step."""
     left = step
     inside = str(folder)
 
@@ -89,10 +89,10 @@ def main(dump: Path, folder: Path, kind: str, keywords: str = "{}", stride: str 
         if code == RAN_OUT:
             break
         assert code in (-signal.SIGKILL, FAILED_WELL, WENT_WELL), (step, code)
-        if code == WENT_WELL:  # A lock that cannot be removed is left for whoever comes next.
+        if code == WENT_WELL:  # A lock that cannot be removed is left for the next process.
             for lock in folder.rglob("*.lock"):
                 lock.unlink()
-        if files(folder) != expected:  # Else an empty folder was all that was left to remove.
+        if files(folder) != expected:  # Otherwise only an empty folder was left to remove.
             code = in_child(lambda: convert(dump, folder))
             assert code == WENT_WELL, (step, code, sorted(files(folder)))
         assert files(folder) == expected, (step, sorted(files(folder)))

@@ -1,4 +1,4 @@
-"""Sites with tables: the sample, a larger one made of it, and what a conversion leaves of them."""
+"""Sites with tables: the sample, a larger site made from it, and results of conversions."""
 
 import os
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ COPIES = int(os.environ.get("SO2DOCS_TABLE_COPIES", "150"))
 
 
 def converted(source: Path, output: Path, names: Sequence[str], **options: object) -> list[bytes]:
-    """What a conversion leaves: its documents, and its strays or nothing."""
+    """The result of a conversion: its documents and, if any, its strays."""
     so2docs.convert(source, output, nest=names, **options)  # type: ignore[arg-type]
     return [unpacked(output), unpacked(strays_of(output))]
 
@@ -24,10 +24,10 @@ def expected(oracle: Tables) -> list[bytes]:
 
 
 def write_large_site(folder: Path, copies: int = COPIES) -> tuple[Path, list[bytes]]:
-    """A site large enough to be interrupted in: the sample again and again under other Ids.
+    """Write a site large enough to be interrupted: the sample repeated under other ids.
 
     Returns:
-        Its folder, and what it has to become.
+        Its folder, and the expected result.
     """
     for file in ("Posts.xml", *FILES.values()):
         head, *rows, end = (SITE / file).read_text(encoding="utf-8").split("  <row")
@@ -42,7 +42,7 @@ def write_large_site(folder: Path, copies: int = COPIES) -> tuple[Path, list[byt
 
 
 def moved(row: str, copy: int) -> str:
-    """A row with all post ids and comment ids (but no user ids) moved to where no other copy is."""
+    """A row whose post ids and comment ids (but not user ids) are moved to a range of their own."""
     for name in ("Id", "PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"):
         before, attribute, rest = row.partition(f' {name}="')
         number, quote, after = rest.partition('"')

@@ -1,6 +1,6 @@
-"""Both cores on the same bytes: what the compiled one takes must come out as the reference has it.
+"""Run both cores on the same bytes: the compiled core must agree with the reference.
 
-Shared by the tests and the fuzzers. As a script it writes their seeds into a folder.
+The tests and the fuzzers share it. As a script, it writes their seeds into a folder.
 """
 
 import sys
@@ -25,7 +25,7 @@ if core.built() == "compiled":
 
 ROW = '<row Id="7" PostTypeId="1" %s />'
 
-# What may be in a row, and whether it is canonical.
+# Parts of a row, and whether they are canonical.
 TAKEN = [
     "",
     'Body=""',
@@ -109,7 +109,7 @@ def slice_of(sample: Path) -> bytes:
 
 @dataclass(slots=True)
 class Outcome:
-    """What slices became, and what a chunk notes about them."""
+    """The results of slices, and the facts that a chunk records about them."""
 
     posts: RecordBuffer = field(default_factory=lambda: RecordBuffer(reserved=RESERVED | {"Site"}))
     rows: int = 0
@@ -131,7 +131,7 @@ def by_reference(outcome: Outcome, data: bytes) -> None:
 
 
 def by_compiled(outcome: Outcome, data: bytes) -> bool:
-    """Whether the compiled core took the slice; if not, nothing may have changed."""
+    """Whether the compiled core accepts the slice; if not, nothing may have changed."""
     added = core.add_fast(data, outcome.posts)
     if added is None:
         return False
@@ -142,7 +142,7 @@ def by_compiled(outcome: Outcome, data: bytes) -> bool:
 
 
 def is_taken(data: bytes) -> bool:
-    """Whether the compiled core takes a slice; asserts that it does as the reference."""
+    """Whether the compiled core accepts a slice; asserts the result of the reference."""
     compiled, reference = Outcome(), Outcome()
     if not by_compiled(compiled, data):
         assert compiled == Outcome(), data
@@ -179,13 +179,13 @@ def questions(post_ids: Iterable[int]) -> dict[int, int]:
 
 
 def replace_questions(post_ids: "array[int]", question_ids: "array[int]") -> None:
-    """The same in the places of integers."""
+    """Do the same in an array of integers."""
     places = questions(post_ids)
     question_ids[:] = array("q", map(places.get, post_ids, question_ids))
 
 
 def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
-    """Ids and JSON of users; None if some of them have no place, or are not XML."""
+    """Ids and JSON of users; None if a user is unusable or not XML."""
     users: list[tuple[int, bytes]] = []
     strays = RecordBuffer()
     for part in rows.parse(data):
@@ -198,7 +198,7 @@ def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
 
 
 def is_taken_of(table: str, data: bytes) -> bool:
-    """Whether the compiled core takes a slice of a table; asserts that it does as the reference."""
+    """Whether the compiled core accepts a slice of a table; asserts the result of the reference."""
     if table == "users":
         read = core.read_users(data)
         if read is None:
@@ -215,7 +215,7 @@ def is_taken_of(table: str, data: bytes) -> bool:
         return False
     added, keys, json = result
     bounties: list[table_rows.Row] = []
-    if table == "votes":  # In place of JSON, the rows with an amount.
+    if table == "votes":  # Rows with an amount take the place of JSON.
         bounties += [row for part in rows.parse(json) for row in _sound(part)] if json else []
         json = b""
     else:
@@ -244,7 +244,7 @@ def _sound(part: rows.Rows | rows.Malformed) -> list[table_rows.Row]:
 
 
 def is_taken_in_columns(table: str, data: bytes) -> bool:
-    """Whether the compiled core makes columns of a slice; asserts that they are the reference's."""
+    """Whether the compiled core makes columns of a slice; asserts the result of the reference."""
     columns = TableColumns(DUMP[table])
     result = columns.parse(data)
     if result is None:
@@ -391,7 +391,7 @@ SIGNS = ("", "$", r"\$")
 
 
 def is_markdown_taken(body: str) -> bool:
-    """Whether the compiled core takes a body; asserts that it does as the reference."""
+    """Whether the compiled core accepts a body; asserts the result of the reference."""
     for sign in SIGNS:
         markdown = _core.to_markdown(body, sign)
         assert markdown is None or markdown == to_markdown(body, sign), (body, sign)
@@ -399,9 +399,9 @@ def is_markdown_taken(body: str) -> bool:
 
 
 def write_seeds(folder: Path) -> None:
-    """One file for each input of the tests and each row of the samples.
+    """Write a file for each input of the tests and each row of the samples.
 
-    The first byte says to the fuzzers what the others are: 0 a slice, 1 attributes.
+    The first byte tells the fuzzers the type of the others: 0 is a slice, 1 are attributes.
     """
     short = [attributes.encode() for attributes in TAKEN + LEFT if len(attributes) < 4096]
     seeds = [b"\1" + attributes for attributes in short]
