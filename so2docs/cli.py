@@ -50,7 +50,7 @@ def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any
     """Reject an empty value, such as the value of an unset variable."""
     if value == "" or (isinstance(value, tuple) and "" in value):
         raise click.BadParameter(
-            "it is empty, perhaps because of an unset variable; give a value", context, parameter
+            "it is empty, perhaps from an unset variable; give a value", context, parameter
         )
     return value
 

@@ -334,12 +334,12 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
     [
         (["diff", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
         (["diff", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file; give a fol"),
-        (["diff", "OLD", "NEW"], 2, "outputs of several sites go to a folder; name one"),
-        (["diff", "OLD", "NEW", "-"], 2, "outputs of several sites go to a folder; name one"),
-        (["diff", "OLD", "NEW", "NEW"], 2, "NEW: is read and written; choose another folder"),
+        (["diff", "OLD", "NEW"], 2, "outputs of several sites go to a folder; give its name"),
+        (["diff", "OLD", "NEW", "-"], 2, "outputs of several sites go to a folder; give its name"),
+        (["diff", "OLD", "NEW", "NEW"], 2, "NEW: is also an input; choose another folder"),
         (["diff", "OLD", "NEW", "NEW/beer.jsonl.gz"], 2, "is a file; outputs of several sites go"),
         (["diff", "OLD", "NEW", "x", "--only", "all"], 2, "--only is 'all'"),
-        (["diff", "OLD", "NEW", "x", "--format", "jsonl"], 2, "cannot say what was deleted"),
+        (["diff", "OLD", "NEW", "x", "--format", "jsonl"], 2, "cannot represent deletions"),
         (["diff", "OLD", "NEW", "x", "--nest", "votes"], 2, "--nest is for dumps; OLD or NEW is a"),
         (
             ["diff", "OLD", "NEW", "x", "--format", "jsonl", "--deleted", "x"],
@@ -364,7 +364,7 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
             1,
             "EMPTY: is a folder without outputs of convert",
         ),
-        (["patch", "OLD", "NEW", "OLD"], 2, "OLD: is read and written; choose another folder"),
+        (["patch", "OLD", "NEW", "OLD"], 2, "OLD: is also an input; choose another folder"),
         (["stats", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
         (["stats", "OLD", "--html", "x.html"], 2, "--html applies to one output; OLD is a folder"),
         (["verify", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
@@ -395,7 +395,7 @@ def test_refused(
 
 def test_names_that_are_empty(quarters: tuple[Path, Path]) -> None:
     old, new = quarters
-    with pytest.raises(OptionError, match="go to a folder; name one"):
+    with pytest.raises(OptionError, match="go to a folder; give its name"):
         so2docs.diff_all(old, new, "")
     with pytest.raises(OutputError, match="the name is empty"):
         so2docs.diff_all(old, "")

@@ -120,7 +120,7 @@ def test_a_recipe(name: str, theirs: Path, tmp_path: Path) -> None:
     [
         (
             "wrong",
-            "wrong, which another package offers as so2docs.recipes (theirs:NEITHER), cannot",
+            "wrong, which another package registers in so2docs.recipes (theirs:NEITHER), cannot",
         ),
         ("gone", "cannot be used: module 'theirs' has no attribute 'Gone'"),
         ("tiltes", "blocks, edits, hub, beir, titles, plain, wrong, gone, or package.module"),

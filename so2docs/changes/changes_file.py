@@ -198,8 +198,7 @@ class Target(Output):
     ) -> None:
         if not path:
             raise OptionError(
-                "a name is empty, perhaps because of an unset variable; give the name of a file, "
-                "or -"
+                "a name is empty, perhaps from an unset variable; give the name of a file, or -"
             )
         files.claim(path, read, force=force)
         super().__init__(path, split_compression(path)[1] or "none", level=level, indexed=indexed)

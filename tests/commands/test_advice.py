@@ -71,7 +71,10 @@ def test_other_options_than_a_conversion_that_was_killed_at_its_end(tmp_path: Pa
     command = ["convert", site, "--output-dir", folder, "--answers-by", "votes"]
     refused = run(*command)
     assert refused.returncode == 1
-    assert "(different: --answers-by); that one has written its output: finish it" in refused.stderr
+    assert (
+        "(different: --answers-by); the other conversion has written its output: finish it"
+        in refused.stderr
+    )
     assert "or run with --restart and --force" in refused.stderr
     assert run(*command, "--restart", "--force").returncode == 0
 

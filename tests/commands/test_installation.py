@@ -40,7 +40,7 @@ def test_the_self_test_notices_wrong_documents(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(checks, "_sample", other)
     first = next(checks.selftest())
     assert first.problem is not None
-    assert "not those that the sample was made from" in first.problem
+    assert "not the expected ones" in first.problem
     assert str(first).startswith("FAILED")
 
 
