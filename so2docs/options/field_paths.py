@@ -170,6 +170,7 @@ _MOST_NAMES = 4096
 
 class FieldChoice(dict[str, "bool | FieldChoice"]):
     """The selected fields of objects at a path: each field is kept, left out, or a selection."""
+
     def __init__(self, fields: Fields, path: str = "", also: Collection[str] = ()) -> None:
         self._fields, self._path, self._also = fields, path, also
 

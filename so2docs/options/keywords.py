@@ -65,16 +65,15 @@ class DocumentKeywords(TypedDict, total=False):
         until: Keep questions created before this date (UTC).
         drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
             releases.
-        drop_users: Leave out all posts and comments of the users whose ids are in FILE, one per
-            line. The answers to their questions are left out, and so are listed editors of other
-            posts.
-        drop_posts: Leave out the questions and answers whose ids are in FILE, one per line. The
-            answers to these questions are also left out.
+        drop_users: Leave out all posts and comments of the users in FILE: ids, one a line. The
+            answers to their questions are left out, too, and so are listed editors of other posts.
+        drop_posts: Leave out the questions and answers in FILE: ids, one a line. The answers to
+            these questions are left out, too.
         keep_users: Keep questions asked or answered by these users: ids separated by commas, or a
-            FILE with one id per line. A file name of digits only counts as an id; write `./123` for
+            FILE with an id a line. A file name of digits only counts as an id; write `./123` for
             the file.
         keep_posts: Keep these questions, and the questions of these answers: ids separated by
-            commas, or a FILE with one id per line.
+            commas, or a FILE with an id a line.
         sample: Keep a share of the questions, such as 1%; the same questions every time. A hash of
             the id decides, so every sample is part of all larger samples.
         limit: Keep the first N questions in order of their ids.
