@@ -79,6 +79,7 @@ ONLY_USERS = {
     "pyarrow": {
         "flat.tables",
         "flat.columns",
+        "flat.part",
         "flat.writing",
         "output.formats.parquet",
         "reader.frames",
