@@ -287,10 +287,9 @@ def _convert_sites(
 ) -> dict[Site, Report | So2docsError]:
     """Convert sites: a job for those that one core serves, and one for the large ones."""
     profile = _make_profile(spark)
-    large = {site for site, size in sizes.items() if profile and size > LARGE_BYTES}
-    large_sites = sites.by_size((s, size) for s, size in sizes.items() if s in large)
-    other_sites = sites.by_size((s, size) for s, size in sizes.items() if s not in large)
-    groups = [(large_sites, profile), (other_sites, None)]
+    ordered = sites.by_size(sizes.items())
+    large = [site for site in ordered if profile and sizes[site] > LARGE_BYTES]
+    groups = [(large, profile), ([site for site in ordered if site not in large], None)]
     results: dict[Site, Report | So2docsError] = {}
     with ThreadPoolExecutor(len(groups)) as threads:
         jobs = [threads.submit(_run_job, spark, task, *group) for group in groups]

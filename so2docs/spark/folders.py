@@ -184,13 +184,8 @@ def finish(
 
 def read_report(folder: str, run: str) -> dict[str, Any] | None:
     """The report of a folder that this run has finished; None if it has not."""
-    success = _read(folder, SUCCESS)
-    try:
-        content = orjson.loads(success)
-        report: dict[str, Any] | None = content["report"] if content["run"] == run else None
-    except (ValueError, KeyError, TypeError):
-        return None
-    return report
+    success = _read_success(folder)
+    return success.get("report") if success.get("run") == run else None
 
 
 class SiteFolder(Product[None]):
@@ -202,11 +197,7 @@ class SiteFolder(Product[None]):
 
     def read_records(self) -> list[Provenance | None]:
         """The record in the list of the files."""
-        try:
-            content = orjson.loads(_read(self.path, SUCCESS))
-            return [provenance.load(orjson.dumps(content["provenance"]))]
-        except (ValueError, KeyError, TypeError):
-            return [None]
+        return [provenance.load(orjson.dumps(_read_success(self.path).get("provenance")))]
 
 
 def _check_run(folder: str, run: str) -> None:
@@ -217,18 +208,23 @@ def _check_run(folder: str, run: str) -> None:
 
 def _find_owner(folder: str) -> str:
     """The run that writes to a folder or has finished it; empty if there is none."""
-    if current := _read(folder, _RUN).decode(errors="replace"):
-        return current
-    try:
-        return str(orjson.loads(_read(folder, SUCCESS))["run"])
-    except (ValueError, KeyError, TypeError):
-        return ""
+    current = _read(folder, _RUN).decode(errors="replace")
+    return current or str(_read_success(folder).get("run", ""))
 
 
 def _taken(folder: str) -> OutputError:
     return OutputError(
         f"{folder}: another run writes to this folder; let it finish, or choose another output"
     )
+
+
+def _read_success(folder: str) -> dict[str, Any]:
+    """The content of `_SUCCESS`; empty if it is missing or damaged."""
+    try:
+        content = orjson.loads(_read(folder, SUCCESS))
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _read(folder: str, name: str) -> bytes:

@@ -104,7 +104,7 @@ def _find_cause(text: str) -> str:
 
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
 IdsAndLines = Iterable[tuple[int, bytes]]
 
@@ -118,12 +118,10 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool)
     def make(some: list[tuple[int, bytes]]) -> Iterator[Any]:
         ids, lines = zip(*some, strict=True)
         if parquet is None:
-            sites = pa.array([site] * len(ids), pa.string())
-            arrays = [sites, pa.array(ids, pa.int64()), pa.array(lines, pa.string())]
-            yield pa.record_batch(arrays, ["Site", "Id", "Document"])
+            yield pa.record_batch([[site] * len(ids), ids, lines], schema=_json_schema())
         else:
             table = parquet.table([orjson.loads(line) for line in lines])
-            yield from table.cast(_spark_schema(parquet.schema)).to_batches()
+            yield from table.cast(_typed_schema(parquet)).to_batches()
 
     batch, size = list[tuple[int, bytes]](), 0
     for document in documents:
@@ -138,14 +136,17 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool)
 
 def columns(options: Options, *, typed: bool) -> StructType:
     """The columns of such batches, as a schema of Spark's."""
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    if not typed:
-        names = {"Site": StringType(), "Id": LongType(), "Document": StringType()}
-        return StructType([StructField(name, kind) for name, kind in names.items()])
-    if options.recipe is not None:
+    if typed and options.recipe is not None:
         raise OptionError("a recipe's records have no typed columns: leave `typed` out")
-    return _struct(_parquet(options, "").schema)
+    return from_arrow_schema(_typed_schema(_parquet(options, "")) if typed else _json_schema())
+
+
+def _json_schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema({"Site": pa.string(), "Id": pa.int64(), "Document": pa.string()})
 
 
 def _parquet(options: Options, site: str) -> Parquet:
@@ -155,11 +156,11 @@ def _parquet(options: Options, site: str) -> Parquet:
     return Parquet(options.form, fields=fields, tables=options.nest, site=("Site", site))
 
 
-def _spark_schema(schema: Any) -> Any:
-    """An Arrow schema in the types that Spark takes."""
+def _typed_schema(parquet: Parquet) -> Any:
+    """The Arrow schema of Parquet files in the types that Spark takes."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(field.name, _spark_type(field.type)) for field in schema])
+    return pa.schema([pa.field(field.name, _spark_type(field.type)) for field in parquet.schema])
 
 
 def _spark_type(kind: Any) -> Any:
@@ -171,22 +172,3 @@ def _spark_type(kind: Any) -> Any:
     if pa.types.is_list(kind):
         return pa.list_(pa.field("element", _spark_type(kind.value_type)))
     return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(kind) else kind
-
-
-def _struct(fields: Any) -> StructType:
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType([StructField(field.name, _from_arrow(field.type)) for field in fields])
-
-
-def _from_arrow(kind: Any) -> DataType:
-    import pyarrow as pa
-    from pyspark.sql.types import ArrayType, LongType, StringType, TimestampType
-
-    if pa.types.is_struct(kind):
-        return _struct(kind)
-    if pa.types.is_list(kind):
-        return ArrayType(_from_arrow(kind.value_type))
-    if pa.types.is_timestamp(kind):
-        return TimestampType()
-    return LongType() if pa.types.is_integer(kind) else StringType()
