@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dumps import left_by, some_rows, write_dump
+from support.dumps import dump_of, left_by, some_rows, write_dump
 from support.messages import heard
 from support.packed import seven_zip_of_bzip2, seven_zip_of_lzma2
 from support.places import LONG
+from support.range_server import serving
 from support.table_sites import write_large_site
 
 import so2docs
@@ -71,14 +72,14 @@ def output(tmp_path: Path) -> Path:
     return tmp_path / "out" / "questions.jsonl.gz"
 
 
-def convert(source: Path, output: Path, **options: Any) -> list[str]:
+def convert(source: Path | str, output: Path, **options: Any) -> list[str]:
     with heard() as messages:
-        so2docs.convert(source, output, jobs=1, chunk_bytes=CHUNK_BYTES, **options)
+        so2docs.convert(source, output, jobs=1, **{"chunk_bytes": CHUNK_BYTES} | options)
     return messages
 
 
 def stop_after(
-    commits: int, monkeypatch: pytest.MonkeyPatch, source: Path, output: Path, **options: Any
+    commits: int, monkeypatch: pytest.MonkeyPatch, source: Path | str, output: Path, **options: Any
 ) -> bool:
     """Convert, and stop just after a number of commits; tell whether it was stopped."""
     commit, count = Spill.commit, 0
@@ -195,3 +196,40 @@ def test_members_from_any_place(
                     list(archive.read(damaged, 2, None, places[-1]))
         archive.close()
     assert tried > 5
+
+
+def test_an_error_has_its_place_after_a_restart(
+    decoded: Decoded, tmp_path: Path, output: Path
+) -> None:
+    rows = some_rows(3000, body_bytes=200, dense=True)
+    rows[2900] = rows[2900].replace(b" />", b">")
+    data = write_dump(tmp_path / "Posts.xml", *rows).read_bytes()
+    source = tmp_path / "Posts.xml.bz2"
+    source.write_bytes(bz2.compress(data, 1))
+    with pytest.raises(so2docs.MalformedDumpError) as plain:
+        convert(tmp_path / "Posts.xml", output)
+    with pytest.raises(so2docs.MalformedDumpError) as first:
+        convert(source, tmp_path / "other.jsonl.gz")
+    decoded.blocks = 0
+    with pytest.raises(so2docs.MalformedDumpError) as again:
+        convert(source, tmp_path / "other.jsonl.gz")
+    assert again.value.location == first.value.location == plain.value.location
+    assert decoded.blocks <= 2
+
+
+def test_a_resumed_download_fetches_what_is_missing(
+    tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    posts = dump_of(*some_rows(3000, body_bytes=1500, dense=True))
+    archive = seven_zip_of_bzip2(tmp_path / "tea.7z", monkeypatch, {"Posts.xml": posts})
+    with serving(archive.read_bytes()) as server:
+        url = server.url("tea.7z")
+        convert(url, output, chunk_bytes=200_000)
+        expected, whole = left_by(output), server.sent
+        assert stop_after(20, monkeypatch, url, output, chunk_bytes=200_000, force=True)
+        server.sent = 0
+        convert(url, output, chunk_bytes=200_000, force=True)
+        assert left_by(output) == expected
+        assert server.sent < whole - 1_000_000
