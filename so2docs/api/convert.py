@@ -290,7 +290,7 @@ def _describe_existing(report: Report, run: RunOptions) -> None:
         if load_from_report(run.report, output).is_in_place(folder):
             return
     with suppress(OutputError):
-        report.manifest = Manifest.of_existing(output).to_json()
+        report.manifest = Manifest.of_existing(output).with_checksum()
     write_report(run.report, report.as_dict())
 
 

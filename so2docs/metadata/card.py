@@ -26,7 +26,6 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.escape import for_html, for_terminal
 from so2docs.metadata.manifest import (
     DESCRIBED,
-    File,
     Manifest,
     load,
     load_from_report,
@@ -40,6 +39,7 @@ from so2docs.options.table import OPTIONS, Options
 from so2docs.output import new_files
 from so2docs.output.part_files import MANIFEST, TargetKind, check_own, check_replaceable
 from so2docs.output.paths import OutputPaths
+from so2docs.output.provenance import File
 from so2docs.progress import log
 from so2docs.recipes import beir
 from so2docs.recipes.finding import RECIPES
@@ -413,8 +413,8 @@ def describe(
         So2docsError: A file cannot be written.
         OSError: A file is missing.
     """
-    manifest = Manifest.of(names, options, report, read, hashes_input=with_card)
-    report.manifest = manifest.to_json()
+    manifest = Manifest.of_output(names, options, report, read, hashes_input=with_card)
+    report.manifest = manifest.with_checksum()
     if with_card:
         manifest.save(names.output)
         try:
@@ -635,7 +635,7 @@ def text(outputs: list[Described]) -> str:
     )
     return "\n".join([*front, "---"]) + _TEXT.format(
         title=_title(outputs),
-        version=", ".join(sorted({manifest.so2docs for manifest in manifests})),
+        version=", ".join(sorted({manifest.version for manifest in manifests})),
         table="\n".join(table),
         dump=_dumps(outputs),
         commands="\n".join(f"$ {command(output)}" for output in outputs),

@@ -11,14 +11,13 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from so2docs._version import __version__
 from so2docs.counts import plural
 from so2docs.dump.opening import SourceFile
 from so2docs.dump.storage import unreadable_output
@@ -30,7 +29,15 @@ from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, side_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import read_provenance
-from so2docs.output.provenance import CONTRACT, count, within_64_bits
+from so2docs.output.provenance import (
+    CONTRACT,
+    File,
+    Provenance,
+    count,
+    make_record,
+    parse_files,
+    within_64_bits,
+)
 from so2docs.output.retrieval_set import RECORDS
 from so2docs.progress import bar, log
 from so2docs.recipes.beir import CORPUS, FILES
@@ -44,77 +51,26 @@ DESCRIBED = ("jsonl", "json", "parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file: its name without the folder, its bytes and, if known, its hexadecimal SHA-256."""
-
-    name: str
-    bytes: int
-    sha256: str | None
-
-    @classmethod
-    def of(cls, path: str, name: str | None = None) -> File:
-        """Describe a file with its hash; reads it once.
-
-        Args:
-            path: Path of the file.
-            name: Name in the description; the name without the folder if None.
-
-        Raises:
-            OSError: The file cannot be read.
-        """
-        try:
-            with open(path, "rb") as file:
-                digest = hashlib.file_digest(file, "sha256")
-                return cls(name or os.path.basename(path), file.tell(), digest.hexdigest())
-        except OSError as error:
-            error.filename = path  # A failing read does not set it.
-            raise
-
-    @classmethod
-    def without_hash(cls, path: str) -> File:
-        """Describe a file without reading it.
-
-        Raises:
-            OSError: The file is missing.
-        """
-        return cls(os.path.basename(path), os.path.getsize(path), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """The inputs and outputs of a conversion.
+class Manifest(Provenance):
+    """The record of an output, with the SHA-256 of its files.
 
     Attributes:
-        format: Version of the manifest.
-        so2docs: Version of the program.
-        contract: Version of the documents.
-        site: Host name of the site; None if unknown.
         output: Name of the output; `-` for standard output, whose hash is unknown.
-        options: Options of the conversion, by name of the keyword.
-        counts: Counts of the report that do not depend on the machine.
-        input: Files of the dump.
-        files: Files of the output, in order.
         schema: JSON Schema of each document; None for recipes without a schema, and for formats of
             other programs.
         license: Text of the dump's `license.txt`; None without one, or if the input was not hashed.
         inspection: Result of `so2docs inspect` on the dump; None without an inspection.
+        format: Version of the manifest.
     """
 
-    format: int
-    so2docs: str
-    contract: int
-    site: str | None
-    output: str
-    options: dict[str, Any]
-    counts: dict[str, Any]
-    input: list[File]
-    files: list[File]
-    schema: dict[str, Any] | None
+    output: str = ""
+    schema: dict[str, Any] | None = None
     license: str | None = None
     inspection: dict[str, Any] | None = None
+    format: int = FORMAT
 
     @classmethod
-    def of(
+    def of_output(
         cls,
         names: OutputPaths,
         options: Options,
@@ -135,26 +91,18 @@ class Manifest:
         Raises:
             OSError: A file cannot be read.
         """
-        if names.output == "-":
-            files = [File("-", report.output_bytes, None)]
-        else:
+        files, site = [File("", "-", report.output_bytes, None)], options.host
+        if names.output != "-":
             files = _describe_files(names)
-        provenance = read_provenance(names.data_files()[0]) if names.output != "-" else None
-        of_input = File.of if hashes_input else File.without_hash
-        input_files = [path for path in dict.fromkeys(read) if os.path.isfile(path)]
-        return cls(
-            FORMAT,
-            __version__,
-            CONTRACT,
-            options.host if provenance is None else provenance.site,
-            _name(names.output),
-            within_64_bits(Fingerprint.of(options).by_option()),
-            count(report),
-            list(map(of_input, input_files)),
-            files,
-            _schema(options),
-            _license(input_files) if hashes_input else None,
-        )
+            provenance = read_provenance(names.data_files()[0])
+            site = site if provenance is None else provenance.site
+        paths = [path for path in dict.fromkeys(read) if os.path.isfile(path)]
+        values = within_64_bits(Fingerprint.of(options).by_option())
+        inputs = [File.of("", path, is_hashed=hashes_input) for path in paths]
+        record = make_record("convert", CONTRACT, values, inputs, site)
+        manifest = cls._of_record(replace(record, counts=count(report)), names, _schema(options))
+        license_text = _license(paths) if hashes_input else None
+        return replace(manifest, files=tuple(files), license=license_text)
 
     @classmethod
     def of_existing(cls, output: str) -> Manifest:
@@ -168,27 +116,26 @@ class Manifest:
         provenance = read_provenance(paths[0])
         if provenance is None or "questions" not in provenance.counts:
             raise OutputError(f"{output}: does not say how it was made; {advice}")
-        return cls(
-            FORMAT,
-            provenance.version,
-            provenance.contract,
-            provenance.site,
-            _name(output),
-            provenance.options,
-            provenance.counts,
-            [File(file.name, file.bytes, None) for file in provenance.input],
-            _describe_files(names),
-            _recorded_schema(provenance.options, provenance.counts["recipe"]),
-        )
+        schema = _recorded_schema(provenance.options, provenance.counts["recipe"])
+        manifest = cls._of_record(provenance, names, schema)
+        return replace(manifest, files=tuple(_describe_files(names)))
 
-    def to_json(self) -> dict[str, Any]:
+    @classmethod
+    def _of_record(
+        cls, record: Provenance, names: OutputPaths, schema: dict[str, Any] | None
+    ) -> Manifest:
+        values = {field.name: getattr(record, field.name) for field in fields(record)}
+        return cls(**values, output=_name(names.output), schema=schema)
+
+    def with_checksum(self) -> dict[str, Any]:
         """All fields by name, with their checksum."""
-        values = asdict(self)
+        values = self.as_dict()
         return {**values, "checksum": _checksum(values)}
 
     def save(self, output: str) -> None:
         """Write the manifest next to its output."""
-        write_file(manifest_path(output), json.dumps(self.to_json(), indent=2).encode() + b"\n")
+        text = json.dumps(self.with_checksum(), indent=2)
+        write_file(manifest_path(output), text.encode() + b"\n")
 
     def is_in_place(self, folder: str) -> bool:
         """Whether all files of the manifest are in a folder, with the recorded sizes."""
@@ -200,7 +147,7 @@ def _describe_files(names: OutputPaths) -> list[File]:
     """Describe the files of an output, by their paths relative to its folder."""
     folder = os.path.dirname(names.output)
     return [
-        File.of(path, Path(os.path.relpath(path, folder or ".")).as_posix())
+        File.of("", path, Path(os.path.relpath(path, folder or ".")).as_posix(), is_hashed=True)
         for path in names.data_files()
     ]
 
@@ -377,8 +324,7 @@ def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
         checksum = values["checksum"]
         values = {key: values[key] for key in values if key != "checksum"}
         is_whole = _checksum(values) == checksum
-        values |= {key: [File(**file) for file in values[key]] for key in ("input", "files")}
-        manifest = Manifest(**values)
+        manifest = Manifest(**parse_files(values))
         counts = [manifest.counts[name] for name in ("rows", "questions", "answers")]
         is_whole = is_whole and manifest.files and all(isinstance(count, int) for count in counts)
         is_whole = is_whole and {"recipe", "records"} <= manifest.counts.keys()
@@ -498,7 +444,7 @@ def verify(
 
 def _check_file(path: str, recorded: File) -> None:
     try:
-        actual = File.of(path)
+        actual = File.of("", path, is_hashed=True)
     except OSError as error:
         raise OutputError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
     for what in ("bytes", "sha256"):
@@ -515,10 +461,7 @@ def _check_record(path: str, manifest: Manifest) -> None:
     if provenance is None:
         log.info(f"{path}: no record of how it was made; this is not compared with the manifest")
         return
-    names = provenance.options.keys() | manifest.options.keys()
-    others = [
-        flag(n) for n in sorted(names) if provenance.options.get(n) != manifest.options.get(n)
-    ]
+    others = provenance.other_options(manifest)
     if others or provenance.contract != manifest.contract:
         what = f"with other options ({', '.join(others)})" if others else "by another version"
         raise OutputError(f"{path}: was made {what} than its manifest says; {_AGAIN}")

@@ -6,6 +6,7 @@ product on standard output has no record.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -61,30 +62,41 @@ class File(NamedTuple):
         name: Name without folders.
         bytes: Size; for a source that can be read only once, the number of bytes read.
         content: Hash of the bytes at 17 positions; None for a source that can be read only once.
+        sha256: SHA-256 of all bytes in hexadecimal, if requested.
     """
 
     role: str
     name: str
     bytes: int
     content: str | None
+    sha256: str | None = None
 
     @classmethod
-    def of(cls, role: str, path: str, name: str | None = None) -> File:
+    def of(cls, role: str, path: str, name: str | None = None, *, is_hashed: bool = False) -> File:
         """Identify a file by its content.
 
         Args:
             role: Table of the file, or another purpose.
             path: Path of the file.
             name: Name in the record; None for the name in the path.
+            is_hashed: Whether to read the whole file, for its SHA-256.
 
         Raises:
             OSError: The file cannot be read.
         """
-        if not os.path.isfile(path):
+        if not is_hashed and not os.path.isfile(path):
             return cls.read_once(role, path)
-        with open(path, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            return cls(role, name or _printable_name(path), size, sample_hash(file, size))
+        name = name or _printable_name(path)
+        try:
+            with open(path, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                identity = cls(role, name, size, sample_hash(file, size))
+                file.seek(0)
+                digest = hashlib.file_digest(file, "sha256") if is_hashed else None
+        except OSError as error:
+            error.filename = path  # A failing read does not set it.
+            raise
+        return identity if digest is None else identity._replace(sha256=digest.hexdigest())
 
     @classmethod
     def of_table(cls, file: TableFile) -> File:
@@ -99,9 +111,16 @@ class File(NamedTuple):
         """Describe a source that cannot be compared with another."""
         return cls(role, _printable_name(name), 0, None)
 
+    def as_dict(self) -> dict[str, Any]:
+        """All fields by name, without an unknown SHA-256."""
+        values = self._asdict()
+        return (
+            values if self.sha256 else {name: values[name] for name in values if name != "sha256"}
+        )
+
     def is_same(self, other: File) -> bool:
         """Whether two files have the same bytes."""
-        return self.content is not None and self[2:] == other[2:]
+        return self.content is not None and self[2:4] == other[2:4]
 
 
 class Comparison(NamedTuple):
@@ -168,7 +187,7 @@ class Provenance:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
-        files = {name: [file._asdict() for file in getattr(self, name)] for name in _FILES}
+        files = {name: [file.as_dict() for file in getattr(self, name)] for name in _FILES}
         return asdict(self) | files
 
     def to_json(self) -> bytes:
@@ -243,11 +262,14 @@ def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
 def load(data: bytes) -> Provenance | None:
     """Parse the result of `to_json`; None for another version or other data."""
     try:
-        values = orjson.loads(data)
-        values |= {name: tuple(File(**file) for file in values[name]) for name in _FILES}
-        return Provenance(**values)
+        return Provenance(**parse_files(orjson.loads(data)))
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
+
+
+def parse_files(values: dict[str, Any]) -> dict[str, Any]:
+    """Parse the files in the result of `as_dict`."""
+    return values | {name: tuple(File(**file) for file in values[name]) for name in _FILES}
 
 
 def _printable_name(path: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from support.command import run
-from support.manifests import resealed
+from support.manifests import describe_file, resealed
 from support.messages import heard
 from support.places import SAMPLES
 
@@ -257,8 +257,7 @@ def test_a_flipped_byte_and_a_file_that_is_cut_or_gone(tmp_path: Path) -> None:
 
 def replace_lines(output: Path, lines: list[bytes]) -> None:
     output.write_bytes(gzip.compress(b"".join(lines)))
-    file = {"name": output.name, "bytes": output.stat().st_size, "sha256": sha256(output)}
-    edit(output, files=[file])
+    edit(output, files=[describe_file(output)])
 
 
 def test_a_missing_document_and_answer(tmp_path: Path) -> None:
@@ -303,7 +302,8 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
         manifest_of(output).write_text(json.dumps({k: v for k, v in values.items() if k != key}))
         with pytest.raises(so2docs.OutputError, match=r"damaged|no manifest"):
             so2docs.verify(output)
-    for name, value in [("files", [{"name": "../x", "bytes": 1, "sha256": ""}]), ("format", 2)]:
+    elsewhere = {**describe_file(output), "name": "../x"}
+    for name, value in [("files", [elsewhere]), ("format", 2)]:
         manifest_of(output).write_text(json.dumps(resealed(values, **{name: value})))
         with pytest.raises(so2docs.OutputError, match="convert the dump again with card=True"):
             so2docs.verify(output)

@@ -1,7 +1,6 @@
 """`so2docs verify` checks an output against the report of `--report`."""
 
 import gzip
-import hashlib
 import json
 import re
 import shutil
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.command import run
-from support.manifests import resealed
+from support.manifests import describe_file, resealed
 from support.places import SAMPLES
 
 import so2docs
@@ -37,11 +36,6 @@ def edit(report: Path, **values: Any) -> None:
     report.write_text(json.dumps(edited, indent=2))
 
 
-def of_file(path: Path) -> dict[str, Any]:
-    data = path.read_bytes()
-    return {"name": path.name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-
-
 @pytest.mark.parametrize(
     ("name", "keywords", "is_read"),
     [
@@ -66,7 +60,7 @@ def test_verifies_complete_outputs(
         str(output), manifest["files"], documents if is_read else None, validated=is_read
     )
     written = sorted(path for path in tmp_path.glob("q*") if path.is_file())
-    assert manifest["manifest"]["files"] == list(map(of_file, written))
+    assert manifest["manifest"]["files"] == list(map(describe_file, written))
     assert not list(tmp_path.glob(".*.manifest")) + list(tmp_path.glob("README.md"))
 
 
@@ -91,7 +85,7 @@ def test_another_document_and_another_schema_are_noticed(tmp_path: Path) -> None
     output, report = convert(tmp_path)
     lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
     output.write_bytes(gzip.compress(b"".join(lines[:-1])))
-    edit(report, files=[of_file(output)])
+    edit(report, files=[describe_file(output)])
     message = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
     with pytest.raises(so2docs.OutputError, match=message):
         so2docs.verify(output, report=report)
@@ -131,7 +125,7 @@ def test_reports_that_cannot_tell(tmp_path: Path) -> None:
         report.write_text(text)
         with pytest.raises(so2docs.OutputError, match=r"report\.json: .* again with report"):
             so2docs.verify(output, report=report)
-    edit_of = {"format": 2}, {"files": []}, {"files": [{**of_file(output), "name": "../x"}]}
+    edit_of = {"format": 2}, {"files": []}, {"files": [{**describe_file(output), "name": "../x"}]}
     for values in edit_of:
         report.write_text(whole)
         edit(report, **values)
@@ -187,7 +181,10 @@ def test_a_card_says_the_same_as_the_report(tmp_path: Path) -> None:
         SITE, tmp_path / "q.jsonl.gz", nest="all", report=tmp_path / "report.json", force=True
     ).manifest
     assert plain is not None
-    assert plain["input"] == [{**file, "sha256": None} for file in report.manifest["input"]]
+    assert plain["input"] == [
+        {name: value for name, value in file.items() if name != "sha256"}
+        for file in report.manifest["input"]
+    ]
     assert resealed(plain, input=[]) == resealed(report.manifest, input=[])
 
 

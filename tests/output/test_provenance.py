@@ -13,6 +13,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.output.product import ExistingOutputError, read_provenance
+from so2docs.output.provenance import File
 
 FORMATS = [
     ("questions.jsonl.gz", {}),
@@ -143,7 +144,8 @@ def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> 
     with so2docs.open(tmp_path / "q.jsonl") as docs:
         provenance = docs.provenance
         assert provenance is not None
-        assert tuple(provenance.input[0]) == ("posts", "standard input", len(data), None)
+        (posts,) = provenance.input
+        assert posts == File.read_once("posts", "standard input")._replace(bytes=len(data))
     again = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
     assert again.returncode == 1
     assert "cannot be compared, since it is read once" in again.stderr

@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
+
+from so2docs.dump.storage import sample_hash
 
 
 def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
@@ -11,3 +14,13 @@ def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
     changed.pop("checksum", None)
     text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
     return {**changed, "checksum": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """The entry of a file in a manifest."""
+    data = path.read_bytes()
+    with path.open("rb") as file:
+        content = sample_hash(file, len(data))
+    digest = hashlib.sha256(data).hexdigest()
+    values = {"role": "", "name": path.name, "bytes": len(data), "content": content}
+    return {**values, "sha256": digest}
