@@ -17,7 +17,7 @@ import zstandard
 from isal import igzip, isal_zlib
 
 from so2docs.dump.kinds import PARQUET, SQLITE, detect_kind
-from so2docs.dump.source import check_source, is_damage
+from so2docs.dump.source import check_source, is_damage, read_blocks
 from so2docs.dump.storage import FileIdentity, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression
@@ -98,7 +98,6 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 
 _START_BYTES = 2
-_READ_BYTES = 256 * 1024
 _END = b"\0the end\0"
 _END_FRAME = zstandard.compress(_END)
 
@@ -177,7 +176,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     compression = detect_compression(start)
     decoder: Any = igzip
     source: Any = decoder.open(file) if compression == "gzip" else file
-    blocks = _zstd_blocks(file) if compression == "zstd" else _blocks(source)
+    blocks = _zstd_blocks(file) if compression == "zstd" else read_blocks(source.read)
     number = 1
     try:
         for line in _whole_lines(blocks):
@@ -193,12 +192,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         ) from error
 
 
-def _blocks(file: Any) -> Iterator[bytes]:
-    while data := file.read(_READ_BYTES):
-        yield data
-
-
-def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _whole_lines(blocks: Iterator[Any]) -> Iterator[bytes]:
     """Join blocks into lines with line feeds; raise `EOFError` for a line that is too long."""
     buffer = bytearray()
     for block in blocks:
@@ -233,9 +227,8 @@ def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
     """Decompress any number of zstd frames; raise `EOFError` if the last one is cut off."""
     reader: Any = _Ended(file)
     tail = b""
-    for block in _blocks(
-        zstandard.ZstdDecompressor().stream_reader(reader, read_across_frames=True)
-    ):
+    frames = zstandard.ZstdDecompressor().stream_reader(reader, read_across_frames=True)
+    for block in read_blocks(frames.read):
         tail += block
         yield tail[: -len(_END)]
         tail = tail[-len(_END) :]
