@@ -350,11 +350,7 @@ def _find_present(source: DumpLike, names: list[str], catalog: Catalog | None) -
 
 
 def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
-    """Identify the input files of a conversion.
-
-    Raises:
-        DumpError: A file is missing.
-    """
+    """Identify the input files of a conversion."""
     if not isinstance(source, str | os.PathLike) or os.fspath(source) == STANDARD_INPUT:
         return [File.read_once("posts", "")]
     with _find_files(source, tables_to_nest(nest, {})) as (posts, *tables):
@@ -362,11 +358,7 @@ def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
 
 
 def describe_request(source: str, options: Options) -> Provenance:
-    """The record, without counts, that a conversion of a dump with these options would have.
-
-    Raises:
-        DumpError: A file of the dump is missing or cannot be read.
-    """
+    """The record, without counts, that a conversion of a dump with these options would have."""
     with _find_files(source, options.nest) as (posts, *tables):
         return Provenance.of(posts, tables, options)
 
@@ -519,11 +511,7 @@ def check_report(
 
 
 def write_report(path: str | None, report: object) -> None:
-    """Write a report as JSON, if requested.
-
-    Raises:
-        OutputError: The report cannot be written.
-    """
+    """Write a report as JSON, if requested."""
     if path is None:
         return
     text = json.dumps(report, indent=2) + "\n"

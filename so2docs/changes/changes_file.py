@@ -240,11 +240,7 @@ class OutputIdentity(NamedTuple):
 
     @classmethod
     def of_file(cls, path: str) -> OutputIdentity:
-        """Identify a file.
-
-        Raises:
-            OSError: The file cannot be read.
-        """
+        """Identify a file."""
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             return cls(size, tail_crc(file, size))
@@ -364,9 +360,6 @@ class ChangeReader:
 
     Attributes:
         header: Header of the file; None if it has no header.
-
-    Raises:
-        OutputError: The file cannot be read, or its first line is damaged.
     """
 
     def __init__(self, path: str) -> None:

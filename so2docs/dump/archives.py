@@ -243,11 +243,7 @@ _PATIENCE = 100
 
 
 class SevenZip(Archive):
-    """A 7z archive.
-
-    Raises:
-        ArchiveError: The archive is damaged or encrypted.
-    """
+    """A 7z archive."""
 
     kind = "a 7z archive"
 
@@ -467,11 +463,7 @@ _ZIP_NAMES = {
 
 
 class Zip(Archive):
-    """A zip archive; each member is a separate block.
-
-    Raises:
-        ArchiveError: The archive is damaged.
-    """
+    """A zip archive; each member is a separate block."""
 
     kind = "a zip archive"
 
@@ -544,11 +536,7 @@ def _translate_zip_errors(name: str) -> Iterator[None]:
 
 
 def open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
-    """Read the list of members of an archive, which closes the file at the end or after an error.
-
-    Raises:
-        ArchiveError: The archive is damaged or encrypted.
-    """
+    """Read the list of members of an archive; this closes the file at its end or after an error."""
     try:
         return Zip(name, file) if kind.name == "a zip archive" else SevenZip(name, file)
     except BaseException:

@@ -65,11 +65,7 @@ class SourceFile:
     """
 
     def __init__(self, path: str) -> None:
-        """Read the first bytes of a file; a pipe is not opened.
-
-        Raises:
-            DumpError: The file cannot be read.
-        """
+        """Read the first bytes of a file; a pipe is not opened."""
         self.path = path
         self.is_plain, self.is_file = False, True
         self.kind: Kind | None = None
@@ -95,11 +91,7 @@ class SourceFile:
         return int(self.identity.size * (self.kind.ratio if self.kind else 1))
 
     def archive(self) -> Archive | None:
-        """Open the archive and read its list of members; None if the file is not an archive.
-
-        Raises:
-            ArchiveError: It is damaged or encrypted.
-        """
+        """Open the archive and read its list of members; None if the file is not an archive."""
         if self._archive is None and self.kind is not None and self.kind.is_archive:
             self._archive = open_archive(self.kind, self.path, self.open())
         return self._archive
@@ -118,11 +110,7 @@ class SourceFile:
         return [] if archive is None else [entry.name for entry in archive.entries]
 
     def license(self) -> str | None:
-        """Text of the `license.txt` in the archive, or next to an uncompressed table; else None.
-
-        Raises:
-            DumpError: It cannot be read.
-        """
+        """Text of the `license.txt` in the archive, or next to an uncompressed table; else None."""
         archive = self.archive()
         source = Source(f"{self.path} ({LICENSE_FILE})")
         with source.stack:
@@ -172,11 +160,7 @@ class Catalog:
                 log.info(f"{file.path}: fetched {as_size(count)} of {as_size(file.identity.size)}")
 
     def look(self, path: str) -> SourceFile:
-        """Return the file of a path, inspected once.
-
-        Raises:
-            DumpError: The file cannot be read.
-        """
+        """Return the file of a path, inspected once."""
         if path not in self._files:
             self._files[path] = SourceFile(path)
         return self._files[path]

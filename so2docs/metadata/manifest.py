@@ -87,9 +87,6 @@ class Manifest(Provenance):
             report: Report of the conversion.
             read: Input files.
             hashes_input: Whether to read the input files again for their hashes.
-
-        Raises:
-            OSError: A file cannot be read.
         """
         files, site = [File("", "-", report.output_bytes, None)], options.host
         if names.output != "-":
@@ -216,11 +213,7 @@ def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str
 
 
 def load(path: str, otherwise: str = "remove it") -> Manifest:
-    """Read a manifest.
-
-    Raises:
-        OutputError: The manifest is missing, damaged or cannot be read.
-    """
+    """Read a manifest."""
     again = f"convert the dump again with {flag('card', True)} and {flag('force', True)}"
     advice = f"{again}, or {otherwise}"
     return _parse_manifest(_read(path, "manifest", advice), path, "manifest", advice)
@@ -240,11 +233,7 @@ def load_from_report(path: str, output: str) -> Manifest:
 
 
 def manifests_of_report(path: str) -> dict[str, list[str]]:
-    """List the outputs in the manifests of a report, with their files.
-
-    Raises:
-        OutputError: The report is damaged or cannot be read.
-    """
+    """List the outputs in the manifests of a report, with their files."""
     manifests = [
         _parse_manifest(values, path, "report", _REPORT_ADVICE) for values in _in_report(path)
     ]

@@ -150,11 +150,7 @@ class Option:
         return value if self.parse is None else self.parse(self.name, value)
 
     def from_text(self, text: str) -> Any:
-        """Convert text, for example from another program, to the value of the keyword.
-
-        Raises:
-            OptionError: The value has another type.
-        """
+        """Convert text, for example from another program, to the value of the keyword."""
         if str in self.kinds or get_origin(self.kinds[0]) is Literal:
             return text
         if self.is_switch and text.lower() in ("true", "false"):

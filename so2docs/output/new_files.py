@@ -103,12 +103,7 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
 
 @contextmanager
 def temporary_folder(parent: str | None) -> Iterator[str]:
-    """Make a temporary folder; remove it at the end, with the folders of killed processes.
-
-    Raises:
-        OutputError: The folder cannot be made.
-        DiskFullError: The disk is full.
-    """
+    """Make a temporary folder; remove it at the end, with the folders of killed processes."""
     parent = parent or tempfile.gettempdir()
     if not os.path.isdir(parent):
         advice = f"choose another {flag('work_dir')}"
@@ -133,11 +128,7 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
 
 
 def make_folder(path: str) -> list[str]:
-    """Make a folder with its parents; return the new folders, the innermost first.
-
-    Raises:
-        OutputError: The folder cannot be made.
-    """
+    """Make a folder with its parents; return the new folders, the innermost first."""
     missing = []
     with explain_errors(path):
         while path and not os.path.isdir(path):
@@ -157,11 +148,7 @@ def remove_empty_folders(folders: Iterable[str]) -> None:
 
 @contextmanager
 def new_folder(path: str) -> Iterator[None]:
-    """Make a folder with its parents; if the block fails, remove the new folders that are empty.
-
-    Raises:
-        OutputError: The folder cannot be made.
-    """
+    """Make a folder with its parents; if the block fails, remove the new folders that are empty."""
     folders = make_folder(path)
     try:
         yield
@@ -296,12 +283,7 @@ def clean_up(path: str) -> None:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write a small file completely or not at all; write to a device or pipe directly.
-
-    Raises:
-        OutputError: The file cannot be written.
-        DiskFullError: The disk is full.
-    """
+    """Write a small file completely or not at all; write to a device or pipe directly."""
     if os.path.exists(path) and not os.path.isfile(path):
         with explain_errors(path):
             Path(path).write_bytes(data)

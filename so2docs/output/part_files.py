@@ -226,12 +226,7 @@ def begins_with(path: str, size: int, crc: int) -> bool:
 
 
 def write_part(path: str, data: bytes) -> FileState:
-    """Write a small file under its temporary name.
-
-    Raises:
-        OutputError: It cannot be written.
-        DiskFullError: The disk is full.
-    """
+    """Write a small file under its temporary name."""
     part = part_path(path)
     try:
         with explain_errors(part):
@@ -246,12 +241,7 @@ def write_part(path: str, data: bytes) -> FileState:
 
 
 def finish_file(path: str) -> FileState:
-    """Sync a temporary file written by a library.
-
-    Raises:
-        OutputError: The file cannot be synced.
-        DiskFullError: The disk is full.
-    """
+    """Sync a temporary file written by a library."""
     part = part_path(path)
     with explain_errors(part):
         with open(part, "r+b") as file:

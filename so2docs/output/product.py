@@ -144,11 +144,7 @@ class Product(Generic[Result]):
 
 
 def read_provenance(path: str) -> Provenance | None:
-    """Read the provenance of a product with one main file; None if unknown.
-
-    Raises:
-        OutputError: The file, or the file next to it with the record, cannot be read.
-    """
+    """Read the provenance of a product with one main file; None if unknown."""
     data = b""
     try:
         with suppress(FileNotFoundError, IsADirectoryError):

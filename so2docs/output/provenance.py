@@ -80,9 +80,6 @@ class File(NamedTuple):
             path: Path of the file.
             name: Name in the record; None for the name in the path.
             is_hashed: Whether to read the whole file, for its SHA-256.
-
-        Raises:
-            OSError: The file cannot be read.
         """
         if not is_hashed and not os.path.isfile(path):
             return cls.read_once(role, path)

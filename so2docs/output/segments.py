@@ -76,10 +76,6 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
 
     Returns:
         The same groups, with the position of the data in place of the data.
-
-    Raises:
-        OutputError: The file cannot be written.
-        DiskFullError: The disk is full.
     """
     offset = 0
     stored_groups: list[list[Segment]] = []
@@ -125,10 +121,6 @@ def copy_all(copies: Iterable[Copy]) -> None:
 
     After a kill, a process may still write for a moment while another resumes the same work. Both
     write the same bytes to the same position, since a restarted output is a new file.
-
-    Raises:
-        OutputError: A source is cut off, or a target cannot be written.
-        DiskFullError: The disk is full.
     """
     for copy in copies:
         with (
@@ -183,9 +175,6 @@ class Journal:
         documents: Number of documents.
         count: Number of segments.
         note_bytes: Size of all notes, in bytes.
-
-    Raises:
-        OutputError: The saved journal cannot be read.
     """
 
     def __init__(self, path: str, header: bytes = b"", saved: FileState | None = None) -> None:
@@ -234,12 +223,7 @@ class Journal:
         self.note_bytes += len(segment.note)
 
     def save(self) -> tuple[int, int]:
-        """Save the segments added since the last call; return size and CRC-32 of the saved journal.
-
-        Raises:
-            OutputError: The journal cannot be written.
-            DiskFullError: The disk is full.
-        """
+        """Save the segments added since the last call; return size and CRC-32 of all saved ones."""
         if len(self._records) > self._saved:
             added = self._records[self._saved :]
             mode = "r+b" if self._saved else "wb"

@@ -84,9 +84,6 @@ class Writer:
         resume: The files of a checkpoint of an earlier session, all of them verified.
         provenance: Provenance of the output, without counts; None to record nothing.
         settle: Function called before a file ends, to make the copies that `append` returned.
-
-    Raises:
-        OutputError: A file cannot be written.
     """
 
     def __init__(

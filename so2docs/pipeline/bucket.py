@@ -322,11 +322,7 @@ class BucketResult:
 
 @contextmanager
 def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
-    """Read the blocks of a bucket and prepare them for nesting.
-
-    Raises:
-        SpillError: A block is damaged.
-    """
+    """Read the blocks of a bucket and prepare them for nesting."""
     options = task.options
     fields = options.filters.fields
     with nullcontext() if task.users is None else Users(task.users) as users:
@@ -366,13 +362,7 @@ def _extra(options: Options) -> bytes:
 
 
 def merge_bucket(task: BucketTask) -> BucketResult:
-    """Nest a range of question ids, and compress documents and strays.
-
-    Raises:
-        SpillError: A block is damaged.
-        OutputError: The temporary file cannot be written.
-        DiskFullError: The disk is full.
-    """
+    """Nest a range of question ids, and compress documents and strays."""
     options = task.options
     gathered = _Segments(task)
     with load_bucket(task, gathered.run) as nested:

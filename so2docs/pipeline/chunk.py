@@ -369,11 +369,7 @@ class Unknown:
 def open_sink(
     table: Table, options: Options, posts_map: str, writer: BlockWriter
 ) -> Iterator[RowSink]:
-    """Open the sink that files the rows of a table; write all rows at the end.
-
-    Raises:
-        SpillError: The map of the posts is missing.
-    """
+    """Open the sink that files the rows of a table; write all rows at the end."""
     steps: RowSink
     if table == POSTS:
         yield (steps := _PostFiling(options, writer))
@@ -415,9 +411,6 @@ def file_kept_chunk(task: FilingTask) -> tuple[FilingTask, list[Block]]:
 
     Returns:
         The task, and the written blocks.
-
-    Raises:
-        SpillError: A block is damaged, or the map of the posts is missing.
     """
     with (
         BlockWriter(task.path, task.room) as writer,

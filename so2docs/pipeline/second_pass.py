@@ -124,9 +124,6 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
 
     Ids may cluster, so the keys of a large bucket are read. The parts depend only on the rows,
     neither on chunks nor on blocks.
-
-    Raises:
-        SpillError: A block is damaged.
     """
     start, stop = number << BUCKET_BITS, (number + 1) << BUCKET_BITS
     limit = PART_BYTES_NESTED if options.nest else PART_BYTES

@@ -39,11 +39,7 @@ _OTHER_FORMATS = (
 
 
 def read_start(path: str) -> bytes:
-    """Read the first bytes of a file, decompressed from gzip or zstd; empty if damaged.
-
-    Raises:
-        OutputError: The file cannot be read.
-    """
+    """Read the first bytes of a file, decompressed from gzip or zstd; empty if damaged."""
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)

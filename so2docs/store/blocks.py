@@ -139,11 +139,7 @@ class BlockReader:
         return keys, self._unpack(path, block, json)
 
     def read_keys(self, path: str, block: Block) -> bytes:
-        """Read only the keys of a block.
-
-        Raises:
-            SpillError: The file is damaged.
-        """
+        """Read only the keys of a block."""
         keys = self.bytes_at(path, block.offset, block.keys_size)
         if crc32(keys) != block.keys_crc:
             raise damage_error(path, block.offset)

@@ -280,11 +280,7 @@ class _Run:
         self._taken, self._taken_sums = 0, (0, 0)
 
     def take(self, pivot: int | None) -> tuple[array[int], array[int]]:
-        """Read the next pairs with ids below `pivot`; with None, all remaining pairs.
-
-        Raises:
-            SpillError: The file was shortened.
-        """
+        """Read the next pairs with ids below `pivot`; with None, all remaining pairs."""
         begin, end = self._taken, self._count
         if pivot is not None:
             end = max(begin, min(end, bisect_left(self.samples, pivot) * _SAMPLE))
@@ -298,11 +294,7 @@ class _Run:
         return ids, values
 
     def check_taken(self) -> None:
-        """Check that all pairs were read, as they were written.
-
-        Raises:
-            SpillError: The file was damaged.
-        """
+        """Check that all pairs were read, as they were written."""
         if self._taken != self._count or self._taken_sums != self._sums:
             raise _damage_error(self._file.path, "the checksum of a run is wrong")
 

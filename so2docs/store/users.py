@@ -116,11 +116,7 @@ class Users:
         return self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
 
     def at(self, place: int) -> bytes:
-        """Read the JSON object at a position.
-
-        Raises:
-            SpillError: The file is damaged.
-        """
+        """Read the JSON object at a position."""
         path, offset = self._where(place)
         size = _ENOUGH
         while True:

@@ -190,11 +190,7 @@ def join_footers(empty: bytes, journal: Journal) -> bytes:
 
 
 def read_value(path: str, key: bytes) -> bytes:
-    """A value in the metadata of a Parquet file; empty if the name is missing.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """A value in the metadata of a Parquet file; empty if the name is missing."""
     end = _LENGTH.size + len(PARQUET)
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
