@@ -30,11 +30,7 @@ SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
 
 
 def license_at(date: object) -> str | None:
-    """The licence of content, according to its creation date.
-
-    Returns:
-        A licence such as `CC BY-SA 4.0`; None without a date.
-    """
+    """The licence of content by its creation date, such as `CC BY-SA 4.0`; None without a date."""
     if not isinstance(date, str) or not _LICENSE_DAY.match(date):
         return None
     return _NAME + next(version for start, version in _LICENSES if date >= start)

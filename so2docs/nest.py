@@ -171,11 +171,7 @@ class Nest:
     def reject(
         self, question_id: int, posts: Sequence[Post], rows: Iterable[Row], *, filtered: bool
     ) -> list[bytes]:
-        """Count the rows that belong to no post of a document.
-
-        Returns:
-            Lines for the side file; none for filtered rows.
-        """
+        """Count the rows that belong to no post of a document; return lines for the side file."""
         post_ids = {post_id for post_id, *_ in posts}
         rejected = {post_id for post_id, _, _, kind, _ in posts if kind == REJECTED_ANSWER}
         rows = sorted(rows)

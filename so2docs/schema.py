@@ -641,11 +641,7 @@ def paths(parts: Iterable[Part] = POST_PARTS, prefix: str = "") -> Iterator[tupl
 def select_parts(
     tables: Collection[str], has: Callable[[str], bool] = bool, prefix: str = ""
 ) -> tuple[Part, ...]:
-    """Select the parts of posts in a document, in the order of the JSON object.
-
-    Returns:
-        The parts, with the selected attributes.
-    """
+    """Select the parts and attributes of posts in a document, in the order of the JSON object."""
     return tuple(_chosen(POST_PARTS, tables, has, prefix))
 
 

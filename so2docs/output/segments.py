@@ -72,11 +72,7 @@ class Segment(NamedTuple):
 
 
 def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
-    """Write the data of segments to a temporary file.
-
-    Returns:
-        The same groups, with the position of the data in place of the data.
-    """
+    """Write the data of segments to a temporary file; return them with their positions in it."""
     offset = 0
     stored_groups: list[list[Segment]] = []
     with explain_errors(path), open(path, "wb", buffering=0) as file:

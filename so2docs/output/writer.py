@@ -118,11 +118,7 @@ class Writer:
         self._files.close()
 
     def append(self, segment: Segment) -> list[Copy]:
-        """Append a segment to its file.
-
-        Returns:
-            Copies to make before a file ends.
-        """
+        """Append a segment to its file; return copies to make before a file ends."""
         if self._form.is_by_question:
             file = self._files.get(segment.label or UNDATED)
         else:

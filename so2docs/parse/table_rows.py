@@ -94,11 +94,7 @@ def unusable(row: Row, table: Table) -> str | None:
 
 
 def reject(posts: RecordBuffer, table: Table, rows: list[Row]) -> list[Row]:
-    """Convert the numbers of rows, and move unusable rows to the strays.
-
-    Returns:
-        The usable rows.
-    """
+    """Convert the numbers of rows; move unusable rows to the strays, and return the others."""
     usable = []
     for row in rows:
         type_numbers(row, table.numbers)
@@ -241,11 +237,7 @@ def add_records(posts: RecordBuffer, keys: bytes, json: bytes, questions: FindQu
 
 
 def count_votes(keys: bytes) -> bytes:
-    """Add up the votes of each post and type.
-
-    Returns:
-        One record for each post and type, in the order of the posts.
-    """
+    """Add up the votes of each post and type to one record each, in the order of the posts."""
     counts: Counter[tuple[int, int, int]] = Counter()
     for question_id, post_id, rank, _ in KEY.iter_unpack(keys):
         kind, count = unpack_votes(rank)

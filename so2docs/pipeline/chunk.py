@@ -407,11 +407,7 @@ class FilingTask:
 
 
 def file_kept_chunk(task: FilingTask) -> tuple[FilingTask, list[Block]]:
-    """File the rows of a chunk under the questions of their posts.
-
-    Returns:
-        The task, and the written blocks.
-    """
+    """File the rows of a chunk under the questions of their posts; return the written blocks."""
     with (
         BlockWriter(task.path, task.room) as writer,
         open_sink(task.table, task.options, task.posts_map, writer) as steps,

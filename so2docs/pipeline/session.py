@@ -162,11 +162,7 @@ _POSTS_ARE_MAPPED = "posts are mapped"
 
 
 def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
-    """Map every spilled post to its question, and every question to itself.
-
-    Returns:
-        Path of the map.
-    """
+    """Map every spilled post to its question, and every question to itself, in a file."""
     path = str(spill.folder / "posts.map")
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path) as posts:

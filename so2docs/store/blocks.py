@@ -101,11 +101,7 @@ class BlockWriter:
             self.append(data)
 
     def append(self, data: bytes | bytearray) -> int:
-        """Append bytes that belong to no block, unchanged.
-
-        Returns:
-            The offset of the bytes in the file.
-        """
+        """Append bytes that belong to no block, unchanged; return their offset."""
         return self._file.write(data)
 
 
