@@ -180,15 +180,7 @@ def convert_validated(
     *,
     has_manifest: bool = False,
 ) -> Report:
-    """Convert a dump as `convert` does, with validated keywords.
-
-    Args:
-        source: The dump.
-        output: File for the documents.
-        kwargs: The keywords.
-        site_field: Name and value of a field to add, if not set in the keywords.
-        has_manifest: Whether to add a manifest to the report, even if no report file is written.
-    """
+    """Convert a dump as `convert` does, with validated keywords."""
     path = os.fspath(default_output(kwargs) if output is None else output)
     path = retrieval_set.records_path(output, kwargs) or path
     run = build_run_options(kwargs)

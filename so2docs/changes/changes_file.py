@@ -173,14 +173,6 @@ _LEVEL = 2
 class Target(Output):
     """A new file that a command writes from start to end; leaving the context completes it.
 
-    Args:
-        files: Set of new files that are renamed together.
-        path: Name of the file, which sets the compression; `-` is standard output.
-        read: Input files, which must not be overwritten.
-        force: Overwrite an existing file.
-        level: Compression level.
-        indexed: Whether to write an index of the documents.
-
     Raises:
         OptionError: The name is empty.
         OutputError: The file exists or is an input, or its folder is missing or not writable.

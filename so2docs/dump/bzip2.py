@@ -403,12 +403,6 @@ def decompress_bzip2(
 ) -> Parts:
     """Decompress one or several bzip2 streams block by block, in several threads.
 
-    Args:
-        read: Returns compressed bytes, from the byte with the first bit of the place.
-        threads: Number of threads.
-        place: The first block.
-        mark: Called with the place of each block.
-
     Raises:
         EOFError: The data ends within a stream.
         OSError: The data is damaged.

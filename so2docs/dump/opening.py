@@ -167,14 +167,7 @@ class Catalog:
 
 
 def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) -> StreamDump:
-    """Open a dump that can be read only once, and read its start.
-
-    Args:
-        stream: An open binary file, which is left open; standard input if None.
-        threads: Number of threads that decompress.
-        work_dir: Folder for an archive in the stream or in another archive; the system's temporary
-            folder if None.
-    """
+    """Open a dump that can be read only once, and read its start."""
     name = "standard input" if stream is None else str(getattr(stream, "name", "the open file"))
     if stream is None and sys.stdin is None:  # Standard input was closed before Python started.
         raise DumpError(name, "is closed", advice="pipe a dump into it")

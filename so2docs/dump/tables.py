@@ -100,11 +100,6 @@ class TableFile:
     ) -> AnyDump:
         """Open the table and read its start, once.
 
-        Args:
-            threads: Number of threads that decompress.
-            work_dir: Folder for an archive inside another archive.
-            restart: The chunk to start at; None for the first one.
-
         Raises:
             DumpError: The file cannot be read, or has another table.
         """

@@ -79,15 +79,7 @@ class Manifest(Provenance):
         *,
         hashes_input: bool,
     ) -> Manifest:
-        """Make the manifest of a finished conversion; reads its output once more.
-
-        Args:
-            names: Paths of the output.
-            options: Options of the conversion.
-            report: Report of the conversion.
-            read: Input files.
-            hashes_input: Whether to read the input files again for their hashes.
-        """
+        """Make the manifest of a finished conversion; reads its output once more."""
         files, site = [File("", "-", report.output_bytes, None)], options.host
         if names.output != "-":
             files = _describe_files(names)

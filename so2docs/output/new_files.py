@@ -47,10 +47,6 @@ _TEMPORARY = "so2docs-"
 def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
     """Lock an output; wait first if another process has locked it.
 
-    Args:
-        output: Path of the output; `-` is standard output, which needs no lock.
-        seconds: Longest time to wait for another process.
-
     Yields:
         Whether the output is locked; some file systems have no locks.
 

@@ -73,14 +73,7 @@ class File(NamedTuple):
 
     @classmethod
     def of(cls, role: str, path: str, name: str | None = None, *, is_hashed: bool = False) -> File:
-        """Identify a file by its content.
-
-        Args:
-            role: Table of the file, or another purpose.
-            path: Path of the file.
-            name: Name in the record; None for the name in the path.
-            is_hashed: Whether to read the whole file, for its SHA-256.
-        """
+        """Identify a file by its content."""
         if not is_hashed and not os.path.isfile(path):
             return cls.read_once(role, path)
         name = name or _printable_name(path)

@@ -47,14 +47,6 @@ def check_room(
 ) -> int:
     """Raise `DiskFullError` if spill and output will not fit on their disks.
 
-    Args:
-        dump_bytes: Bytes of the dump.
-        spill: Folder of the spill; files of an earlier session need no further space.
-        output: Path of the output; `-` takes no space.
-        compression: Compression of the output.
-        uncompressed: Uncompressed bytes in the spill of an earlier session.
-        budget: Bytes of the spill that will be uncompressed.
-
     Returns:
         Bytes left on the disk of the spill.
     """
