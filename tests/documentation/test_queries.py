@@ -1,0 +1,172 @@
+"""The queries of docs/queries.md run on a published dump, and give what the XML says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from datetime import date, datetime
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import py7zr
+import pytest
+from support.flat_oracle import Row, read_back, rows_of
+from support.places import CHECKOUT, DUMPS, NO_DUMPS
+
+from so2docs.schema import DUMP
+
+pytestmark = pytest.mark.long
+ARCHIVE = DUMPS / "archives" / "beer.stackexchange.com.7z"
+PAGE = (CHECKOUT / "docs" / "queries.md").read_text(encoding="utf-8")
+
+
+def block(heading: str, language: str) -> str:
+    """The code under a heading; without a heading, at the start of the page."""
+    section = re.split(r"^##? ", PAGE, flags=re.MULTILINE)
+    (text,) = [part for part in section if part.startswith(heading)]
+    match = re.search(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert match is not None
+    return match[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not ARCHIVE.exists():
+        pytest.skip(NO_DUMPS)
+    folder = tmp_path_factory.mktemp("queries")
+    (folder / ARCHIVE.name).symlink_to(ARCHIVE)
+    with py7zr.SevenZipFile(ARCHIVE) as archive:
+        archive.extract(folder / "xml", targets=["Posts.xml", "Users.xml"])
+    shell(block("Queries over", "console").splitlines()[-1].removeprefix("$ "), folder)
+    return folder
+
+
+def shell(command: str, folder: Path) -> None:
+    program, *arguments = command.split()
+    assert program == "so2docs"
+    subprocess.run([sys.executable, "-m", "so2docs", *arguments], cwd=folder, check=True)
+
+
+@pytest.fixture(scope="module")
+def database(folder: Path) -> Any:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.execute(f"SET file_search_path = '{folder}'")
+        connection.execute(block("Queries over", "sql"))
+        connection.execute(block("One row", "sql"))
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def posts(folder: Path) -> list[Row]:
+    return rows_of(folder / "xml" / "Posts.xml", DUMP["posts"])
+
+
+@pytest.fixture(scope="module")
+def pairs(posts: list[Row]) -> list[tuple[Row, Row]]:
+    """Every question with every answer of it, in the order in which answers came."""
+    answers = sorted(
+        (post for post in posts if post["PostTypeId"] == 2),
+        key=lambda post: (post["CreationDate"], post["Id"]),
+    )
+    questions = {post["Id"]: post for post in posts if post["PostTypeId"] == 1}
+    return [(questions[post["ParentId"]], post) for post in answers]
+
+
+def minutes(question: Row, answer: Row) -> float:
+    start, end = (datetime.fromisoformat(post["CreationDate"]) for post in (question, answer))
+    return (end - start).total_seconds() / 60
+
+
+def test_answers(folder: Path, database: Any, pairs: list[tuple[Row, Row]]) -> None:
+    users = rows_of(folder / "xml" / "Users.xml", DUMP["users"])
+    names = {user["Id"]: user["DisplayName"] for user in users}
+    places: Counter[int] = Counter()
+    expected = []
+    for question, answer in pairs:
+        places[question["Id"]] += 1
+        people = [names.get(post["OwnerUserId"]) for post in (question, answer)]
+        expected.append(
+            (
+                *(question["Id"], answer["Id"], *people, places[question["Id"]]),
+                round(minutes(question, answer) * 60_000),
+                question["AcceptedAnswerId"] == answer["Id"],
+                *(len(question["Body"]), len(answer["Body"]), question["Tags"]),
+            )
+        )
+    rows = database.execute(
+        "SELECT question_id, answer_id, asker, answerer, place, round(minutes * 60000), "
+        "is_accepted, question_length, answer_length, Tags "
+        "FROM answers ORDER BY CreationDate, answer_id"
+    ).fetchall()
+    assert len(rows) > 2000
+    assert rows == expected
+
+
+def test_first_answers(database: Any, pairs: list[tuple[Row, Row]]) -> None:
+    firsts: dict[int, list[tuple[Row, Row]]] = {}
+    seen = set()
+    for question, answer in pairs:
+        if question["Id"] not in seen:
+            seen.add(question["Id"])
+            year = int(answer["CreationDate"][:4])
+            firsts.setdefault(year, []).append((question, answer))
+    rows = database.execute(block("First answers", "sql")).fetchall()
+    assert [row[:2] for row in rows] == [(year, len(firsts[year])) for year in sorted(firsts)]
+    for year, _, middle, accepted in rows:
+        of_year = firsts[year]
+        assert middle == pytest.approx(median(minutes(*pair) for pair in of_year))
+        assert accepted == pytest.approx(mean(q["AcceptedAnswerId"] == a["Id"] for q, a in of_year))
+
+
+def test_tags_by_month(database: Any, posts: list[Row]) -> None:
+    expected: Counter[tuple[str, date]] = Counter()
+    for post in posts:
+        for tag in post["Tags"] or ():
+            expected[tag, date.fromisoformat(f"{post['CreationDate'][:7]}-01")] += 1
+    rows = database.execute(block("Tags by month", "sql")).fetchall()
+    assert {(tag, month): questions for tag, month, questions, _, _ in rows} == expected
+    assert len(rows) == len(expected) > 500
+
+
+def test_who_answers_whom(database: Any, pairs: list[tuple[Row, Row]]) -> None:
+    people = Counter((answer["OwnerUserId"], question["OwnerUserId"]) for question, answer in pairs)
+    expected = {pair: count for pair, count in people.items() if None not in pair}
+    rows = database.execute(block("Who answers", "sql")).fetchall()
+    assert {row[:2]: row[2] for row in rows} == expected
+    assert len(rows) == len(expected) > 500
+
+
+def test_a_part_by_words(folder: Path, database: Any, posts: list[Row]) -> None:
+    target = folder / "ids.txt"
+    database.execute(block("A part by words", "sql").replace("'ids.txt'", f"'{target}'"))
+    shell(block("A part by words", "sh"), folder)
+    words = re.compile("lambic|gueuze", re.IGNORECASE)
+    threads = {
+        post["ParentId"] or post["Id"]
+        for post in posts
+        if post["PostTypeId"] in (1, 2) and words.search(f"{post['Title']} {post['Body']}")
+    }
+    part = read_back(folder / "lambic", DUMP["posts"], "parquet")
+    assert {post["Id"] for post in part if post["PostTypeId"] == 1} == threads
+    assert 5 < len(threads) < 500
+
+
+def test_markdown(folder: Path, posts: list[Row]) -> None:
+    shell(block("One Markdown", "sh"), folder)
+    code = block("One Markdown", "python")
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+    titles = {f"{post['Id']}.md": post["Title"] for post in posts if post["PostTypeId"] == 1}
+    answers = Counter(f"{post['ParentId']}.md" for post in posts if post["PostTypeId"] == 2)
+    files = list((folder / "markdown").iterdir())
+    assert {path.name for path in files} == {*titles}
+    for path in files:
+        text = path.read_text("utf-8")
+        assert text.startswith("---\nId: ")
+        title = re.findall(r"^Title: (.*)$", text, re.MULTILINE)[0]
+        assert json.loads(title) == titles[path.name]
+        assert len(re.findall(r"^## Answer \d+$", text, re.MULTILINE)) == answers[path.name]
