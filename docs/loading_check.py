@@ -95,9 +95,11 @@ def postgresql(dump: Path, folder: Path) -> tuple[int, int]:
     so2docs.convert(dump, folder / "questions.jsonl.gz")
     with gzip.open(folder / "questions.jsonl.gz") as lines:
         text = lines.read()
-    _psql(f"DROP TABLE IF EXISTS {NAME}; CREATE TABLE {NAME} (doc jsonb NOT NULL)")
+    key = "id bigint GENERATED ALWAYS AS ((doc ->> 'Id')::bigint) STORED"
+    _psql(f"DROP TABLE IF EXISTS {NAME}; CREATE TABLE {NAME} (doc jsonb NOT NULL, {key})")
     try:
-        _psql(rf"COPY {NAME} FROM STDIN (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')", text)
+        _psql(rf"COPY {NAME} (doc) FROM STDIN (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')", text)
+        _psql(f"ALTER TABLE {NAME} ADD PRIMARY KEY (id)")
         _psql(f"CREATE INDEX ON {NAME} USING gin ((doc -> 'Tags'))")
         counts = _psql(f"SELECT count(*), sum(jsonb_array_length(doc->'Answers')) FROM {NAME}")
     finally:

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ import pytest
 from support.command import run
 from support.dumps import answer, question, write_dump
 from support.flat_oracle import Row, as_date, rows_of
-from support.places import DUMPS, NO_DUMPS
+from support.places import CHECKOUT, DUMPS, NO_DUMPS
 from support.table_sites import SITE
 
 import so2docs
@@ -57,7 +58,7 @@ def hard_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with texts that CSV and scripts of SQL get wrong."""
     folder = tmp_path_factory.mktemp("hard") / "tea.stackexchange.com"
     folder.mkdir()
-    posts = [question(1, tags="&lt;a&gt;&lt;b&quot;'\\,&gt;"), answer(2, 1), answer(3, 4)]
+    posts = [question(1, Tags="<a><b\"'\\,>"), answer(2, 1), answer(3, 4)]
     write_dump(folder / "Posts.xml", *posts)
     shutil.copy(SITE / "Votes.xml", folder)
     reference = {"\n": "&#xA;", "\r": "&#xD;"}
@@ -217,14 +218,13 @@ with session.Session(sys.argv[1]) as database:
 @contextmanager
 def clickhouse(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
     _reader("chdb")
-    python = importlib.import_module("sys").executable
 
     def load(files: Path) -> Loaded:
         # A process each, because a process has one session of chdb.
         database = folder / "clickhouse"
         shutil.rmtree(database, ignore_errors=True)
         use = ("CREATE DATABASE IF NOT EXISTS t", "USE t")
-        chdb = (python, "-c", _CHDB, database, *use)
+        chdb = (sys.executable, "-c", _CHDB, database, *use)
         printed = call(*chdb, "load.sql", folder=files)
 
         def read(table: Table) -> list[Row]:
@@ -318,6 +318,52 @@ def _broken(site: Path) -> dict[str, int]:
         for column, target in columns.items()
         if stem in rows and target in rows
     }
+
+
+@pytest.mark.readers
+def test_documents_and_their_changes_in_postgres(short_folder: Path, tmp_path: Path) -> None:
+    """The scripts of the docs load documents, and change them to those of a later dump."""
+    scripts = [
+        re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        for name, heading, language in (
+            ("loading", "\n## PostgreSQL\n", "sh"),
+            ("changes", "\n### Into PostgreSQL\n", "sql"),
+        )
+        for text in [(CHECKOUT / "docs" / f"{name}.md").read_text("utf-8").split(heading)[1]]
+    ]
+    loading, changes = scripts[0][0], scripts[1][0]
+    old = [question(number, Body=text) for number, text in enumerate(HARD, 1)]
+    write_dump(tmp_path / "Posts.xml", *old)
+    new = [*old[2:-1], answer(90, 5), question(14, Tags="<a>"), question(15)]
+    write_dump(tmp_path / "new.xml", *new)
+    folder = short_folder / "documents"
+    folder.mkdir()
+    with postgres(folder):
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PGHOST": str(folder / "postgres"),
+            "PGUSER": "tester",
+            "PGDATABASE": "postgres",
+        }
+
+        def documents() -> list[Row]:
+            sql = "SELECT id || ' ' || doc FROM questions ORDER BY id"
+            settings = {"folder": tmp_path, "env": environment}
+            lines = call("psql", "-X", "-A", "-t", "-c", sql, **settings).split("\n")
+            pairs = [line.partition(" ")[::2] for line in lines if line]
+            assert all(int(key) == json.loads(text)["Id"] for key, text in pairs)
+            return [json.loads(text) for _, text in pairs]
+
+        call("bash", "-e", "-c", loading, folder=tmp_path, env=environment)
+        assert documents() == list(so2docs.documents(tmp_path / "Posts.xml"))
+        so2docs.convert(tmp_path / "Posts.xml", tmp_path / "old.jsonl.gz")
+        so2docs.convert(tmp_path / "new.xml", tmp_path / "new.jsonl.gz")
+        difference = so2docs.diff(tmp_path / "old.jsonl.gz", tmp_path / "new.jsonl.gz")
+        difference.write(tmp_path / "changes.jsonl.gz")
+        (tmp_path / "changes.sql").write_text(changes)
+        call("psql", "-X", "--file", "changes.sql", folder=tmp_path, env=environment)
+        assert documents() == list(so2docs.documents(tmp_path / "new.xml"))
 
 
 @pytest.mark.readers
