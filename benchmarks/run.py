@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("--folder", default="build/bench", type=Path)
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--only-so2docs", action="store_true", help="leave out the others")
+    parser.add_argument("--keep-users", metavar="IDS", help="also measure a part: these users'")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     dump = options.folder / f"{options.size}-{options.order}.xml"
@@ -160,6 +161,9 @@ def main() -> None:
         make_dump(dump, parse_size(options.size), order=options.order)
     names = [] if options.only_so2docs else [name for name in CONTESTANTS if name in _GREEDY]
     lines, pairs = measure(dump, options.folder, names)
+    if options.keep_users:
+        part = ["--keep-users", options.keep_users]
+        lines.append(so2docs_line(f"so2docs {' '.join(part)}", dump, options.folder, part))
     print(f"{dump.stat().st_size / 1e9:.2f} GB, {options.order}; {os.cpu_count()} cores, ", end="")
     print(f"{platform.machine()}, Python {platform.python_version()}\n")
     print(table(lines, dump.stat().st_size))
