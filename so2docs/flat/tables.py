@@ -374,9 +374,9 @@ def tables(
             `clickhouse`: definitions, loading, keys and indexes; for the format `csv`.
         split_by: Write a folder with a file for each `year` or `month`, in the layout of Hive:
             `Posts/year=2019/Posts.parquet`.
-        since: Keep rows of this date (UTC) or later, in tables whose rows have a date. With
+        since: Keep rows with this date (UTC) or a later one, in tables whose rows have a date. With
             `tags` or a keep list, it is the date of the question.
-        until: Keep rows of dates before this.
+        until: Keep rows with a date before this.
         tags: Keep the part of the site that belongs to questions with any of these tags or patterns
             such as `tensorflow*`: the questions, their answers, the rows of these posts in other
             tables, and the users, badges, tags and tag wikis of these rows. Links are kept if both
@@ -486,8 +486,8 @@ def _check_is_folder(path: str) -> None:
         return
     raise OptionError(
         f"{path}: is the name of {'standard output' if path == '-' else 'a file'}, and tables are "
-        f"files in a folder; give the name of a folder, and say with {flag('format')} of which "
-        "form they are"
+        f"files in a folder; give the name of a folder, and select their format with "
+        f"{flag('format')}"
     )
 
 

@@ -96,7 +96,7 @@ def choose_inspection(
     except _DAMAGE:
         raise OutputError(f"{name}: is not the JSON report of so2docs inspect") from None
     expected = ", ".join(f"{file} ({size:,} bytes)" for file, (size, _) in read.items())
-    raise OutputError(f"{name}: is not the dump that the output was made of: {expected}")
+    raise OutputError(f"{name}: is not the dump of this output: {expected}")
 
 
 def _without_folder(text: str, files: Iterable[str]) -> str:
@@ -354,16 +354,16 @@ Questions and answers of a Stack Exchange data dump, nested by so2docs {version}
 
 ## Licence
 
-The content is by the users of the site, under CC BY-SA: 2.5, 3.0 or 4.0, by its date. Who passes it
-on names the authors and the licence, links to the source, says what was changed, and passes
-adaptations on under the same licence or a compatible one.
+The content is by the users of the site, under CC BY-SA: 2.5, 3.0 or 4.0, by its date. Anyone who
+passes it on must name the authors and the licence, link to the source, indicate changes, and pass
+adaptations on under the same or a compatible licence.
 """
 
 
 def check_card(
     names: OutputPaths, options: Options, read: Iterable[str | None], *, force: bool
 ) -> None:
-    """Refuse an impossible card before the conversion.
+    """Refuse a card that cannot be written, before the conversion.
 
     Raises:
         OptionError: A card cannot describe this output or dump.
@@ -393,7 +393,7 @@ def check_folder_of_card(folder: str, read: Iterable[str] = (), *, force: bool) 
     Raises:
         OutputError: Another file has the path of the card or of its `croissant.json`.
     """
-    if folder and not os.path.exists(folder):  # The conversion makes it, or says so.
+    if folder and not os.path.exists(folder):  # The conversion creates it, or reports an error.
         return
     card, described = (os.path.join(folder, name) for name in (_CARD, _CROISSANT))
     if not (force and os.path.isfile(card)):
@@ -419,7 +419,7 @@ def describe(
         manifest.save(names.output)
         try:
             write(_folder_of_card(names))
-        except NothingToDescribeError as error:  # The output is complete all the same.
+        except NothingToDescribeError as error:  # The output is complete anyway.
             log.warning(error)
 
 
@@ -496,7 +496,7 @@ def describe_existing(
     _check_format(str(manifest.options.get("format")))
     if not manifest.is_in_place(folder):
         raise OutputError(
-            f"{output}: its files are not as its manifest says; convert the dump again with "
+            f"{output}: its files do not match its manifest; convert the dump again with "
             f"{flag('card', True)} and {flag('force', True)}"
         )
     if inspections is not None:
@@ -534,7 +534,7 @@ class Described:
 
     @property
     def is_retrieval_set(self) -> bool:
-        """Whether the output is the whole folder, with configurations of its own."""
+        """Whether the output is the whole folder, with its own configurations."""
         return bool(self.manifest.counts["recipe"] == "beir")
 
     def path(self, name: str) -> str:

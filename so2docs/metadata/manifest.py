@@ -377,7 +377,7 @@ def verify(
 
     The checks are: size and SHA-256 of each file; the number of documents and of answers; and each
     document against the JSON Schema in the manifest, with jsonschema-rs (the extra `verify`).
-    Formats other than `jsonl` and `json` get the first check alone. One document at a time is in
+    Formats other than `jsonl` and `json` get only the first check. One document at a time is in
     memory.
 
     Args:
@@ -440,7 +440,9 @@ def _check_record(path: str, manifest: Manifest) -> None:
     """Compare the provenance of a file with the manifest."""
     provenance = read_provenance(path)
     if provenance is None:
-        log.info(f"{path}: no record of how it was made; this is not compared with the manifest")
+        log.info(
+            f"{path}: has no record of how it was made, so this is not compared with the manifest"
+        )
         return
     others = provenance.other_options(manifest)
     if others or provenance.contract != manifest.contract:

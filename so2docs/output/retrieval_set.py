@@ -48,13 +48,13 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
             )
     if output is not None and formats_from_name(name := os.fspath(output)):
         raise OptionError(
-            f"{flag('recipe', 'beir')} writes a folder of files, and {name} is the name of a file; "
-            f"did you mean {os.path.splitext(split_compression(name)[0])[0]}?"
+            f"{flag('recipe', 'beir')} writes a folder of files, but {name} is the name of a "
+            f"file; did you mean {os.path.splitext(split_compression(name)[0])[0]}?"
         )
     folder = Path("beir" if output is None else os.fspath(output))
     if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
         raise OptionError(
-            f"{flag('recipe', 'beir')} writes a folder, and {folder} is not one; choose "
+            f"{flag('recipe', 'beir')} writes a folder, but {folder} is not a folder; choose "
             "another output"
         )
     return str(folder / RECORDS)

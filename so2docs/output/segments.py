@@ -5,8 +5,8 @@ copied from there, within the kernel if possible. Sending data through a pipe to
 conversion at two jobs, and memory for waiting data.
 
 The journal of a file lists the segments; index, seek table and footer are written from this list.
-It takes a few bytes a segment in memory (for a dump of 100 GB, 5 MB, or 30 MB with Parquet) and is
-saved next to the growing file at every checkpoint, so that a later session can resume.
+It takes a few bytes per segment in memory (for a dump of 100 GB, 5 MB, or 30 MB with Parquet) and
+is saved next to the growing file at every checkpoint, so that a later session can resume.
 """
 
 from __future__ import annotations

@@ -164,16 +164,16 @@ def _pairs(question: Document) -> Iterator[tuple[str, str, str, Record]]:
 
 
 def draw_pairs(scores: list[int], seed: int) -> list[tuple[int, int]]:
-    """Draw pairs from descending scores, each as the places of the better and the worse answer.
+    """Draw pairs from descending scores, as indexes of the better and the worse answer.
 
-    All pairs are numbered without being made, since a question may have a million answers.
+    Pairs are numbered instead of listed, because a question may have a million answers.
     """
     rising = [-score for score in scores]
     worse_answers = [len(scores) - bisect_right(rising, score) for score in rising]
     ends = list(accumulate(worse_answers))
     total = ends[-1] if ends else 0
     numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
-    # In module random, only the results of random() are the same in every version of Python.
+    # Of the module random, only random() gives the same results in every version of Python.
     draw = random.Random(seed).random
     while len(numbers) < min(total, MOST_PAIRS):
         numbers.add(int(draw() * total))

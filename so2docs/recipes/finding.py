@@ -36,7 +36,7 @@ RECIPES: Registry[Recipe] = Registry(
 """Recipes by name: those of this package, and those of other packages from entry points."""
 
 SUMMARIES = {
-    "preferences": "a question with its answers and how much they were liked",
+    "preferences": "a question with its answers and their scores",
     "pairs": "two answers to a question, the better one first, to train preferences (DPO)",
     "qa": "a question and an answer, as prompt and completion",
     "messages": "a question and an answer, as a conversation (SFT)",
@@ -165,13 +165,13 @@ def _full_name(recipe_like: Recipe | Callable[..., Any]) -> str:
     if module == "__main__":
         raise _not_importable(f"{module}:{name}", "it is in the script or notebook itself")
     if "<" in name:
-        raise _not_importable(f"{module}:{name}", "it has no name of its own in its module")
+        raise _not_importable(f"{module}:{name}", "it has no name in its module")
     return f"{module}:{name}"
 
 
 def _not_importable(spec: str, why: str) -> OptionError:
     return OptionError(
-        f"recipe {spec}: workers cannot import it: {why}; define it in a module, under its own name"
+        f"recipe {spec}: workers cannot import it: {why}; define it in a module, with a name"
     )
 
 

@@ -73,8 +73,8 @@ def bind(host: str, port: int) -> socket.socket:
     """Open the socket of the server.
 
     Args:
-        host: An address; the default is reached from this machine alone.
-        port: The port; 0 for any that is free.
+        host: An address; the default is only reachable from this machine.
+        port: The port; 0 for any free port.
 
     Raises:
         So2docsError: The address cannot be used.
@@ -85,7 +85,7 @@ def bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-        bound.listen()  # Whoever comes before all is ready waits for it.
+        bound.listen()  # Early connections wait until the server is ready.
     except OSError as error:
         bound.close()
         raise So2docsError(
@@ -96,7 +96,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Whether an address is only reachable from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -174,7 +174,7 @@ class Guard:
             await refuse(503, "The server ends.")
         except Exception as error:
             _LOG.error("%s: %s: %s", for_terminal(scope["path"]), type(error).__name__, error)
-            await refuse(500, "That did not work.")
+            await refuse(500, "The page failed.")
 
 
 def application(stores: dict[str, Store], *, local: bool) -> Guard:
@@ -260,4 +260,4 @@ def _describe_error(error: Exception) -> tuple[int, str]:
         return 503, "That takes too long; ask for less."
     if isinstance(error, sqlite3.Error | So2docsError):
         return 500, f"The database cannot be read: {error}"
-    return 500, "This page cannot be made; what the server says tells why."
+    return 500, "This page cannot be made; the output of the server has the reason."

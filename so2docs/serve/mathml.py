@@ -1,8 +1,8 @@
 """Formulas in TeX -> MathML, which a browser shows. Pure.
 
-The sites show formulas with MathJax. math-core makes MathML of them here, with every text in it
-escaped; what is missing in it (commands of plain TeX, mhchem) is rewritten before. A formula that
-cannot be read is shown as it was typed.
+The sites show formulas with MathJax. Here, math-core converts them to MathML, with all text
+escaped; unsupported commands (plain TeX, mhchem) are rewritten first. Invalid formulas are shown as
+typed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _MOST_EM = 200
 _MOST_MACROS = 200
 """Definitions kept for the later formulas of a page."""
 _MOST_DEPTH = 200
-"""Groups inside each other, beyond which a formula stays source."""
+"""Maximum depth of groups; a deeper formula is shown as source."""
 
 
 def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) -> str | None:
-    """A formula as MathML; None if it cannot be read.
+    """Convert a formula to MathML; None if it is invalid.
 
     Args:
         tex: The formula.
@@ -68,8 +68,8 @@ def _depth(tex: str) -> int:
     return most
 
 
-# The page's policy allows no `style` attributes: what they say of a cell is in classes, of a colour
-# in an attribute of MathML. What else there is goes.
+# The page's policy forbids `style` attributes, so styles of cells become classes, and colours
+# become attributes of MathML. Other styles are removed.
 _STYLE = re.compile(r' style="([^"]*)"')
 _CLASSES = {
     "text-align: left": "cell-left",
@@ -180,7 +180,7 @@ def _rule(match: re.Match[str]) -> str:
 
 
 def _rewritten(tex: str) -> str:
-    """A formula with what math-core lacks in terms of what it has."""
+    """Rewrite commands that math-core lacks by supported commands."""
     tex = _RENAMED.sub(lambda m: rf"\{m[1]}{{{_NAMES[m[2]]}{m[3]}}}", tex)
     tex = _TEXT.sub(r"\\text", _DROPPED.sub("", tex))
     tex = _TAG.sub(r"\\qquad\\text{(\1)}", tex)

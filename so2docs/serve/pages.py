@@ -78,11 +78,11 @@ _LINKED = {
     (True, False): "duplicate of",
     (True, True): "duplicates",
 }
-"""How a question is linked: by whether one is a duplicate, and whether the link leads here."""
+"""Labels of links, by whether one question is a duplicate, and by direction."""
 _MADE = ("title", "excerpt", "snippet", "tags", "base")
 """Keys of rows that only templates use."""
 _SITE_SORTS = {"votes": "score", "activity": "active", "creation": "newest"}
-"""Orders by the names that the sites have for them."""
+"""Orders, by the names that the sites use."""
 _NOT_INCLUDED = {
     "Comments": "comments",
     "Links": "links between questions",
@@ -91,13 +91,13 @@ _NOT_INCLUDED = {
     "Answers": "answers",
     "History": "reasons of closing and revisions",
 }
-"""Names of parts on the page `about`, which lists those that no document has."""
+"""Names of parts for the page `about`, which lists the parts that no document has."""
 
 Values = dict[str, Any]
 
 
 class _PostId(IntegerConvertor):
-    """The id of a post in an address: one that fits into 63 bits."""
+    """The id of a post in an address, which must fit into 63 bits."""
 
     regex = "[0-9]{1,18}"
 
@@ -109,7 +109,7 @@ class _UserId(IntegerConvertor):
 
 
 class _Json(StringConvertor):
-    """The end of an address that is also that of a page as JSON."""
+    """The end of an address, with or without `.json`."""
 
     regex = r"(?:\.json)?"
 
@@ -245,7 +245,7 @@ class Pages:
         return titles | {text: title for (_, text), title in rendered.items()}
 
     def _render(self, renderer: Renderer, texts: Iterable[Text]) -> dict[Text, Markup]:
-        """Render texts; returns their HTML by text."""
+        """Render texts; return their HTML by text."""
         some = list(dict.fromkeys(texts))
         return dict(zip(some, self._renderings.render(renderer, some), strict=True))
 
@@ -277,7 +277,7 @@ class Pages:
         for link in links:
             name, path = link.name, ""
             if link.kind == "post":
-                # An answer that is not here leads to its question.
+                # A missing answer leads to its question.
                 for number in (int(name), int(link.question or 0)):
                     if number in questions and not path:
                         kind = "questions" if questions[number] == number else "a"
@@ -297,7 +297,7 @@ class Pages:
         return pages
 
     def front(self, request: Request) -> Response:
-        """Counts, plots, and the latest and the best questions."""
+        """Show counts, plots, and the latest and best questions."""
         overview = self.store.site.overview
         latest = self.store.questions(sort="newest").rows[:_ON_FRONT]
         best = self.store.questions(sort="score").rows[:_ON_FRONT]
@@ -340,7 +340,7 @@ class Pages:
         return RedirectResponse(_address(f"{self.base}/search", {"q": query}), 302)
 
     def unanswered(self, request: Request) -> Response:
-        """Lead to the questions without an answer."""
+        """Redirect to the questions without an answer."""
         return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
 
     def _described(self, tag: str | None) -> Values:
@@ -572,7 +572,7 @@ class Pages:
         ]
 
     def post(self, request: Request) -> Response:
-        """Lead to where a post is shown, or to the question of an answer that is not here."""
+        """Redirect to a post, or to the question of a missing answer."""
         parameters = request.path_params
         if "question" in parameters and self.store.find_question(parameters["id"]) is None:
             parameters["id"] = parameters["question"]
@@ -581,7 +581,7 @@ class Pages:
         return self._lead_to(post_id, question_id, fragment)
 
     def comment(self, request: Request) -> Response:
-        """Lead to where a comment is shown."""
+        """Redirect to a comment."""
         comment_id = request.path_params["id"]
         post_id = self.store.find_comments([comment_id]).get(comment_id)
         question_id = None if post_id is None else self.store.find_question(post_id)
@@ -590,7 +590,7 @@ class Pages:
         return self._lead_to(post_id, question_id, f"comment-{comment_id}")
 
     def _lead_to(self, post_id: int, question_id: int, fragment: str) -> Response:
-        """Lead to the page of a question that shows a post."""
+        """Redirect to the page of a question that shows a post."""
         address = f"{self.base}/questions/{question_id}"
         if question_id != post_id:
             place = self.store.answer_ids(question_id).index(post_id) // ANSWERS_PAGE
@@ -607,7 +607,7 @@ class Pages:
 
 
 class AllSites:
-    """Handles the requests for all of several sites: a list of them, and one search."""
+    """Handles requests about all sites together: a list of sites, and a search."""
 
     def __init__(self, sites: list[Pages], environment: Environment) -> None:
         self._sites, self._environment = sites, environment
@@ -748,7 +748,7 @@ def _choice(
     choices: Sequence[str] | Mapping[str, Any],
     other_names: Mapping[str, str] | None = None,
 ) -> str:
-    """One of some choices; the first if none is asked for.
+    """Return the requested choice; the first if there is no request.
 
     Args:
         request: The request.
@@ -757,7 +757,7 @@ def _choice(
         other_names: Values that mean one of these.
 
     Raises:
-        HTTPException: Something else is asked for.
+        HTTPException: The requested choice is unknown.
     """
     names = tuple(choices)
     chosen_name = request.query_params.get(name) or names[0]

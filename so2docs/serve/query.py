@@ -17,7 +17,7 @@ from so2docs.sqlite.accents import remove_accents
 
 KINDS = ("question", "answer", "answered", "unanswered", "accepted", "closed", "duplicate")
 MOST_WORDS = 32
-"""Words and phrases of a search: each is looked up in the index by itself."""
+"""Maximum words and phrases of a search, because each is looked up separately."""
 
 _PART = re.compile(
     r"""
@@ -71,8 +71,8 @@ class Query:
         tags: Groups of tags; the question must have a tag of each group.
         without_tags: Tags that the question must not have.
         conditions: Conditions on anything but words; all must hold.
-        code: Words that posts must hold letter by letter, whatever their case.
-        without_code: Such words that they must not hold.
+        code: Words that posts must contain character by character, ignoring case.
+        without_code: Words of this kind that posts must not contain.
         filters: Tags and conditions, as they were typed.
         problems: Messages about ignored parts.
         words: Words to find, as they were typed.
@@ -103,7 +103,7 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """Understand a search: `[tag] score:5 -is:answered "a phrase" word -word title:word`."""
+    """Parse a search: `[tag] score:5 -is:answered "a phrase" word -word title:word`."""
     query = Query()
     required: list[str] = []
     unwanted: list[str] = []
@@ -136,16 +136,16 @@ def _set_match(query: Query, required: list[str], unwanted: list[str]) -> None:
     if unwanted and required:
         query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
     elif unwanted or (query.without_code and not required):
-        query.problems.append("words to leave out need others to find")
+        query.problems.append("excluded words need other words to search for")
     if not required:
         if query.code:
-            query.problems.append("signs need words to find them with")
+            query.problems.append("signs need words to search for")
         query.code.clear()
         query.without_code.clear()
 
 
 def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None:
-    """Add a tag, to the one before it if there was an `or` between them."""
+    """Add a tag, after an `or` to the group of the previous tag."""
     tag = part["tag"].lower()
     if part["minus"] is not None:
         query.without_tags.append(tag)
@@ -167,7 +167,7 @@ def _few(query: Query, phrases: list[str]) -> list[str]:
 
 
 def _add_filter(query: Query, name: str, value: str, typed: str, *, is_unwanted: bool) -> None:
-    """Add a condition, or say that it was not understood."""
+    """Add a condition, or report that it was not understood."""
     condition: Filter | None = None
     if name == "is":
         kind = _SHORT_KINDS.get(value.lower(), value.lower())
@@ -412,7 +412,7 @@ def snippet(text: str, terms: Sequence[str]) -> str:
 
 
 def _matcher(terms: Sequence[str]) -> Callable[[str], bool]:
-    """A test whether a folded word is one of some terms."""
+    """Make a test whether a folded word matches a term."""
     whole = {term for term in terms if not term.endswith("*")}
     starts = tuple(term[:-1] for term in terms if term.endswith("*"))
     return lambda word: word in whole or word.startswith(starts)

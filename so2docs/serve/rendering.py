@@ -1,4 +1,4 @@
-"""Texts of a dump -> HTML, in processes of their own.
+"""Render texts of a dump as HTML in separate processes.
 
 Libraries that sanitize, highlight and read formulas work on untrusted text and hold the interpreter
 lock, so they run in worker processes. A text that takes too long or too much memory ends its
@@ -25,7 +25,7 @@ _WORKERS = 2
 _CPU_SECONDS = 3
 """CPU seconds for one text, after which the system ends the process."""
 _PAGE_SECONDS = 30
-"""Seconds for all texts of a page where the system has no limit of CPU time."""
+"""Seconds for all texts of a page, if the system cannot limit CPU time."""
 _MOST_FAILURES = 3
 """Seconds for the texts of a page; texts left over are shown as their source."""
 _MOST_MEMORY = 1 << 30
@@ -38,7 +38,7 @@ class Renderings:
     """Renders texts in some worker processes, which start when they are needed."""
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
-        """Make it.
+        """Prepare the renderer.
 
         Args:
             command: The command of a worker; this module if None.
@@ -74,7 +74,7 @@ class Renderings:
         return list(map(Markup, rendered))
 
     def close(self) -> None:
-        """End all workers, and what they are doing."""
+        """End all workers and their tasks."""
         with self._lock:
             self._is_closed = True
             while self._running:
@@ -153,7 +153,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def work() -> None:
-    """Answer the requests on standard input, a text a line, until there are no more."""
+    """Answer the requests on standard input, one text per line, until its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this.
     _limit_memory()
     for line in sys.stdin.buffer:
@@ -172,7 +172,7 @@ def _render(renderer: Renderer, kind: Kind, text: str) -> str | None:
         return renderer.render(kind, text)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # Those of compiled libraries are no `Exception`.
+    except BaseException:  # Errors of compiled libraries may not be an `Exception`.
         return None
 
 

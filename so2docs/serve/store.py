@@ -40,7 +40,7 @@ USERS_PAGE = 40
 ANSWERS_PAGE = 50
 REVISIONS_PAGE = 20
 _RANKED = 2_000
-"""Most posts ranked by relevance: ranking takes microseconds a post, for all posts with any of the
+"""Maximum posts ranked by relevance, since ranking takes microseconds for each post with any of the
 words."""
 _FILTERED = 5_000
 MOST_RESULTS = 10_000
@@ -49,18 +49,18 @@ _EXCERPT = 6_000
 """Characters of a body searched for a snippet."""
 _LIST_EXCERPT = 700
 _SEARCHES = 16
-"""Searches whose results are cached for their other pages: at most a megabyte each."""
+"""Number of searches whose results are cached for other pages, at most a megabyte each."""
 _SAMPLE = 300
 """Posts examined for formulas if the site's address does not decide it."""
 _SECONDS = 10.0
 """CPU seconds that a query may take."""
 _STEPS = 50_000
-"""Steps of SQLite's virtual machine between two looks at the clock."""
+"""Steps of SQLite's virtual machine between two checks of the time."""
 _CACHE_KIB = 4 * 1024
 _RELATED_OF = 2_000
 _RELATED = 12
 _MOST_TAGS = 5
-"""Tags of a question by which related questions are found: no site allows more."""
+"""Maximum tags for finding related questions; no site allows more."""
 _IS_OF_TAG = "t.Tag = :tag AND t.QuestionId = q.Id"
 
 SORTS = {
@@ -91,7 +91,7 @@ class ResultPage:
         count: Number of all results; None if they were not counted.
         has_more: Whether there is another page.
         is_cut: Whether more posts match than were examined.
-        page: Its number.
+        page: Number of the page.
         size: Results of a page.
     """
 
@@ -120,12 +120,12 @@ class Store:
     """One site of a database."""
 
     def __init__(self, about: About, site: SiteAbout, *, formulas: bool | None = None) -> None:
-        """Open it.
+        """Open the site.
 
         Args:
             about: The database.
             site: The site.
-            formulas: Whether posts hold formulas; by the site's address, or its posts, if None.
+            formulas: Whether posts have formulas; if None, the site's address or its posts decide.
         """
         self._formulas = formulas
         self._is_closed = False
@@ -193,7 +193,7 @@ class Store:
         """Return the database, reopened if it was replaced.
 
         Raises:
-            OutputError: It was replaced by something else, or is gone.
+            OutputError: It was replaced by another file, or was removed.
         """
         state = self._state
         if _identify(state.about.path) == state.file:
@@ -487,7 +487,7 @@ class Store:
     # Tags.
 
     def tag(self, name: str) -> int:
-        """How many questions have a tag."""
+        """The number of questions with a tag."""
         return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
 
     def has_tags(self, names: str) -> bool:
@@ -513,7 +513,7 @@ class Store:
         return results
 
     def related_tags(self, tag: str) -> list[Row]:
-        """Tags that the latest questions of a tag have most often, too."""
+        """The most frequent other tags of the latest questions of a tag."""
         return self._rows(
             "SELECT o.Tag AS Name, count(*) AS Questions FROM "
             "(SELECT QuestionId FROM question_tags WHERE Tag = :tag "

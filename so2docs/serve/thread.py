@@ -1,6 +1,6 @@
 """Documents and the history of their posts -> values for templates. Pure.
 
-Documents may come from another program: values of another type are left out.
+Documents may come from another program, so values of unexpected types are left out.
 """
 
 from __future__ import annotations
@@ -189,11 +189,11 @@ class Known:
 
     Attributes:
         base: Prefix of the paths of the site.
-        host: The site's address; None if nobody knows it.
+        host: The site's address; None if unknown.
         names: Names of users by their ids.
         titles: Titles of questions by their ids.
         numbers: Numbers of revisions by their GUIDs.
-        address: The address of a link, or None for one that leads nowhere.
+        address: Function that returns the address of a link, or None.
     """
 
     base: str
@@ -205,7 +205,7 @@ class Known:
 
     def state(self, event: str, entry: Values) -> Values:
         """The values to show for an entry that sets a state."""
-        is_known = event != "PostClosed" or entry.get("CreationDate")  # Or only links tell it.
+        is_known = event != "PostClosed" or entry.get("CreationDate")  # Only links may show it.
         return self.entry(entry) | {"what": [_STATES[event]] if is_known else []}
 
     def entry(self, entry: Values) -> Values:
@@ -234,7 +234,7 @@ class Known:
         }
 
     def _original(self, question_id: int) -> Values:
-        """The question that another one is a duplicate of: here, or where it comes from."""
+        """The original of a duplicate, on this site or its original address."""
         if question_id in self.titles:
             address: str | None = f"{self.base}/questions/{question_id}"
         else:

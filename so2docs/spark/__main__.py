@@ -1,4 +1,4 @@
-"""`python -m so2docs.spark`, and the file to give to `spark-submit`."""
+"""Entry point of `python -m so2docs.spark`, and the file for `spark-submit`."""
 
 import sys
 

@@ -42,8 +42,8 @@ class SparkReport:
 
     Attributes:
         sites: The report of each site that was converted, by name.
-        finished: Names of the sites that an earlier run had finished.
-        failures: Why the others were not converted, by name.
+        finished: Names of the sites finished by an earlier run.
+        failures: Errors of the other sites, by name.
         seconds: Wall time.
     """
 
@@ -54,18 +54,18 @@ class SparkReport:
 
     @property
     def worker_peak_bytes(self) -> int:
-        """Most resident memory of a task: of a Python worker and the processes it started.
+        """Peak resident memory of a task: a Python worker and the processes it started.
 
-        The heap of the executor is not part of it.
+        This excludes the heap of the executor.
         """
         return self.total().peak_memory_bytes
 
     def total(self, dump: str = "all sites", output: str = "") -> Report:
-        """The sum of the reports; of times, memory and processes, the most.
+        """The sum of the reports, with the maximum of times, memory and processes.
 
         Args:
-            dump: What to call the dumps.
-            output: What to call the folder.
+            dump: Name for all dumps.
+            output: Name for the folder.
         """
         result = Report(dump, output, files=0)
         for report in self.sites.values():
@@ -103,17 +103,17 @@ class SparkReport:
 
 
 PART_BYTES = "128MB"
-"""Most bytes of a part file: Spark reads one with one task if it is compressed."""
+"""Maximum bytes of a part file, since Spark reads a compressed file with one task."""
 
 LARGE_BYTES = 1_000_000_000
-"""A larger dump gets all cores of an executor for its task, where the cluster can do that: on two
-cores, one task that owns both took 8.4 s for 1 GB, and tasks that share the dump 21.3 s."""
+"""The task of a larger dump gets all cores of an executor, if the cluster supports this. On two
+cores, one task with both took 8.4 s for 1 GB, and tasks that share the dump took 21.3 s."""
 
 _TRANSIENT = (ClusterError, DiskFullError, WorkerDiedError)
-"""Errors of an executor, not of a dump: another attempt may succeed."""
+"""Errors of an executor, not of a dump, so that another attempt may succeed."""
 
 _THREADS = 8
-"""Jobs at a time, where each site has a job of its own."""
+"""Number of simultaneous jobs, if each site has its own job."""
 
 OnError = Literal["stop", "skip"]
 Result = TypeVar("Result")
@@ -131,32 +131,32 @@ def convert(
     on_error: OnError = "stop",
     **keywords: Unpack[FileKeywords],
 ) -> SparkReport:
-    """Convert dumps on Spark: a folder of part files for each.
+    """Convert dumps on Spark, each to a folder of part files.
 
-    The part files of a folder, one after the other, hold the lines that `so2docs.convert` writes.
-    They are the same for any cluster, and whatever executors are lost on the way. Sites that are
-    finished and up to date are left unchanged, so that the same call after an interruption, or
-    after a dump was mended, converts the others.
+    The part files of a folder, concatenated, hold the lines that `so2docs.convert` writes. They are
+    the same for any cluster, even if executors are lost. Sites that are finished and up to date are
+    left unchanged, so that the same call after an interruption, or after a dump was repaired,
+    converts the other sites.
 
     Args:
         spark: A session, classic or of Spark Connect.
-        source: Path or URL of a dump in any form that `so2docs.convert` takes by its path; a
-            pattern; or several of them. Every executor must be able to read them: a shared disk, or
-            a store that fsspec has a driver for.
-        output_dir: Folder, or URL of one, that gets a folder for each site. In it are
+        source: Path or URL of a dump in any form that `so2docs.convert` accepts as a path, a
+            pattern, or a list of these. Every executor must be able to read them, from a shared
+            disk or a store with an fsspec driver.
+        output_dir: Path or URL of a folder that gets a folder for each site. This contains
             `part-00000.jsonl.gz` and so on, in ascending question id; `.strays-00000.gz`, if there
-            are any; and `_SUCCESS`, which lists them, when all is there.
+            are strays; and finally `_SUCCESS`, which lists the files.
         site_field: Name of a field to add to each document, with the name of the site.
         site: Host name of the site of a single dump, for attribution; the name of the archive or
             folder if None.
         force: Convert finished sites again.
-        update: Convert finished sites again whose dump or options are others.
-        on_error: What to do with a site that cannot be converted. `stop`: raise the error, before
-            anything is converted if it is seen at the head or the tail of the dump, else when the
-            other dumps are converted. `skip`: leave it out; the report has the error.
-        keywords: As those of `so2docs.convert` with these names, for each dump: `format` (each part
-            file is whole), `compression`, `elasticsearch_index`, `level`, the filters (`limit`
-            counts for each dump), `fields`, `without`, `body`, `nest` (tables in the archive or
+        update: Convert finished sites again if their dump or options differ.
+        on_error: Action for a site that cannot be converted. `stop`: raise the error, before the
+            conversion if it is found at the start or end of the dump, or else after converting the
+            other dumps. `skip`: leave the site out; the report has the error.
+        keywords: Keywords of `so2docs.convert` for each dump: `format` (each part file is a
+            complete file), `compression`, `elasticsearch_index`, `level`, the filters (`limit`
+            applies to each dump), `fields`, `without`, `body`, `nest` (tables in the archive or
             folder of the dump), `answers_by`, `skip_malformed`, `strict`, `core`; and
             `chunk_bytes`.
 
@@ -165,8 +165,9 @@ def convert(
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: A dump is truncated, malformed, or changed meanwhile; the error says where.
-        StrictError: With `strict`, something would have to be repaired or left out.
+        DumpError: A dump is truncated or malformed, or changed while being read; the error has the
+            position.
+        StrictError: With `strict`, a row or character would have to be repaired or left out.
         OutputError: The folder of a site was made from another dump or with other options
             (without `update` or `force`), cannot be written, holds other files, or another run
             writes to it.
@@ -180,7 +181,7 @@ def convert(
     if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
         raise OptionError(
             f"{flag('format', options.form.format)} of several sites needs {flag('site_field')}: "
-            "post ids are unique per site only, and documents of the same id would replace each "
+            "post ids are only unique per site, and documents with the same id would replace each "
             "other"
         )
     if site is not None:
@@ -204,7 +205,7 @@ def convert(
     inspect = partial(sites.inspect, nest=options.nest, is_finished=None if force else is_finished)
     results = zip(found, run(spark, inspect, found), strict=True)
     sizes = dict(raise_or_note(results, failures))
-    for s in sizes:  # Before anything is converted.
+    for s in sizes:  # The error comes before the conversion.
         sites.check_host(s, options)
     report.finished = [s.name for s, size in sizes.items() if size is None]
     pending = {s: size for s, size in sizes.items() if size is not None}
@@ -229,29 +230,28 @@ def documents(
     on_error: OnError | None = None,
     **keywords: Unpack[DocumentKeywords],
 ) -> DataFrame:
-    """Nest the questions of dumps, as a data frame.
+    """Nest the questions of dumps into a data frame.
 
-    Nothing is read before an action. The dumps are read whenever the data frame is used; `cache()`
-    keeps its rows.
+    Nothing is read before an action. Each action reads the dumps again; `cache()` keeps the rows.
 
     Args:
         spark: A session, classic or of Spark Connect.
         source: As in `convert`.
-        typed: Typed columns, as those of `--format parquet`, instead of JSON.
+        typed: Make typed columns, as in `--format parquet`, instead of JSON.
         site_field: As in `convert`; typed columns have a column `Site` without it.
         site: As in `convert`.
-        on_error: What to do with a damaged dump. `stop`: the action fails. `skip`: the data frame
-            lacks its questions, and a log of Spark has the error. If None, `skip` where Spark has
-            `spark.sql.files.ignoreCorruptFiles`.
-        keywords: As in `convert`, but for those that say what files are like.
+        on_error: Action for a damaged dump. `stop`: the action fails. `skip`: the data frame lacks
+            its questions, and a log of Spark has the error. If None, `skip` if
+            `spark.sql.files.ignoreCorruptFiles` is set.
+        keywords: As in `convert`, except keywords for the form of files.
 
     Returns:
-        `Site` (string), `Id` (long) and `Document` (the JSON of the question with its answers), in
-        no order; or the columns of the schema and `Site`.
+        `Site` (string), `Id` (long) and `Document` (the JSON of the question with its answers),
+        unordered; or the columns of the schema and `Site`.
 
     Raises:
-        OptionError: An option has a value that is not allowed. What is wrong with a dump is an
-            error of Spark's that has the message of `convert`, when the frame is used.
+        OptionError: An option has a value that is not allowed. Errors of a dump are raised by
+            Spark, with the message of `convert`, when the frame is used.
     """
     from so2docs.spark.data_source import Questions, to_texts
 
@@ -276,7 +276,7 @@ def _is_set(spark: SparkSession, name: str) -> bool:
 
 def _make_options(kwargs: Mapping[str, Any]) -> Options:
     form = output_form(f"part{output_suffix(kwargs)}", kwargs)
-    # An executor knows which core it has.
+    # Each executor chooses its available core.
     return build_options(kwargs, form, core=kwargs.get("core", "auto"))
 
 
@@ -285,7 +285,7 @@ def _convert_sites(
     sizes: Mapping[Site, int],
     task: Callable[[Site], Report],
 ) -> dict[Site, Report | So2docsError]:
-    """Convert sites: a job for those that one core serves, and one for the large ones."""
+    """Convert sites: one job for sites that take one core, and one for large sites."""
     profile = _make_profile(spark)
     ordered = sites.by_size(sizes.items())
     large = [site for site in ordered if profile and sizes[site] > LARGE_BYTES]
@@ -295,7 +295,7 @@ def _convert_sites(
         jobs = [threads.submit(_run_job, spark, task, *group) for group in groups]
         for job in jobs:
             results |= job.result()
-    # Another executor may have what this one lacked: room, memory, a network.
+    # Another executor may have the disk space, memory or network that this one lacked.
     again = [site for site, result in results.items() if isinstance(result, _TRANSIENT)]
     return results | _run_job(spark, task, again, None)
 
@@ -306,7 +306,7 @@ def _run_job(
     group: Sequence[Site],
     profile: Any,
 ) -> dict[Site, Report | So2docsError]:
-    """Run a task for each site. Where a worker that died ends the job, each site gets its own."""
+    """Run a task for each site. If a dead worker ends the job, each site gets its own job."""
     try:
         return dict(zip(group, run(spark, task, group, profile=profile), strict=True))
     except ClusterError as error:
@@ -314,7 +314,7 @@ def _run_job(
             return {group[0]: error}
 
     def run_alone(site: Site) -> Report | So2docsError:
-        # A site that the job had finished is not converted again: the task reads its report.
+        # For a site that the job finished, the task only reads the report.
         return _run_job(spark, task, [site], profile)[site]
 
     with ThreadPoolExecutor(_THREADS) as threads:

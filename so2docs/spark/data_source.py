@@ -1,6 +1,7 @@
 """`spark.read.format("so2docs")`: a Python data source, with the columns of `--format parquet`.
 
-Spark finds it by the name of the package `pyspark_so2docs`, and reads every dump as one partition.
+Spark finds the data source by the package name `pyspark_so2docs`, and reads every dump as one
+partition.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _IGNORES_ERRORS = "ignorecorruptfiles"
-"""The option of Spark's file sources that `on_error` extends, in lower case as all options."""
+"""The option of Spark's file sources that `on_error` extends, in lower case like all options."""
 
 _OWN = ("path", "paths", "typed", "site_field", "site", "push_filters", "on_error", _IGNORES_ERRORS)
 _OF_TABLES = "provider"
@@ -54,15 +55,15 @@ _OF_TABLES = "provider"
 `option.` there, next to others of Spark's."""
 
 _METADATA = "so2docs"
-"""Where a table of Spark's catalog keeps the options, in the metadata of its first column: Spark
-4.3 does not give them back when the table is read."""
+"""Key in the metadata of a catalog table's first column, which keeps the options because Spark 4.3
+does not return them when the table is read."""
 
 
 @contextmanager
 def _without_traceback() -> Iterator[None]:
     """Let Spark report an error of this package without its traceback.
 
-    The worker process of Spark ends after an error, so that the variable affects no other.
+    Spark's worker process ends after an error, so the variable has no further effect.
     """
     try:
         yield
@@ -74,8 +75,8 @@ def _without_traceback() -> Iterator[None]:
 class Questions(DataSource):  # type: ignore[misc]
     """The questions of dumps, with their answers inside.
 
-    Its options are the keywords of `so2docs.documents`, as texts; `load` takes a dump, a folder, a
-    pattern for several, or a list of them.
+    The options are the keywords of `so2docs.documents`, as strings; `load` takes a dump, a folder,
+    a pattern, or a list of these.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -89,7 +90,7 @@ class Questions(DataSource):  # type: ignore[misc]
 
     @_without_traceback()
     def schema(self) -> StructType:
-        """The columns that the options ask for."""
+        """The columns requested by the options."""
         schema = _Request(self._texts).columns
         if _OF_TABLES in self.options:
             schema.fields[0].metadata = {_METADATA: json.dumps(self._texts)}
@@ -116,7 +117,7 @@ class _Request:
             )
         self.patterns = sites.patterns([path] if path else json.loads(paths or ""))
         self.typed = _parse_switch(texts.get("typed", "true"))
-        # Spark refuses a reader that takes filters while it is not set up to push them.
+        # Spark refuses a reader with filters unless it is configured to push them.
         self.push_filters = _parse_switch(texts.get("push_filters", "false"))
         ignores_errors = _parse_switch(texts.get(_IGNORES_ERRORS, "false"))
         self.on_error = sites.check_on_error(
@@ -142,7 +143,7 @@ class _Request:
 
 
 class DumpReader(DataSourceReader):  # type: ignore[misc]
-    """Reads dumps, a partition each."""
+    """Reads dumps, each as a partition."""
 
     def __init__(self, request: _Request, schema: StructType) -> None:
         self._request = request
@@ -151,10 +152,10 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         self._prune(schema)
 
     def _prune(self, schema: StructType) -> None:
-        """Make only the attributes that a schema names.
+        """Make only the attributes named by a schema.
 
         Raises:
-            OptionError: The schema has a column that the documents lack, or another type.
+            OptionError: The schema has a column that documents lack, or a column with another type.
         """
         columns = {field.name: field.dataType for field in self._request.columns}
         for field in schema:
@@ -165,7 +166,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
             if field.dataType != columns[field.name]:
                 raise OptionError(
                     f"the schema has {field.name} as {field.dataType.simpleString()}; "
-                    f"it is {columns[field.name].simpleString()}"
+                    f"the type is {columns[field.name].simpleString()}"
                 )
         if not self._request.typed:
             return
@@ -176,7 +177,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
     @_without_traceback()
     def partitions(self) -> Sequence[InputPartition]:
-        """A dump a partition, the largest first."""
+        """One partition for each dump, the largest first."""
         request = self._request
         options = request.options
         selected = [
@@ -195,8 +196,8 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         return [InputPartition(site) for site in sites.by_size(sized.items())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The questions of a dump, in Arrow batches."""
-        if partition.value is None:  # Spark's partition where there are none.
+        """Read the questions of a dump in Arrow batches."""
+        if partition.value is None:  # Spark's partition if there are no dumps.
             return
         batches = document_batches(
             partition.value,
@@ -223,7 +224,7 @@ class FilteringReader(DumpReader):
         All filters are returned: Spark applies them to the rows that are read.
         """
         self._filters = filters
-        if self._request.kwargs.get("limit") is None:  # A limit counts after filters.
+        if self._request.kwargs.get("limit") is None:  # A limit applies after filters.
             for filter_ in filters:
                 self._push(filter_)
         return filters
@@ -282,7 +283,7 @@ def _run_here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]
 
 
 def _own_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that the user gave, without those that Spark adds to a table of its catalog."""
+    """The options from the user, without options that Spark adds to a catalog table."""
     by_lower_name = {name.lower(): text for name, text in options.items()}
     if _OF_TABLES not in by_lower_name:
         return by_lower_name
@@ -291,12 +292,12 @@ def _own_options(options: Mapping[str, str]) -> dict[str, str]:
         for name, text in by_lower_name.items()
         if name.startswith("option.")
     }
-    # Spark makes a URL of a path.
+    # Spark converts a path to a URL.
     return texts | {"path": re.sub("^file:/+", "/", by_lower_name.get("path", ""))}
 
 
 def to_texts(kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """Keywords as the options of a data source, which are texts."""
+    """Convert keywords to options of a data source, which are strings."""
     texts = {name: _to_text(value) for name, value in kwargs.items() if value is not None}
     return {name: text for name, text in texts.items() if text}  # An empty list is the default.
 
@@ -314,7 +315,7 @@ def _to_text(value: Any) -> str:
 
 
 def _parse_keyword(name: str, text: str) -> Any:
-    """An option of Spark's, which is a text, as the keyword of that name."""
+    """Convert a Spark option, which is a string, to the keyword of that name."""
     return OPTIONS[name].from_text(text) if name in OPTIONS else text
 
 

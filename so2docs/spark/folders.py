@@ -1,4 +1,4 @@
-"""The folder of a site: drafts of each attempt, published as a whole, marked when finished."""
+"""The folder of a site: each attempt writes a draft, which is published as a whole."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def list_names(folder: str) -> list[str]:
 
 
 def begin(task: tuple[str, str]) -> None:
-    """Give the folder of a site to a run. Earlier files stay until they are replaced.
+    """Assign the folder of a site to a run. Earlier files stay until they are replaced.
 
-    A run that has it so far ends with an error; its draft is its own, and is not touched.
+    The previous run of the folder fails with an error; its draft is left alone.
 
     Args:
         task: The folder and the id of the run.
@@ -65,9 +65,9 @@ def begin(task: tuple[str, str]) -> None:
 
 @contextmanager
 def draft(folder: str, run: str) -> Iterator[str]:
-    """A folder for the files of one attempt, on the disk of the output where that is a disk.
+    """Make a folder for the files of one attempt, on the disk of the output if possible.
 
-    It is below one of the run, so that no other run removes it.
+    It is inside a folder of the run, so that no other run removes it.
     """
     if storage.is_url(folder):
         with temporary_folder() as path:
@@ -86,10 +86,10 @@ def draft(folder: str, run: str) -> Iterator[str]:
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """A folder in the local directory of Spark with the most free space.
+    """Make a folder in the local directory of Spark with the most free space.
 
     Raises:
-        DiskFullError: A disk is full; advises `spark.local.dir` if it is that of the folder.
+        DiskFullError: A disk is full; the advice is `spark.local.dir` for the disk of the folder.
     """
     places = [
         (shutil.disk_usage(place).free, place)
@@ -105,15 +105,15 @@ def temporary_folder() -> Iterator[str]:
             problem = str(error.args[0]).partition("; ")[0]
             if not problem.startswith(path):
                 raise
-            # On a cluster, Spark chooses the disk, not the option of `convert` in the advice.
+            # On a cluster, Spark chooses the disk, so the usual advice does not apply.
             advice = "give Spark a larger disk in spark.local.dir"
             raise DiskFullError(f"{problem}; {advice}", retry="") from error
 
 
 def publish(folder: str, run: str, draft: str, report: Report) -> dict[str, int]:
-    """Move the files of a draft to their places, and complete the report.
+    """Move the files of a draft to the folder, and complete the report.
 
-    Another attempt of the same run does the same with the same bytes.
+    Another attempt of the same run may do this with the same bytes.
 
     Returns:
         Names and bytes of the files.
@@ -146,16 +146,16 @@ def finish(
     report: Mapping[str, Any],
     record: Provenance | None,
 ) -> None:
-    """Mark a folder as finished, with the list of its files, once all of them are there.
+    """Mark a folder as finished, with the list of its files, when all files exist.
 
-    Files that an earlier conversion left are removed.
+    Files of an earlier conversion are removed.
 
     Args:
         folder: The folder of the site.
         run: Id of the run.
         files: Size in bytes of each file, by name.
         report: The report of the conversion, which a restarted run reads back.
-        record: How the files were made; None if that is not known.
+        record: Provenance of the files; None if unknown.
 
     Raises:
         OutputError: A file is missing or has another size, or another run has taken the folder.
@@ -178,7 +178,7 @@ def finish(
     values = None if record is None else record.as_dict()
     content = {"run": run, "files": files, "report": report, "provenance": values}
     storage.write(storage.join(folder, SUCCESS), orjson.dumps(content))
-    storage.remove(storage.join(folder, _TEMPORARY))  # Of attempts that were killed.
+    storage.remove(storage.join(folder, _TEMPORARY))  # Drafts of killed attempts.
     storage.remove(storage.join(folder, _RUN))
 
 
@@ -236,12 +236,12 @@ def _read(folder: str, name: str) -> bytes:
 
 
 def clear(folder: str, run: str, error: So2docsError) -> None:
-    """Remove the drafts of a failed attempt, and save the bytes that show what is wrong.
+    """Remove the drafts of a failed attempt, and save the excerpt that shows the problem.
 
-    The folder stays with the run, which may try again.
+    The folder stays assigned to the run, which may try again.
 
     Raises:
-        OutputError: Another run has taken the folder, which is left as it is.
+        OutputError: Another run has taken the folder, which is left unchanged.
     """
     if _find_owner(folder) not in ("", run):
         raise _taken(folder) from error
@@ -252,7 +252,7 @@ def clear(folder: str, run: str, error: So2docsError) -> None:
 
 
 def save_excerpt(folder: str, error: DumpError) -> None:
-    """Save the bytes that show what is wrong with a dump; the error loses them if that fails."""
+    """Save the excerpt of a broken dump; if this fails, the error has no excerpt."""
     if not folder or error.excerpt is None:
         return
     try:

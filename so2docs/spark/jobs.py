@@ -1,4 +1,4 @@
-"""What executors of Spark run and return: tasks, results, what failed, and documents as rows."""
+"""Code that runs on Spark executors: tasks, their results or errors, and documents as rows."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def run(
     *,
     profile: Any = None,
 ) -> list[Result | So2docsError]:
-    """Run a function in a Spark task for each of some tasks; the first tasks start first.
+    """Run a function for each task as a Spark task; tasks start in order.
 
     Args:
         spark: A session, classic or of Spark Connect.
-        function: What to run; what it raises is a result, too.
-        tasks: Its arguments.
+        function: The function; its exceptions are also results.
+        tasks: Arguments of the function.
         profile: A `ResourceProfile` for these tasks; None for Spark's own.
 
     Returns:
         The result of each task, or the error that it ended with, in the order of the tasks.
 
     Raises:
-        ClusterError: Spark ended the job, since a worker died again and again.
+        ClusterError: Spark ended the job because a worker died repeatedly.
     """
     if not tasks:
         return []
@@ -66,7 +66,7 @@ def run(
 
 
 def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2docsError:
-    """Call a function; an error is returned in place of a result, always as a `So2docsError`."""
+    """Call a function, and return its result or its error, which is always a `So2docsError`."""
     try:
         return function(task)
     except ChangedDumpError as error:
@@ -80,7 +80,7 @@ def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Say in one line why Spark ended a job."""
+    """Convert errors that end a Spark job to one line."""
     try:
         yield
     except So2docsError:
@@ -92,7 +92,7 @@ def _spark_errors() -> Iterator[None]:
 
 
 def _find_cause(text: str) -> str:
-    """The last line of the Python traceback in a message of Spark's, or its first line."""
+    """The last line of the Python traceback in a message of Spark, or the first line."""
     lines = [stripped for line in text.splitlines() if (stripped := line.strip(": "))]
     for number, line in enumerate(lines):
         if line.startswith("Traceback (most recent call last)"):
@@ -110,7 +110,7 @@ IdsAndLines = Iterable[tuple[int, bytes]]
 
 
 def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool) -> Iterator[Any]:
-    """Documents of a site in Arrow batches: site, id and JSON of each, or its columns."""
+    """Make Arrow batches of the documents of a site: site, id and JSON, or typed columns."""
     import pyarrow as pa
 
     parquet = _parquet(options, site) if typed else None
@@ -164,7 +164,7 @@ def _typed_schema(parquet: Parquet) -> Any:
 
 
 def _spark_type(kind: Any) -> Any:
-    """An Arrow type with times in microseconds, the only ones that Spark reads."""
+    """Convert times in an Arrow type to microseconds, which Spark requires."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):

@@ -1,10 +1,11 @@
-"""Which dumps there are, under which names, and what a Spark task does with one of them.
+"""Find and name dumps, and convert one of them in a Spark task.
 
-Executors look at them: they are who reads them. The data source does so where Spark plans it.
+Executors inspect the dumps, because they are the ones that read them. The data source inspects them
+when Spark plans a query.
 
-A task reads a dump in whatever form it comes, with as many worker processes as Spark counts cores
-for it (`spark.task.cpus`, or those of a resource profile). What is kept between the passes is on
-the disk of the executor, so that memory does not grow with the dump.
+A task reads a dump in any form, with one worker process for each core of the task
+(`spark.task.cpus`, or a resource profile). The spill is on the disk of the executor, so memory does
+not grow with the dump.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from so2docs.spark import folders, jobs
 Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""Applies a function to tasks: what it returns or the `So2docsError` that it raises, for each."""
+"""Applies a function to tasks; returns the result or the `So2docsError` of each."""
 
 Result = TypeVar("Result")
 
@@ -53,7 +54,7 @@ _HADOOP = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A dump, or the folder that it is in; its files go to `folder`, empty for a data frame."""
+    """A dump or its folder; output files go to `folder`, which is empty for a data frame."""
 
     name: str
     path: str
@@ -61,10 +62,10 @@ class Site:
 
 
 Size = int | None
-"""Bytes of the posts and tables of a site, about; None if its folder has all its files."""
+"""Approximate bytes of the posts and tables of a site; None if the site is finished."""
 
 IsFinished = Callable[[Site], bool]
-"""Tells whether the finished folder of a site is left unchanged."""
+"""Function that tells whether the finished folder of a site is left unchanged."""
 
 
 def find(patterns: Sequence[str], run: Run, folder: str = "") -> list[Site]:
@@ -88,7 +89,7 @@ def find(patterns: Sequence[str], run: Run, folder: str = "") -> list[Site]:
 
 
 def patterns(source: Dumps) -> list[str]:
-    """The paths and patterns that were given."""
+    """The paths and patterns in the argument."""
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not several:
         raise OptionError("no dump is given; give a path or a pattern")
@@ -96,7 +97,7 @@ def patterns(source: Dumps) -> list[str]:
 
 
 def locate(path: str | os.PathLike[str]) -> str:
-    """A path that means the same in every process, whatever its current folder.
+    """Make a path independent of the current folder of a process.
 
     Hadoop writes a URL without a host with one slash (`file:/x`), fsspec with three.
     """
@@ -110,7 +111,7 @@ def is_several(source: Dumps) -> bool:
 
 
 def check_on_error(value: str) -> str:
-    """Check what to do with a dump that cannot be converted; returns the value."""
+    """Check the value of `on_error`, and return it."""
     if value not in ("stop", "skip"):
         raise OptionError(f"{flag('on_error')} is {value!r}; it must be 'stop' or 'skip'")
     return value
@@ -129,9 +130,9 @@ def find_dumps(pattern: str) -> list[str]:
 def names(dumps: Sequence[str]) -> list[str]:
     """A name for each dump: its folder if the file is `Posts.xml`, else its file name.
 
-    Dumps that would share a name (several dates of one site) get the folders above as well, as
-    many as it takes to tell them apart. Names are also folders of the output, so that none may be
-    inside of another.
+    Dumps that would share a name, such as several dates of one site, are distinguished by as many
+    parent folders as necessary. Names are also folders of the output, so none may be inside
+    another.
     """
     places = [_place(path) for path in dumps]
     counts = Counter(place[-1] for place in places)
@@ -166,7 +167,7 @@ def _place(path: str) -> list[str]:
 def inspect(
     site: Site, *, nest: tuple[str, ...] = (), is_finished: IsFinished | None = None
 ) -> Size:
-    """Look at the folder of a site, at head and tail of its plain file, at the kind of others."""
+    """Inspect the folder of a site, the start and end of a plain file, the kind of other files."""
     present = folders.list_names(site.folder) if site.folder else []
     if folders.SUCCESS in present and is_finished is not None and is_finished(site):
         return None
@@ -174,7 +175,7 @@ def inspect(
         posts = file_in_folder(site.path, POSTS) if os.path.isdir(site.path) else site.path
         with Catalog() as catalog:
             facts = catalog.look(posts)
-            # Of a pipe, `open_dump` says that it is not a file.
+            # `open_dump` rejects a pipe because it is not a file.
             dump = open_dump(posts) if facts.is_plain or not facts.is_file else None
             tables = find_tables(site.path, nest, {}, catalog)
     except DumpError as error:
@@ -193,10 +194,10 @@ def is_up_to_date(
         site: The site.
         keywords: The keywords of the conversion.
         site_field: Name of a field with the name of the site.
-        update: Whether another one is converted again.
+        update: Whether a site that is not up to date is converted again.
 
     Raises:
-        ExistingOutputError: It was made in another way, and is not converted again.
+        ExistingOutputError: The folder was made in another way, and is not converted again.
     """
     form = output_form(f"{_STEM}{output_suffix(keywords)}", keywords)
     options = options_for(site.path, keywords, form, _make_field(site, site_field))
@@ -217,7 +218,7 @@ def raise_or_note(
     results: Iterable[tuple[Site, Result | So2docsError]],
     failures: dict[str, So2docsError] | None = None,
 ) -> Iterator[tuple[Site, Result]]:
-    """The results that are not errors; an error is noted, or raised where there is no place."""
+    """Return the results; collect errors in a dictionary, or raise them without one."""
     for site, result in list(results):
         if not isinstance(result, So2docsError):
             yield site, result
@@ -230,7 +231,7 @@ def raise_or_note(
 
 
 def check_host(site: Site, options: Options) -> None:
-    """Raise `OptionError` where the host name of a site is needed and its name does not tell it."""
+    """Raise `OptionError` if the host name of a site is needed but not in its name."""
     if not options.is_attributed:
         return
     try:
@@ -244,20 +245,21 @@ def check_host(site: Site, options: Options) -> None:
 
 
 def by_size(sites: Iterable[tuple[Site, Size]]) -> list[Site]:
-    """The longest first, so that none is left for the end."""
+    """Sort by size, the largest first, so that no long task starts late."""
     return [site for site, _ in sorted(sites, key=lambda entry: -(entry[1] or 0))]
 
 
 def convert_site(
     site: Site, *, run: str, keywords: Mapping[str, Any], site_field: str | None
 ) -> Report:
-    """Convert a dump into part files in the folder of its site, and mark that as finished.
+    """Convert a dump into part files in the folder of its site, and mark the folder as finished.
 
     Raises:
         So2docsError: As `so2docs.convert`; nothing of this attempt is left in the folder then.
     """
     if (finished_report := folders.read_report(site.folder, run)) is not None:
-        return Report.from_dict(finished_report)  # By an earlier attempt, whose result was lost.
+        # The site was finished by an earlier attempt, whose result was lost.
+        return Report.from_dict(finished_report)
     end = output_suffix(keywords)
     try:
         with folders.draft(site.folder, run) as draft, folders.temporary_folder() as work_dir:
@@ -286,7 +288,7 @@ def convert_site(
 def document_batches(
     site: Site, *, keywords: Mapping[str, Any], typed: bool, site_field: str | None
 ) -> Iterator[Any]:
-    """The documents of a dump in Arrow batches, as `jobs.batches` makes them.
+    """Yield the documents of a dump in Arrow batches from `jobs.batches`.
 
     Raises:
         So2docsError: As `so2docs.documents`.
@@ -305,7 +307,7 @@ def document_batches(
 
 
 def _count_cores() -> int:
-    """Cores that Spark counts for this task."""
+    """The number of cores that Spark assigns to this task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -72,7 +72,7 @@ class About:
 
     @property
     def has_search(self) -> bool:
-        """Whether words can be searched for."""
+        """Whether the database has a full-text index."""
         return bool(self.record.options["search"] != "none")
 
 
@@ -163,16 +163,16 @@ _TITLES = {
     "questions": "Questions: the attributes of their rows under the dump's own names",
     "answers": "Answers; ParentId is the question",
     "tags": "Tags, with the number of their questions, excerpts and wikis",
-    "question_tags": "Which question has which tag",
+    "question_tags": "Tags of each question",
     "comments": "Comments on questions and answers",
     "links": "Links between questions: related ones and duplicates",
-    "history": "Revisions and other events of posts: an entry for what one user did at once",
+    "history": "Revisions and other events of posts: an entry for each action of a user",
     "votes": "Votes, counted by post and type",
     "users": "Users whom posts and comments name",
-    "documents": "Questions with all that is nested in them, as JSON compressed by zstd",
+    "documents": "Questions with everything nested in them, as JSON compressed by zstd",
     "posts": "Questions and answers under the columns that both have",
     "accepted": "Questions with their accepted answers",
-    "texts": "Titles, tags and bodies as text: what full-text search finds words in",
+    "texts": "Titles, tags and bodies as text, for full-text search",
 }
 
 
@@ -217,7 +217,7 @@ def datasette_files(database: str, about: About) -> dict[str, bytes]:
 
 def _tables(about: About) -> dict[str, Any]:
     tables: dict[str, Any] = {
-        name: {"description": _TITLES.get(name, f"Rows of {name} that posts hold")}
+        name: {"description": _TITLES.get(name, f"Rows of {name} nested in posts")}
         for name in (*about.rows, *_WITHOUT_COUNT, *["texts"] * (about.has_search))
     }
     row = "Id" if about.site_field is None else "Row"

@@ -1,4 +1,4 @@
-"""Make a database of documents: rows first, then indexes, then the full-text index.
+"""Make a database from documents: first rows, then indexes, then the full-text index.
 
 The file is written as `DATABASE.part`, without a journal, and renamed when complete. Memory holds
 some batches of documents and the page cache set in `file`. Worker processes make the rows and the
@@ -83,7 +83,7 @@ def create_indexes(
         f"SELECT {tag}, count(*) FROM question_tags GROUP BY {tag}",
     ]
     if has_users:
-        # Users named by posts but missing in the dump get a row with an id alone.
+        # Users who are named by posts but missing from the dump get a row with only an id.
         statements += [
             f"INSERT OR IGNORE INTO users ({listed([*site, 'Id'])}) "
             f"SELECT DISTINCT {listed([*site, column])} FROM {table} WHERE {column} IS NOT NULL"
@@ -160,7 +160,7 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
 _BATCH = 500
 _BATCH_BYTES = 8 * 1024 * 1024
 _MOST_MAKERS = 2
-"""Processes that make rows: two are as fast as the inserts."""
+"""Number of processes that make rows; two are as fast as the inserts."""
 _MADE_AT_THE_END = ("tags", "question_tags")
 
 
@@ -173,7 +173,7 @@ class Database:
         rows: Rows by table.
         search: Texts in the full-text index: `titles`, `all` or `none`.
         file_bytes: Size of the file.
-        seconds: Seconds that it took.
+        seconds: Wall time in seconds.
     """
 
     path: str
@@ -217,31 +217,31 @@ def to_sqlite(
 ) -> Database:
     """Make an SQLite database with full-text search of an output, or of a dump.
 
-    Next to it go `NAME.metadata.json` and `NAME.datasette.yaml`, for Datasette.
+    Files for Datasette are written next to it: `NAME.metadata.json` and `NAME.datasette.yaml`.
 
     Args:
-        source: An output of `convert` in JSON lines, or a dump in any form that `convert` takes; a
-            list of them, or a folder of outputs, with `site_field`; or documents.
-        database: Name of the database; that of the source with `.db` if None, in the current
+        source: An output of `convert` in JSON lines, or a dump in any form that `convert` accepts;
+            with `site_field`, a list of these or a folder of outputs; or documents.
+        database: Name of the database; if None, the name of the source with `.db`, in the current
             folder.
-        search: Find words in `titles` (with tags), in `all` (with the text of bodies), or make no
-            full-text index: `none`.
+        search: Content of the full-text index: `titles` (with tags), `all` (with the text of
+            bodies), or `none` for no index.
         stemming: Find English words in all their forms: `baking` finds `bake` and `baked`.
-        site_field: Column for the site, as the first part of every key: for several sites. Its
-            value is that of the documents' field of this name, or else the source's name.
-        site: Address of the site, such as `beer.stackexchange.com`, for links to where posts come
-            from; that in the source's name if None.
-        nest: Tables to nest, of a dump.
+        site_field: Column for the site, for several sites; it is the first part of every key. Its
+            value is the field of this name in the documents, or else the name of the source.
+        site: Address of the site, such as `beer.stackexchange.com`, for links to the original
+            posts; if None, it comes from the name of the source.
+        nest: Tables of a dump to nest.
         tags: Excerpts and wikis for the table of tags: an output of `so2docs tags`, the dump, or
             what `tags` returns.
         jobs: Worker processes for reading a dump and making rows; all cores if None. With 1, this
-            process does all, the full-text index, too.
-        update: Make a database again that was made from another input or with other options.
+            process does everything, including the full-text index.
+        update: Replace a database made from another input or with other options.
         force: Overwrite an existing database.
         progress: Show progress bars.
 
     Returns:
-        What was made, or is up to date: rows by table, bytes, seconds.
+        The rows by table, bytes and seconds of the new or existing database.
 
     Raises:
         So2docsError: A source or the database cannot be read or written, or documents lack an
@@ -275,20 +275,21 @@ def find_database(
     jobs: int | None = None,
     progress: bool = False,
 ) -> DatabaseFile:
-    """Check the arguments of `to_sqlite`; returns the database to make."""
+    """Check the arguments of `to_sqlite`; return the database to make."""
     if search not in get_args(Search):
         raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
     if tags != () and site_field is not None:
         raise OptionError(
-            f"descriptions of tags are of one site; leave {flag('site_field')} out, or them"
+            f"descriptions of tags apply to one site; leave out {flag('site_field')} or the "
+            f"descriptions"
         )
     sources = [open_source(item) for item in _each(source)]
     if not sources:
         raise OptionError("a database needs an output or a dump; give one")
     if len(sources) > 1 and site_field is None:
         raise OptionError(
-            "ids are unique per site only; for several inputs, name a column with "
+            "ids are only unique per site; for several inputs, name a column with "
             f"{flag('site_field')}"
         )
     options = {
@@ -333,7 +334,7 @@ class DatabaseFile(Product[Database]):
         self._jobs, self._progress = jobs, progress
 
     def read_records(self) -> list[Provenance | None]:
-        """The record in the database; None if it is not one of so2docs."""
+        """The record in the database; None if so2docs did not write it."""
         with suppress(OutputError):
             return [read_about(self.path).record]
         return [None]
@@ -392,7 +393,7 @@ def _read_tags(tags: Any, jobs: int | None) -> Iterable[dict[str, Any]]:
 
 
 class _Building:
-    """A database on its way."""
+    """A database in progress."""
 
     def __init__(self, connection: sqlite3.Connection, record: Provenance) -> None:
         self.connection, self._record = connection, record
@@ -405,7 +406,7 @@ class _Building:
     def load_all(
         self, sources: Iterable[tuple[DocumentSource, Iterable[Any], str | None]], jobs: int | None
     ) -> Iterator[Texts]:
-        """Insert the rows of all sources; yields the texts batch by batch."""
+        """Insert the rows of all sources; yield the texts batch by batch."""
         for source, documents, site in sources:
             self._sources.append((yield from self._load(source, documents, site, jobs)))
 
@@ -416,11 +417,11 @@ class _Building:
         site: str | None,
         jobs: int | None,
     ) -> Generator[Texts, None, dict[str, Any]]:
-        """Insert the rows of all documents of a source; returns its description."""
+        """Insert the rows of all documents of a source; return its description."""
         total = Tally()
         batches = self._batches(source, documents)
-        start = list(itertools.islice(batches, 2))  # Two batches at most: they may stay.
-        # Processes cost more than they save where there is little to do.
+        start = list(itertools.islice(batches, 2))  # At most two batches stay in memory.
+        # For small inputs, processes cost more than they save.
         is_apart = jobs != 1 and source.documents is None and len(start) > 1
         under_way: deque[Batch] = deque()
 
@@ -508,7 +509,8 @@ class _Building:
         columns = [row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")]
         if table in LAYOUTS:
             row = (*LAYOUTS[table].attributes, *LAYOUTS[table].made)
-            others = [name for name in columns if name not in row]  # The site, first, and `Row`.
+            # The site, which comes first, and `Row`.
+            others = [name for name in columns if name not in row]
             columns = [*others[:1], *row, *others[1:]] if self.site_field else list(row)
         marks = ",".join("?" * len(columns))
         end = ""
@@ -533,7 +535,7 @@ class _Building:
         """Add excerpts and wikis to the tags of questions.
 
         Raises:
-            OutputError: A line is not one that `so2docs tags` writes.
+            OutputError: A line was not written by `so2docs tags`.
         """
         for tag in tags:
             is_tag = isinstance(tag, dict)
@@ -548,7 +550,7 @@ class _Building:
         return [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
 
     def finish(self) -> dict[str, int]:
-        """Write the description of the database and commit; returns the rows by table."""
+        """Write the description of the database and commit; return the rows by table."""
         rows = {
             name: self.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
             for name in self._tables()
@@ -595,7 +597,7 @@ def _second(table: str, row: Row, site_field: str | None, batch: Batch) -> tuple
     """Find a repeated id in a batch of documents.
 
     Args:
-        table: The table that has it already.
+        table: The table that already has the id.
         row: The row with the id.
         site_field: Column of the site.
         batch: The documents.

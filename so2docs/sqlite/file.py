@@ -1,4 +1,4 @@
-"""Writing the file of a database: opening it, and explaining errors of SQLite.
+"""Open the file of a new database, and explain errors of SQLite.
 
 The file needs no journal, since it gets its name only when complete. The page cache has 32 MiB,
 which is as fast as 64; sorters use the disk.
@@ -20,10 +20,10 @@ _PAGE_BYTES = 8192
 
 
 def connect(part: str, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
-    """Make a file and begin to write."""
+    """Create a file and start to write."""
     with explain_errors(part):
         if os.path.exists(part):
-            log.info(f"{part}: is left of an interrupted run; starting over")
+            log.info(f"{part}: is left from an interrupted run; starting over")
         remove(part)
     connection = sqlite3.connect(part, isolation_level=None)
     for setting in (
@@ -54,4 +54,4 @@ def explained(path: str) -> Iterator[None]:
             raise DiskFullError(
                 f"{path}: the disk is full; free some space and try again"
             ) from error
-        raise OutputError(f"{path}: cannot be written: {error}; choose another place") from error
+        raise OutputError(f"{path}: cannot be written: {error}; choose another path") from error

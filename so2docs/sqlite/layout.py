@@ -1,8 +1,8 @@
-"""The tables of a database: columns, keys, references and indexes. Nothing but definitions.
+"""Definitions of the tables of a database: columns, keys, references and indexes.
 
 Columns have the names of the dump. Bodies come last: SQLite reads a row from its start, so a query
-for a title need not read the pages of a long body. Attributes without a column, and values of
-another type than their column's, go into `Other` as a JSON object.
+for a title need not read the pages of a long body. Attributes without a column, and values that do
+not fit the type of their column, go into `Other` as a JSON object.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
         end = " NOT NULL" if not end and column in layout.key else end
         lines.append(f"{quoted(column)} {kind}{end}")
     if site and name in ("questions", "answers"):
-        # The row in `search`, since ids are unique per site only.
+        # The row in `search`, since ids are only unique per site.
         lines.append('"Row" INTEGER NOT NULL UNIQUE')
     if not is_rowid:
         lines.append(f"PRIMARY KEY ({listed((*site, *layout.key))})")

@@ -81,7 +81,7 @@ class Tally(Counts):
     """Counts of the documents of one source, besides their rows.
 
     Attributes:
-        numbered: Posts that have got a number, in a database of several sites.
+        numbered: Number of numbered posts, in a database of several sites.
         sites: Names of the sites that documents are from.
         parts: Keys of the nested parts that documents hold, such as `Comments` and `Owner`.
     """
@@ -313,7 +313,7 @@ class TableRows:
             if (*site, user_id, names) in self._users:
                 continue
             values, other = self._columns["users"].values(user, f"{path}{key}.")
-            # A row with an id alone is a user known only by references.
+            # A row with only an id is a user known from references.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (*site, *values, other)
 
@@ -413,7 +413,7 @@ def _require_id(record: Document, path: str) -> int:
     value = record.get("Id")
     if type(value) is not int:
         raise DocumentError(
-            f"{path}Id: is missing or not an integer, and the tables need it; keep the fields Id, "
+            f"{path}Id: is missing or not an integer, but the tables need it; keep the fields Id, "
             "Answers.Id, Comments.Id and Links.Id when you convert"
         )
     return value

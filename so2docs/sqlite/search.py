@@ -69,7 +69,7 @@ def index_texts(
         meanwhile()
 
     try:
-        # For little work, a process costs more than it saves.
+        # For small inputs, a process costs more than it saves.
         with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
             deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
     finally:
@@ -97,7 +97,7 @@ def _index(path: str, sql: str, texts: Texts | None) -> None:
         )
         return
     connection.execute("INSERT INTO search(search) VALUES ('optimize')")
-    _configure(connection, automerge=4, crisismerge=16)  # The defaults.
+    _configure(connection, automerge=4, crisismerge=16)  # Restore the defaults.
     connection.execute("COMMIT")
     _connections.pop(path).close()
 

@@ -427,7 +427,7 @@ def test_a_message_says_that_provenance_cannot_be_checked(pair: tuple[Path, Path
         assert messages == []
         old.with_name(f".{old.name}.index").unlink()
         assert list(so2docs.diff(old, new)) == changes
-    assert messages[-1].startswith(f"{old}: no record of how it was made")
+    assert messages[-1].startswith(f"{old}: has no record of how it was made")
 
 
 def test_dumps_are_converted_on_the_way(pair: tuple[Path, Path], tmp_path: Path) -> None:

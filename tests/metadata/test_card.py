@@ -162,7 +162,7 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
     ("name", "problem"),
     [
         ("gone.jsonl", "not found, or split into several files; give its report, or convert"),
-        ("plain.jsonl", "does not say how it was made; give its report"),
+        ("plain.jsonl", "has no record of how it was made; give its report"),
         ("bulk.ndjson", "supports the formats jsonl, json, parquet, not elasticsearch"),
     ],
 )
@@ -666,7 +666,7 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == after
 
     for text, message in (
-        (json.dumps(inspections[:1]), "is not the dump that the output was made of: Posts.xml ("),
+        (json.dumps(inspections[:1]), "is not the dump of this output: Posts.xml ("),
         ('[{"files": [1]}]', "is not the JSON report of so2docs inspect"),
         ("[", "is damaged"),
     ):

@@ -427,7 +427,7 @@ def test_ones_own_function() -> None:
         ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
         ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),
         ("test_recipes:HOST", "is not a function but str"),
-        (lambda document: [], "workers cannot import it: it has no name of its own"),
+        (lambda document: [], "workers cannot import it: it has no name in its module"),
     ],
 )
 def test_refuses_invalid_recipes(recipe: Any, problem: str) -> None:

@@ -330,7 +330,7 @@ def text_of_page(page: str) -> str:
         ("bread -title:rye body:oven", Query(
             match='("bread" AND Body : "oven") NOT (Title : "rye")')),
         ("x -> y code:a+b", Query(match='"x" AND "y" AND "a+b"', code=["->", "a+b"])),
-        ("->", Query(problems=["signs need words to find them with"])),
+        ("->", Query(problems=["signs need words to search for"])),
         ("a* a* " + " ".join(f"w{n}" for n in range(40)), Query(
             match=" AND ".join(['"a"', *(f'"w{n}"' for n in range(31))]),
             problems=["only the first 32 words were looked for"])),
@@ -340,11 +340,11 @@ def text_of_page(page: str) -> str:
         ("c++ --force -x::y", Query(match='"c++" AND "--force"', code=["c++", "--force"],
                                     without_code=["x::y"])),
         ("don't well-known (so", Query(match='"don\'t" AND "well-known" AND "(so"')),
-        ("-c++", Query(problems=["words to leave out need others to find"])),
+        ("-c++", Query(problems=["excluded words need other words to search for"])),
         ("[Bread]", Query(tags=[("bread",)])),
         ("score:x", Query(problems=["score:x was not understood"])),
         ("is:what", Query(problems=["is:what was not understood"])),
-        ("-only", Query(problems=["words to leave out need others to find"])),
+        ("-only", Query(problems=["excluded words need other words to search for"])),
         ("??? --- * [ ]", Query()),
     ],
 )  # fmt: skip

@@ -146,7 +146,7 @@ def test_a_schema_of_the_user_prunes_columns(session: Any) -> None:
     assert [tuple(row) for row in rows] == [(one.get("Title"), one["Id"]) for one in plain]
     for schema, message in (
         ("Tilte string", "the schema has a column 'Tilte'"),
-        ("Id string", "the schema has Id as string; it is bigint"),
+        ("Id string", "the schema has Id as string; the type is bigint"),
     ):
         frame = session.read.format("so2docs").schema(schema).load(str(SAMPLES / "posts.xml"))
         with pytest.raises(PySparkException, match=message):

@@ -502,7 +502,7 @@ so2docs.to_sqlite(documents(), sys.argv[1])
     assert {"q.db.part", ".q.db.lock"} < names  # The folder of the search index is also left.
     with caplog.at_level("INFO", "so2docs"):
         so2docs.to_sqlite(SITE, path)
-    assert caplog.messages == [f"{path}.part: is left of an interrupted run; starting over"]
+    assert caplog.messages == [f"{path}.part: is left from an interrupted run; starting over"]
     assert list(stored(path)) == list(so2docs.read(SITE))
     assert {entry.name for entry in tmp_path.iterdir()} == {
         "q.db",

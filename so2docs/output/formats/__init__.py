@@ -1,4 +1,4 @@
-"""The formats that documents can be written in: one small class each.
+"""The formats of documents, each a small class.
 
 A new format is a class with the few members of `Format` and a line here; properties that are known
 without writing it are in `options.choices`. Another package adds a format as an entry point of the

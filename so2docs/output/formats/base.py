@@ -28,7 +28,7 @@ class FileFormat:
     Attributes:
         header: Bytes before the first segment.
         between: Bytes between two segments.
-        holds_record: Whether the footer has the provenance.
+        holds_record: Whether the footer contains the provenance.
     """
 
     header: bytes = b""
@@ -78,16 +78,16 @@ class Format(FileFormat):
         self.site = site
         self.is_attributed = is_attributed
         if form.split_size is not None:
-            # So that segments fill a file of this size well, and none is larger than it.
+            # Segments must fit into a file of this size, and fill it well.
             self.segment_bytes = min(self.segment_bytes, form.split_size // 4)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The bytes of a document."""
+        """Frame a document."""
         raise NotImplementedError
 
     @property
     def id_prefix(self) -> bytes:
-        """The prefix of ids in a JSON string: the site, since ids are unique per site only."""
+        """The prefix of ids in a JSON string: the site, because ids are only unique per site."""
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
     def deletion(self, question_id: int) -> bytes:
@@ -95,12 +95,12 @@ class Format(FileFormat):
         return ID_LINE % question_id
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Most bytes of the footer after one more segment."""
+        """Maximum bytes of the footer after one more segment."""
         return len(self.footer(journal))
 
 
 class JsonLines(Format):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     closing = b"}\n"
 
@@ -111,7 +111,7 @@ class JsonLines(Format):
 
 
 class JsonArray(Format):
-    """One array; each document still has a line of its own."""
+    """One array, with each document on a separate line."""
 
     header = b"[\n"
     between = b",\n"
@@ -129,7 +129,7 @@ class JsonArray(Format):
 class Elasticsearch(Format):
     """Pairs of lines for the bulk API of Elasticsearch and OpenSearch.
 
-    `_id` is the question id, or SITE/id where documents name their site.
+    `_id` is the question id, or SITE/id if documents have a field with the site.
     """
 
     deletes: ClassVar[bool] = True
@@ -197,7 +197,7 @@ class RavenDB(Format):
 
 
 class MongoDB(Format):
-    """JSON lines for `mongoimport`: `_id` is the question id, or SITE/id, dates are dates.
+    """JSON lines for `mongoimport`; `_id` is the question id or SITE/id, and dates have a type.
 
     The form is relaxed Extended JSON v2 of the MongoDB specifications.
     """
@@ -207,7 +207,7 @@ class MongoDB(Format):
         return b'{"_id":%b%b%d%b' % (quote, self.id_prefix, question_id, quote)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The object with `_id` before the rest, and a line feed."""
+        """The object, starting with `_id`, and a line feed."""
         opening = self._id(document.question_id) + (b"" if document.is_empty else b",")
         return [opening, document.parts[0][1:], *document.parts[1:], b"}\n"]
 

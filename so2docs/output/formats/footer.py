@@ -1,8 +1,8 @@
-"""One Parquet file from files of one row group each, made independently.
+"""Join independently made Parquet files of one row group into one file.
 
-The data of a row group may be anywhere in a file: only the footer has its position. So row groups
-are appended like any other segment, and their descriptions, moved to their final offsets, make the
-footer. (Structures and field ids: parquet.thrift of the Parquet format.)
+The data of a row group may be anywhere in a file, since only the footer has its position. So row
+groups are appended like any other segment, and their descriptions, moved to their final offsets,
+make the footer. (Structures and field ids: parquet.thrift of the Parquet format.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from isal.isal_zlib import crc32
 from so2docs.dump.kinds import PARQUET
 from so2docs.output.segments import Journal, Segment
 
-# The compact protocol of Apache Thrift, as far as the footer of a Parquet file needs it.
+# The part of Apache Thrift's compact protocol that Parquet footers need.
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
@@ -42,7 +42,7 @@ class Sequence(NamedTuple):
 
 
 class ThriftReader:
-    """Reads values from bytes; `at` is the position after the last one."""
+    """Reads values from bytes; `at` is the position after the last value."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
@@ -159,7 +159,7 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
     """Make a segment of the row group of a file that has only one.
 
     The note describes the row group. It ends with the positions of the pages (`OffsetIndex`), in
-    the order of the columns: these are offsets in the whole file, so only its end can have them.
+    the order of the columns: These are offsets in the whole file, so they must be at its end.
     """
     metadata, size = _metadata(file)
     (group,) = metadata[_ROW_GROUPS].value.values
@@ -228,7 +228,7 @@ def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, 
         pages: The buffer for the positions of its pages.
         start: Offset of `pages` in the file.
     """
-    group.pop(_ORDINAL, None)  # Sixteen bits, and no reader needs it.
+    group.pop(_ORDINAL, None)  # The field has sixteen bits, and no reader needs it.
     _shift(group, {_GROUP_OFFSET}, distance)
     for column in group[_COLUMNS].value.values:
         index = reader.struct()

@@ -1,8 +1,8 @@
 """Parquet: typed and nested columns, for DuckDB, pandas, polars, Spark and data set hubs.
 
-Each segment is a row group that a worker has made whole, so that memory does not grow with the
-dump. The columns of a question, of an answer and of what is nested in one are known beforehand, so
-that all row groups have the same; those of a recipe's records come from their JSON Schema.
+Each segment is a complete row group made by a worker, so that memory does not grow with the dump.
+The columns of questions, answers and nested rows are fixed, so all row groups have the same
+columns; the columns of a recipe's records come from their JSON Schema.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class ObjectColumns:
-    """The columns of a document, or of the objects under a key of one.
+    """The columns of a document, or of the objects under one of its keys.
 
     Attributes:
-        attributes: Its attributes.
-        parts: What it holds after them.
-        is_post: Whether it never lacks its `Id` and `Answers`, as far as it has these.
+        attributes: Attributes of the object.
+        parts: Nested parts after the attributes.
+        is_post: Whether the object is a post, whose `Id` and `Answers` are never null.
         key: The key; empty for a document.
-        shape: What is under the key.
+        shape: Shape of the value under the key.
     """
 
     attributes: Attributes
@@ -84,18 +84,18 @@ class ObjectColumns:
 
     @cached_property
     def type(self) -> Any:
-        """The Arrow type of what is under the key."""
+        """The Arrow type of the value under the key."""
         inside = pa.struct(self.fields)
         return pa.list_(pa.field("element", inside)) if self.shape == "list" else inside
 
     def columns(self, rows: list[Row]) -> list[Any]:
-        """A column for each field; takes the parts out of the rows."""
+        """Make a column for each field; this removes the parts from the rows."""
         nested = [[row.pop(part.key, None) for row in rows] for part in self.parts]
         own = _columns(rows, self.attributes)
         return own + [part.array(values) for part, values in zip(self.parts, nested, strict=True)]
 
     def array(self, values: list[Any]) -> Any:
-        """What is under the key in one document, or other object, after the other."""
+        """Make an array of the values under the key, one for each object."""
         if self.shape == "list":
             offsets = list(accumulate((len(some or ()) for some in values), initial=0))
             structs = self._structs([row for some in values for row in some or ()])
@@ -111,7 +111,7 @@ class ObjectColumns:
 
 
 def ordered(fields: list[Any], path: str = "") -> list[str]:
-    """Paths of the columns with an order, of which statistics are worth their room."""
+    """Paths of the ordered columns, whose statistics are worth their space."""
     names: list[str] = []
     for field in fields:
         kind, name = field.type, path + field.name
@@ -133,7 +133,7 @@ def make_columns(
     key: str = "",
     shape: Shape = "record",
 ) -> ObjectColumns:
-    """The columns of an object."""
+    """Make the columns of an object."""
     values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
     inner = tuple(_part_columns(part, added) for part in parts if part.shape != "value")
     own = {**attributes, **values, **(added if is_post else {})}
@@ -159,7 +159,7 @@ TYPES: dict[Type, Any] = {
 
 
 def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
-    """A column for each attribute, and one for what is left."""
+    """Make a column for each attribute, and one for the other values."""
     misfits: dict[int, set[str]] = {}
     columns = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
     names = attributes.keys()
@@ -174,7 +174,7 @@ def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
 
 
 def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> Any:
-    """The values of an attribute; those that are not of its type are left for `OTHER`."""
+    """Make the column of an attribute; values of another type are left for `OTHER`."""
     values = [row.get(name) for row in rows]
     try:
         return _array(kind, values)
@@ -197,11 +197,11 @@ def _array(kind: Type, values: list[Any]) -> Any:
 
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
-"""JSON of a row group, at most; that of a bucket, where this is less.
+"""Maximum bytes of JSON in a row group; a bucket may have less.
 
 For 300 MB of dump this makes 17 groups of up to 22 MB and a footer of 81 kB, in 631 MiB at two
-jobs; 8 MiB made 40 groups and a footer of 184 kB, in 580 MiB. More would need documents of several
-buckets in one task.
+jobs; 8 MiB made 40 groups and a footer of 184 kB, in 580 MiB. More would require documents of
+several buckets in one task.
 """
 
 _FOOTER_ROOM = 64 * 1024
@@ -209,7 +209,7 @@ _NOTE_ROOM = 512
 
 
 class Parquet(Format):
-    """One Parquet file: a row a question, its answers and what is nested lists of structures."""
+    """A Parquet file with a row per question; answers and nested rows are lists of structures."""
 
     holds_record: ClassVar[bool] = True
     header = PARQUET
@@ -217,16 +217,16 @@ class Parquet(Format):
 
     @cached_property
     def record(self) -> ObjectColumns:
-        """The columns of a document, from the options alone."""
+        """The columns of a document, which depend only on the options."""
         return _question(self.fields, self.tables, self.site, is_attributed=self.is_attributed)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The object on a line, which only `segment` sees."""
+        """The object on a line, for use by `segment` only."""
         document.parts.append(b"}\n")
         return document.parts
 
     def segment(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Segment:
-        """A row group of some documents."""
+        """Make a row group of some documents."""
         if not documents:
             return super().segment(raw)
         with system_memory():
@@ -235,12 +235,12 @@ class Parquet(Format):
         return footer.row_group(file, len(raw), first_id, documents)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """Schema, place of every row group, and how the file was made."""
+        """Make the footer: schema, positions of the row groups, and provenance."""
         schema = self.schema.with_metadata({KEY: record}) if record else self.schema
         return footer.join_footers(self._file(no_rows(schema)), journal)
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Of the notes so far and this one, with room for larger offsets."""
+        """Size for the notes so far and this note, with room for larger offsets."""
         notes = len(segment.note) + journal.note_bytes
         return _FOOTER_ROOM + 2 * notes + _NOTE_ROOM * (1 + journal.count)
 
@@ -253,8 +253,8 @@ class Parquet(Format):
     def _more(self) -> dict[str, Any]:
         """Options that this version of pyarrow supports, for readers and content-defined chunking.
 
-        Pages end where the content says, so that the output of the next quarter has most pages in
-        common with this one, and a hub stores and transfers only the others.
+        The content determines the ends of pages. So the output of the next quarter shares most
+        pages with this output, and a hub stores and transfers only the others.
         """
         parameters = inspect.signature(pq.ParquetWriter.__init__).parameters
         more: dict[str, Any] = {}
@@ -267,14 +267,14 @@ class Parquet(Format):
 
     @property
     def sorted_by(self) -> str:
-        """The column by which the rows of the file ascend; empty if none is known to."""
+        """The column by which the rows are sorted in ascending order; empty if unknown."""
         return "Id" if self.fields.has("Id") else ""
 
     def _file(self, table: Any) -> bytes:
         return encode_parquet(table, self.level or None, **self._more)
 
     def table(self, rows: list[Row]) -> Any:
-        """The Arrow table of some documents, which are taken apart."""
+        """Make an Arrow table of some documents, which are changed."""
         return pa.Table.from_arrays(self.record.columns(rows), schema=self.schema)
 
 
@@ -304,14 +304,14 @@ def _question(
 def _post(
     fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str], added: Attributes
 ) -> ObjectColumns:
-    """The attributes of a post, and what is nested in it in the order of the JSON object."""
+    """The attributes of a post and its nested parts, in the order of the JSON object."""
     own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
     return make_columns(own, select_parts(tables, fields.has, prefix), added, is_post=True)
 
 
 @contextmanager
 def system_memory() -> Iterator[None]:
-    """Arrow's own allocators keep what was freed: 50 MiB more a worker."""
+    """Arrow's default allocators keep freed memory, 50 MiB per worker."""
     usual = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:
@@ -321,14 +321,14 @@ def system_memory() -> Iterator[None]:
 
 
 def _batches(raw: bytes) -> Iterator[list[Row]]:
-    """Documents of about a MiB at a time: as dictionaries they take several times their bytes."""
+    """Yield about a MiB of documents at a time; dictionaries take several times their bytes."""
     lines = io.BytesIO(raw)
     while batch := lines.readlines(SEGMENT_BYTES):
         yield [orjson.loads(line) for line in batch]
 
 
 def encode_parquet(table: Any, level: int | None, **more: Any) -> bytes:
-    """A Parquet file with one row group."""
+    """Encode a Parquet file with one row group."""
     sink = io.BytesIO()
     pq.write_table(
         table,
@@ -336,21 +336,21 @@ def encode_parquet(table: Any, level: int | None, **more: Any) -> bytes:
         row_group_size=max(1, table.num_rows),
         compression="zstd",
         compression_level=level,
-        # Those of long texts would only make the footer long.
+        # Statistics of long texts would only make the footer longer.
         write_statistics=ordered(list(table.schema)),
-        write_page_index=True,  # Readers of a few rows fetch only the pages that have them.
+        write_page_index=True,  # Readers of a few rows fetch only their pages.
         **more,
     )
     return sink.getvalue()
 
 
 def no_rows(schema: Any) -> Any:
-    """An Arrow table without rows; `empty_table` would import pandas, where that is installed."""
+    """Make an Arrow table without rows; `empty_table` would import pandas if it is installed."""
     return pa.Table.from_batches([], schema)
 
 
 class RecordParquet(Parquet):
-    """One Parquet file: a row a record.
+    """A Parquet file with a row per record.
 
     Attributes:
         record_schema: JSON Schema of a record.
@@ -362,7 +362,7 @@ class RecordParquet(Parquet):
 
     @property
     def sorted_by(self) -> str:
-        """The column by which the rows of the file ascend; empty if none is known to."""
+        """The column by which the rows are sorted in ascending order; empty if unknown."""
         return "Id" if self.is_one_a_question else ""
 
     @cached_property
@@ -371,7 +371,7 @@ class RecordParquet(Parquet):
         return pa.schema(_fields(self.record_schema))
 
     def table(self, rows: list[Row]) -> Any:
-        """The Arrow table of some records."""
+        """Make an Arrow table of some records."""
         try:
             return pa.Table.from_pylist(rows, schema=self.schema)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
