@@ -7,14 +7,14 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
-# Free-threaded builds have no stable ABI: they get a core of their own.
+# Free-threaded builds have no stable ABI, so they get a separate core.
 HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 NATIVE = Path("so2docs/parse/native")
 
 
 class StableWheel(bdist_wheel):
-    """One wheel for every Python from 3.11 on, and without a core for every system."""
+    """One wheel for every Python from 3.11 on; without a core, also for every system."""
 
     def finalize_options(self) -> None:
         """Tag the wheel with the stable ABI that the core is written for."""
@@ -23,7 +23,7 @@ class StableWheel(bdist_wheel):
         super().finalize_options()
 
     def run(self) -> None:
-        """Build, and make the wheel a pure one if no core came of it."""
+        """Build, and mark the wheel as pure if there is no core."""
         self.run_command("build")
         core = self.get_finalized_command("build_ext").get_outputs()
         if not any(Path(path).exists() for path in core):
@@ -41,7 +41,7 @@ setup(
             "so2docs.parse._core",
             sources=sorted(path.as_posix() for path in NATIVE.glob("*.c")),
             depends=sorted(path.as_posix() for path in NATIVE.glob("*.h")),
-            # The parts call each other, not what another library happens to name alike.
+            # The parts must call each other, not functions of the same name in other libraries.
             extra_compile_args=[] if sys.platform == "win32" else ["-fvisibility=hidden"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_STABLE_ABI else [],
             py_limited_api=HAS_STABLE_ABI,

@@ -32,7 +32,7 @@ POSTS, HISTORY = 0.3, 0.35
 """Shares of bytes of the tables. The history is not requested, and skipped."""
 
 ROWS = {"comments": 0.12 / 380, "links": 0.005 / 110, "votes": 0.12 / 95, "users": 0.1 / 260}
-"""Rows for a byte of the site: shares of bytes, divided by the bytes of a row."""
+"""Rows per byte of the site: shares of bytes, divided by the bytes of a row."""
 
 SITE_BYTES = 18_000_000
 DIFFERENT_SITES = 4

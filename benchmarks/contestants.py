@@ -42,7 +42,7 @@ def compress(documents: str, out: str) -> None:
     from isal import igzip, isal_zlib
 
     seconds = 0.0
-    opened: Any = igzip  # It has no types.
+    opened: Any = igzip  # isal has no types.
     with opened.open(documents) as file:
         while piece := file.read(1 << 20):
             started = time.process_time()
@@ -71,7 +71,7 @@ def rows_to_json(dump: str, out: str) -> None:
 
 
 def in_memory(dump: str, out: str) -> None:
-    """Run the usual script: all posts in dictionaries, then one JSON line a question."""
+    """Run the usual script: all posts in dictionaries, then one JSON line per question."""
     from lxml import etree
 
     questions: dict[str, dict[str, object]] = {}

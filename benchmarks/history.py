@@ -20,7 +20,7 @@ LEVELS = ("comments", "closings", "history", "history-text")
 
 
 def convert(folder: str, out: Path, jobs: int, table: str | None) -> tuple[Measured, int]:
-    """Run the command; returns its time, and the number of rows of the table."""
+    """Run the command; return its time and the number of rows of the table."""
     words = [sys.executable, "-m", "so2docs", "convert", folder, str(out), "--force", "--quiet"]
     words += ["--jobs", str(jobs), "--report", "-"]
     done = run(words if table is None else [*words, "--with", table])

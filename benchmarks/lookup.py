@@ -5,8 +5,8 @@
     python benchmarks/lookup.py /tmp/questions.jsonl.gz
     python benchmarks/lookup.py /tmp/questions.jsonl.gz --dump /tmp/Posts.xml   # converts it, too
 
-Cold look-ups drop the pages of output and index first, and open the output again. CPU time is that
-of all processes; on a busy machine it is more reliable than wall time.
+Cold look-ups drop the pages of output and index first, and open the output again. CPU time covers
+all processes, and is more reliable than wall time on a busy machine.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Text is drawn word by word from tables of escaped words, in C-level loops, and not from a pool of
 paragraphs: a compressor with a window longer than the pool would reach unrealistic ratios. Memory
-holds the tables, four bytes a question and, for a shuffle, one part of the file.
+holds the tables, four bytes per question and, for a shuffle, one part of the file.
 """
 
 import argparse
@@ -29,7 +29,7 @@ QUESTION, ANSWER = 1, 2
 MADE_UP = (QUESTION, 1000000001, 0, 0, ""), (ANSWER, 1000000010, 0, 0, "answer_without_parent_id")
 SLOTS = 1 << 16  # Slots of a body table: two random bytes are an index, without arithmetic.
 FEW = 1 << 13  # Slots of other tables, which stay in the CPU cache: 20 % faster.
-TICKS = 1 << 16  # Ticks a day, five ticks an id, for 17 years: the dates of 97 GB.
+TICKS = 1 << 16  # Ticks per day, with five ticks per id for 17 years: the dates of 97 GB.
 BUFFER = 1 << 20
 PART_BYTES = 64 << 20  # A shuffle holds one part; 20 GB need 300 open files of the usual 1024.
 
@@ -38,9 +38,9 @@ FOREIGN = "café naïve señor größe 日本語 东京 данные ελλην�
 ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#xA;", "\r": "&#xD;"}
 )
-# The slots of a table: each form with its share before it; the last one takes the rest.
-# {a} is a word, {A} one with a capital, {f} one that is not ASCII, {i} an identifier, {n} a number,
-# {c} a small one, {u} a user, {t} tags.
+# The slots of a table: each form after its share; the last form takes the remaining slots. {a} is a
+# word, {A} one with a capital, {f} one that is not ASCII, {i} an identifier, {n} a number, {c} a
+# small one, {u} a user, {t} tags.
 PROSE = (
     "70:, {a}¦84:. {A}¦12:? {A}¦18: {n}¦4: {f}¦44: <code>{i}</code>¦8: <em>{a}</em>¦12: {i}()¦"
     '8: <strong>{a} {a}</strong>¦8: "{a} {a}"¦4: {a} &amp; {a}¦40:.</p>\n\n<p>{A}¦'

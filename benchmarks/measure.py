@@ -38,7 +38,7 @@ def run(command: list[str], cwd: Path | None = None, stdin: IO[bytes] | None = N
     Raises:
         subprocess.CalledProcessError: The command failed.
     """
-    os.sync()  # Flush pages of earlier commands first.
+    os.sync()  # First flush the pages of earlier commands.
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     process = subprocess.Popen(

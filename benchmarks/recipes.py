@@ -1,4 +1,4 @@
-"""Measure CPU and memory of each recipe and of plain documents, for one dump, in turns.
+"""Measure CPU time and memory of each recipe and of plain documents for one dump, in turn.
 
 `python benchmarks/recipes.py --size 200MB` prints a table for docs/performance.md.
 """

@@ -2,9 +2,9 @@
 
 This prints a table, with ratios to so2docs with all cores, and writes it as JSON.
 The floor is a bare lxml iterparse of the dump plus ISA-L level 2 over the documents, shared
-perfectly between the cores. The unavoidable is the work of any conversion of this kind: rows to
-JSON in C, one copy of it, and ISA-L. One job and the unavoidable are measured in turn, a few times:
-one measurement of each, a minute apart, gave 1.33 as well as 1.77 on one machine, whose cores are
+perfectly between the cores. The unavoidable part is the work of any such conversion: rows to JSON
+in C, one copy, and ISA-L. One job and the unavoidable are measured in turn, a few times: one
+measurement of each, a minute apart, gave 1.33 as well as 1.77 on one machine, whose cores are
 shared with others and change by a quarter within minutes.
 """
 
@@ -92,9 +92,10 @@ def pair(dump: Path, folder: Path) -> Pair:
 
 
 def measure(dump: Path, folder: Path, names: list[str]) -> tuple[list[Line], list[Pair]]:
-    """Measure all lines in turn; returns them, and the pairs behind the medians."""
+    """Measure all lines in turn; return them, and the pairs behind the medians."""
     cores = os.cpu_count() or 1
-    dump.read_bytes() if dump.stat().st_size < 2e9 else None  # All find it in the page cache.
+    # Then all find the dump in the page cache.
+    dump.read_bytes() if dump.stat().st_size < 2e9 else None
     lines = [so2docs_line(f"so2docs, {built()} core, {cores} jobs", dump, folder, [])]
     pairs = [pair(dump, folder) for _ in range(_PAIRS)]
     middle = sorted(pairs, key=lambda one: one.ratio)[len(pairs) // 2]

@@ -1,4 +1,4 @@
-"""Measure each kind of source, against its tool alone and a bare lxml loop, in turns.
+"""Measure each kind of source in turn with its usual tool and a bare lxml loop.
 
 `python benchmarks/sources.py --size 1GB --large 45GB --rounds 3 [--only pipe,large]`; needs 7z (or
 7zz), zstd, gzip. The parts are `file`, `pipe` (a pipe, gzip, zstd), `bzip2` and `lzma2` (archives

@@ -53,7 +53,7 @@ def queries(database: str, count: int, seed: int = 1) -> list[str]:
 def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
     """Measure wall and CPU milliseconds of each search, in ascending order.
 
-    The second search counts. The first uses another reader, because readers cache results.
+    Only the second search counts. The first uses another reader, because readers cache results.
     """
     about = read_about(database)
     asked = queries(database, count)

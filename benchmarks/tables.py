@@ -92,7 +92,7 @@ def _batches(path: Path) -> Iterator[list[dict[str, str]]]:
 
 
 def clickhouse(folder: str, out: str) -> None:
-    """Run one SQL statement a table, as in the documentation of ClickHouse."""
+    """Run one SQL statement per table, as in the documentation of ClickHouse."""
     import chdb
 
     forms = {

@@ -1,12 +1,12 @@
-"""Run the recipes of loading.md for real, as far as the other side is here.
+"""Run the recipes of loading.md with the available programs.
 
     python docs/loading_check.py [Posts.xml]
 
-Programs of Python are used where they can be imported. Servers are used where they answer:
-PostgreSQL by the usual PG* variables, OpenSearch or Elasticsearch at SO2DOCS_SEARCH (such as
-http://127.0.0.1:9200), MongoDB at SO2DOCS_MONGODB (such as mongodb://127.0.0.1:27017). They must be
-empty ones: an index, a table or a collection named so2docs_check is made and removed. Prints what
-was run and what was not; ends with 1 if a recipe failed.
+Python packages are used if they can be imported, and servers if they answer: PostgreSQL by the
+usual PG* variables, OpenSearch or Elasticsearch at SO2DOCS_SEARCH (such as http://127.0.0.1:9200),
+MongoDB at SO2DOCS_MONGODB (such as mongodb://127.0.0.1:27017). The servers should be empty: an
+index, table or collection named so2docs_check is made and removed. The script prints which recipes
+ran; the exit code is 1 if one failed.
 """
 
 import gzip
@@ -28,7 +28,7 @@ SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "posts.xml"
 
 
 class NotHere(Exception):  # noqa: N818
-    """The other side of a recipe is not on this machine."""
+    """The program for a recipe is not on this machine."""
 
 
 def duckdb_(dump: Path, folder: Path) -> tuple[int, int]:
@@ -46,7 +46,7 @@ def duckdb_(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def pandas_(dump: Path, folder: Path) -> tuple[int, int]:
-    """The same with pandas."""
+    """Do the same with pandas."""
     import pandas as pd
 
     so2docs.convert(dump, folder / "questions.jsonl.gz")
@@ -59,7 +59,7 @@ def pandas_(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def polars_(dump: Path, folder: Path) -> tuple[int, int]:
-    """The same with polars."""
+    """Do the same with polars."""
     import polars as pl
 
     so2docs.convert(dump, folder / "questions.jsonl.gz")
@@ -71,12 +71,12 @@ def polars_(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def datasets_(dump: Path, folder: Path) -> tuple[int, int]:
-    """The same with Hugging Face datasets; Parquet from several files."""
+    """Do the same with Hugging Face datasets, for Parquet from several files."""
     from datasets import load_dataset
 
     found = set()
     for kind, name in (("parquet", "questions.parquet"), ("json", "questions.jsonl.gz")):
-        # Of JSON lines the types are guessed file by file, and files of a few lines may differ.
+        # The types of JSON lines are guessed per file, and may differ for files of a few lines.
         so2docs.convert(dump, folder / name, split_files=3 if kind == "parquet" else None)
         files = str(
             folder / (name.replace("questions", "questions-*") if kind == "parquet" else name)
@@ -88,7 +88,7 @@ def datasets_(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def postgresql(dump: Path, folder: Path) -> tuple[int, int]:
-    """The same with `COPY` into a column of `jsonb`."""
+    """Do the same with `COPY` into a `jsonb` column."""
     ready = _psql("SELECT 1", check=False)
     if ready is None:
         raise NotHere("no server answers psql")
@@ -124,7 +124,7 @@ def _psql(sql: str, data: bytes | None = None, *, check: bool = True) -> str | N
 
 
 def search(dump: Path, folder: Path) -> tuple[int, int]:
-    """The same with the bulk API, a request for each file."""
+    """Do the same with the bulk API, with a request for each file."""
     address = os.environ.get("SO2DOCS_SEARCH")
     if not address:
         raise NotHere("SO2DOCS_SEARCH is not set")
@@ -160,7 +160,7 @@ def _request(method: str, address: str, data: bytes | None = None) -> Any:
 
 
 def mongodb(dump: Path, folder: Path) -> tuple[int, int]:
-    """The same with a server of MongoDB's protocol; lines are read as mongoimport reads them."""
+    """Do the same with a server of MongoDB's protocol; lines are parsed like mongoimport does."""
     from bson import json_util
     from pymongo import MongoClient
 
@@ -185,7 +185,7 @@ def mongodb(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def sqlite_utils(dump: Path, folder: Path) -> tuple[int, int]:
-    """The same with sqlite-utils, whose table gets the columns of later lines as they come."""
+    """Do the same with sqlite-utils, which adds columns for later lines."""
     so2docs.convert(dump, folder / "questions.jsonl")
     program = str(Path(sys.executable).with_name("sqlite-utils"))
     database = str(folder / "questions.db")
@@ -223,7 +223,7 @@ def duckdb_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
 
 
 def pandas_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
-    """The same with pandas, of a folder."""
+    """Do the same with pandas for a folder."""
     import pandas as pd
 
     found = pd.read_parquet(columns, dtype_backend="pyarrow")
@@ -232,7 +232,7 @@ def pandas_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
 
 
 def polars_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
-    """The same with polars: the columns of JSON lines come from Parquet, or from each file."""
+    """Do the same with polars; the columns of JSON lines come from Parquet, or from each file."""
     import polars as pl
 
     table = pl.scan_parquet(f"{columns}/*.parquet").collect()
@@ -246,7 +246,7 @@ def polars_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
 
 
 def datasets_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
-    """The same with Hugging Face datasets, of a folder."""
+    """Do the same with Hugging Face datasets for a folder."""
     from datasets import load_dataset
 
     with tempfile.TemporaryDirectory() as cache:
@@ -275,7 +275,7 @@ RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
 
 
 def main() -> int:
-    """Run every recipe; the number of those that failed."""
+    """Run every recipe; return the number of failed recipes."""
     dump = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -291,7 +291,7 @@ def main() -> int:
 
 
 def _sites(dump: Path, folder: Path) -> tuple[Path, Path, tuple[int, int]]:
-    """Folders with the outputs of two sites, strays of one next to them; what is in them."""
+    """Make folders with the outputs of two sites and the strays of one; return their counts."""
     dumps = [folder / "one.xml", folder / "two.xml"]
     shutil.copy(dump, dumps[0])
     shutil.copy(dump.with_name("strays.xml") if dump == SAMPLE else dump, dumps[1])
@@ -311,7 +311,7 @@ def _run(
     folder: Path,
     expected: tuple[int, int],
 ) -> bool:
-    """Run a recipe and say what came of it; whether it failed."""
+    """Run a recipe and print the result; return whether it failed."""
     failed = False
     try:
         counts = recipe(source, folder)

@@ -1,8 +1,8 @@
-"""Conversions under faults that a seed decides, each run to its end in spite of them.
+"""Conversions with faults chosen by a seed, each run to its end.
 
     python faults --seed 0 --rounds 200
 
-`plan` makes a round of a seed, `sites` the dumps; `process` runs the command and stops it at a
-step, `disturb` is what then happens to it, `verdict` says what is wrong with what came of it;
-`rounds` puts them in order. A failed round prints its seed, and replays with it.
+`plan` makes a round from a seed, `sites` makes the dumps, `process` runs the command and stops it
+at a step, `disturb` applies the fault, `verdict` checks the result, and `rounds` puts them in
+order. A failed round prints its seed, which replays it.
 """

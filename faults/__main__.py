@@ -1,7 +1,8 @@
 """Rounds of faults: `python faults --seed 0 --rounds 200`.
 
 A conversion is stopped, starved or damaged at one of its steps. With `--calls`, one system call of
-any command that writes fails, or a signal comes with it; with `--every NAME`, each call of one.
+a writing command fails or is interrupted by a signal; with `--every NAME`, each call of that
+command in turn.
 """
 
 import argparse
@@ -33,13 +34,15 @@ def main() -> None:
     options.add_argument("--calls", action="store_true", help="system calls that fail")
     options.add_argument("--every", choices=WRITERS, help="each call of one command fails")
     options.add_argument("--jobs", type=int, help="only the rounds with this number")
-    options.add_argument("--only", nargs="*", default=[], help="rounds whose plans say all this")
-    options.add_argument("--until", help="no more rounds once this has happened or was found")
+    options.add_argument(
+        "--only", nargs="*", default=[], help="rounds whose plans contain all these words"
+    )
+    options.add_argument("--until", help="stop after a round in which this happened")
     options.add_argument("--limit", type=float, default=60, help="seconds before it hangs")
     arguments = options.parse_args()
     if arguments.calls or arguments.every:
         if not calls.is_supported():
-            sys.exit("no system call can be made to fail here: that takes Linux and gcc")
+            sys.exit("system calls can only be made to fail on Linux with gcc")
         code = calls.rerun_preloaded()
         sys.exit(_try_calls(arguments) if code is None else code)
     sys.exit(_try_steps(arguments))
@@ -73,7 +76,7 @@ def _run(
     details: Callable[[], list[str]],
     arguments: argparse.Namespace,
 ) -> bool:
-    """Run the rounds that are asked for and print what came of them; whether anything was wrong."""
+    """Run the requested rounds and print their results; return whether anything was wrong."""
     findings, rounds = 0, 0
     for plan in plans:
         if not all(words in str(plan) for words in arguments.only):

@@ -1,9 +1,9 @@
-"""A round: a command one of whose system calls goes wrong, and the same command again.
+"""A round: one system call of a command fails, and then the same command runs again.
 
-Each call of each command can fail: with an error, by reading or writing less than it was asked to,
-or by a signal just before or after it. A read can only be short. The command then ends with the
-files of an undisturbed one or with a line that says what to do; every file under a final name is
-whole; and the same command, run again, ends with those files and nothing else.
+Each call of each command can fail with an error, read or write fewer bytes than requested, or get a
+signal just before or after it. A read can only be short. The command must then end with the files
+of an undisturbed run or with a line of advice, and every file under a final name must be whole. The
+same command, run again, must end with exactly these files.
 """
 
 import errno
@@ -31,18 +31,18 @@ from so2docs.__main__ import main
 Files = dict[str, bytes]
 
 TEMPORARY = re.compile(r"\.part(\.|$)|\.spill/|\.lock$|so2docs-[0-9a-f]{8}/|^tmp/")
-"""In the names of files that a command may leave when it does not come to its end."""
+"""Parts of the names of files that an unfinished command may leave."""
 
 LOCK = re.compile(r"\.lock$")
-"""A lock that cannot be removed stays until somebody takes it again."""
+"""A lock file that cannot be removed stays until another process locks it."""
 
 LOCK_OR_FOLDER = re.compile(r"\.lock$|so2docs-[0-9a-f]{8}/")
-"""The next command removes a temporary folder that the one before could not."""
+"""The next command removes a temporary folder that the previous command could not remove."""
 
 REMOVAL = re.compile(r"unlink|rmdir|so2docs-[0-9a-f]{8}")
 
 NOTICES = re.compile(r"building an index in one pass over the file|the index is kept in memory")
-"""In lines that are not errors, whatever comes of the command."""
+"""Matches lines that are not errors."""
 
 READS = (b"read", b"pread")
 SHORT_CALLS = (*READS, b"write", b"pwrite", b"copy_file_range")
@@ -61,15 +61,15 @@ FAULTS = (
 
 @dataclass(frozen=True)
 class CallPlan:
-    """What happens in a round.
+    """The plan of a round.
 
     Attributes:
-        seed: Decides the rest; None where every call is tried.
+        seed: Seed of the plan; None if every call is tried.
         writer: Name of the command.
-        share: Which of its calls, as a share of all of them.
-        what: What happens at the call.
+        share: The call, as a share of all calls of the command.
+        what: Kind of fault at the call.
         number: The error or the signal.
-        call: The call, where every one is tried.
+        call: The call, if every call is tried.
     """
 
     seed: int | None
@@ -97,15 +97,15 @@ def plan_call(seed: int) -> CallPlan:
 
 
 class CallRounds:
-    """Rounds one after the other.
+    """Runs rounds one after the other.
 
     Args:
-        folder: Where everything is.
-        control: Decides which call fails.
-        seconds: How long a command may take.
+        folder: Folder for all files.
+        control: Selects the call that fails.
+        seconds: Longest time of a command.
 
     Attributes:
-        happened: What became of the commands, counted.
+        happened: Counts of the results of commands.
         hit: The call of this round.
     """
 
@@ -135,7 +135,7 @@ class CallRounds:
         """One round.
 
         Raises:
-            BrokenPromiseError: What came of it is not as promised.
+            BrokenPromiseError: The result is not as promised.
         """
         writer = WRITERS[plan.writer]
         expected, calls = self.undisturbed(plan.writer)
@@ -159,14 +159,14 @@ class CallRounds:
         }
         if again.code == 1 and "exists" in again.messages and whole == expected.keys():
             if self._was_killed:
-                return  # When all was done.
+                return  # All work was done.
             raise BrokenPromiseError(f"end: {result.messages} when all was done")
         if writer.has_two_files and self._was_killed and "--force" in again.messages:
             again = self._command(replace(writer, words=f"{writer.words} --force"))
         self._check_done(writer, again, files_in(self._place), expected)
 
     def undisturbed(self, name: str) -> tuple[Files, list[bytes]]:
-        """What a command leaves, and its calls."""
+        """The files that a command leaves, and its calls."""
         if name not in self._undisturbed:
             self._clear()
             result = self._command(WRITERS[name])
@@ -217,10 +217,10 @@ class CallRounds:
 
         Args:
             writer: The command.
-            result: How it ended.
-            actual: The files that are there.
-            expected: Those that are to be there; None if that is not known.
-            may_leave: In names of files that stay where they cannot be removed.
+            result: Result of the command.
+            actual: The existing files.
+            expected: The expected files; None if unknown.
+            may_leave: Parts of names of files that may stay because they cannot be removed.
         """
         if result.code != 0:
             raise BrokenPromiseError(f"again: exit {result.code}: {result.messages}")
@@ -241,12 +241,12 @@ class CallRounds:
 
     def _clear(self) -> None:
         shutil.rmtree(self._place, ignore_errors=True)
-        shutil.copytree(self._inputs, self._place)  # With the times that a spill knows.
+        shutil.copytree(self._inputs, self._place)  # Keep the times that a spill records.
 
     def _command(
         self, writer: Writer, what: int = NOTHING, number: int = 0, target: int = 0
     ) -> Result:
-        """Run a command in a process of its own."""
+        """Run a command in a separate process."""
         control, messages = self._control, self._folder / "messages"
         control.session = 0
         control.what, control.number, control.target, control.count = what, number, target, 0
@@ -279,7 +279,7 @@ class CallRounds:
 
 
 def _can_happen(what: int, call: bytes) -> bool:
-    """Whether a fault can happen at a call."""
+    """Whether a fault is possible at a call."""
     return call.startswith(SHORT_CALLS) if what == SHORT else not call.startswith(READS)
 
 

@@ -1,4 +1,4 @@
-/* Preloaded (LD_PRELOAD) into the commands: counts their calls on files below a folder, and lets one of them fail.
+/* Preloaded (LD_PRELOAD) into the commands: counts their calls on files below a folder, and makes one of them fail.
 
    What is to happen, and what did, is in a file that all processes map: `struct control`, which calls.py knows, too.
    Calls of another session than that of the command, and on files elsewhere, go on unchanged and uncounted. Covers what

@@ -1,7 +1,7 @@
 """System calls that fail on purpose, by a preloaded library: `calls.c`.
 
 A structure in a file that every process maps selects the call to fail, and lists the calls. Python
-has to start with the library, which replaces functions of the C library.
+must start with the library, which replaces functions of the C library.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 SOURCE = Path(__file__).with_name("calls.c")
 MOST_CALLS, NAME_BYTES = 1 << 16, 128
 NOTHING, FAIL, SHORT, SIGNAL_BEFORE, SIGNAL_AFTER = range(5)
-"""What happens at a call."""
+"""Faults at a call."""
 
 _VARIABLE = "SO2DOCS_CALLS"
 
@@ -44,7 +44,7 @@ def is_supported() -> bool:
 def rerun_preloaded() -> int | None:
     """Run Python again with the library; return its exit code, or None if it is loaded already.
 
-    Hashes of texts are fixed, too, since they determine the order of sets.
+    The hash seed is also fixed, because hashes determine the order of sets.
     """
     if _VARIABLE in os.environ:
         return None

@@ -12,7 +12,7 @@ Files = dict[str, bytes]
 
 
 class Command:
-    """Runs scenarios in a folder of their own.
+    """Runs scenarios in a separate folder.
 
     Args:
         place: Its folder: `out` for the output, `work` and `other` for spills, `tmp`.
@@ -80,7 +80,7 @@ class Command:
         """The files that conversions left, and the standard output of the last one."""
         contents = left_by(self.place / "out" / "all")
         for name, data in left_by(self.place / "work" / "all").items():
-            # To standard output, each has a spill of its own, which one that was killed leaves.
+            # Conversions to standard output have separate spills, which killed ones leave.
             if not name.startswith("so2docs-"):
                 contents[f"work/{name}"] = data
         return {**contents, "stdout": (self.notes / "stdout").read_bytes()}

@@ -1,9 +1,9 @@
-"""Run the command in a process of its own, which pauses at a requested step.
+"""Run the command in a separate process, which pauses at a requested step.
 
-A step is a call of a function in the main thread of the main process: thousands of moments, and the
-same ones each time. There the process stops itself (SIGSTOP), so that the fault can be applied
-from outside, however long that takes. Processes are forked with the package imported, since
-starting Python takes longer than these conversions.
+A step is a call of a function in the main thread of the main process: thousands of moments, the
+same ones each time. At the step, the process stops itself (SIGSTOP), so that the fault can be
+applied from outside without haste. Processes are forked with the package imported, since starting
+Python takes longer than these conversions.
 """
 
 import multiprocessing
@@ -30,7 +30,7 @@ with suppress(ImportError):
     import pyarrow.parquet  # noqa: F401  # Else each conversion into it imports it again.
 
 OPTIONS = {word for option in COMMAND.params for word in option.opts}
-"""Those of the command: an earlier version lacks some."""
+"""Functions of the command; earlier versions lack some."""
 
 FORK = multiprocessing.get_context("fork")
 
@@ -122,7 +122,7 @@ class Process:
         """Let all processes continue to their end.
 
         Raises:
-            HangError: It does not end, or processes are left.
+            HangError: The command does not end, or processes are left.
         """
         try:
             self.send_all(signal.SIGCONT)

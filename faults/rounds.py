@@ -81,7 +81,7 @@ class Rounds:
             if fault.kind == "close":
                 check_left(result)
             elif was_first and plan.scenario.form == "several" and result.code == 0:
-                # What the other finds it leaves as it is, which is no failure of several.
+                # Output of the rival is left unchanged, which is not a failure for several dumps.
                 self._take_away(theirs)
             elif self._is_done(result, expected):
                 return True
@@ -97,7 +97,7 @@ class Rounds:
         return False
 
     def _take_away(self, theirs: Files) -> None:
-        """Remove the output of a rival that was first, so that the spill can be resumed."""
+        """Remove the output of a rival that finished first, so that the spill can be resumed."""
         check_files(self.command.files(), theirs, but=".spill/")
         self.command.remove(theirs)
         self.happened["output of a rival removed"] += 1
@@ -109,7 +109,7 @@ class Rounds:
             self.happened["done by the next session"] += 1
             return
         check_refused(result)
-        # Of what comes through a pipe nobody can tell that the output is already of it.
+        # For input from a pipe, it is unknown whether the output is up to date.
         is_published = expected.items() <= self.command.files().items()
         if not self._is_damaged and not (plan.scenario.source == "stdin" and is_published):
             raise BrokenPromiseError(f"refused: {result.messages}")
@@ -121,7 +121,7 @@ class Rounds:
     def _session(
         self, scenario: Scenario, fault: Fault, stop_at: int
     ) -> tuple[Result, Result | None]:
-        """Run a session with a fault, and that of a rival if there is one."""
+        """Run a session with a fault and, if planned, the session of a rival."""
         if fault.kind == "close":
             process = self.command.start(scenario, takes=int(fault.share * MOST_TAKEN))
             return self._ended(scenario, process.end()), None

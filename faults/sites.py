@@ -17,12 +17,12 @@ TABLES = {
 }
 FILES = ("Posts.xml", *TABLES.values())
 SIZES = {"small": (400, 200), "large": (2500, 1200)}
-"""Posts, and bytes of a body. Buckets of the large one are several times what a pipe holds."""
+"""Number of posts, and bytes of a body. Buckets of the large site exceed the capacity of a pipe."""
 
 
 @cache
 def site(folder: Path, size: str, seed: int = 1) -> Path:
-    """Make the folder of a site: posts over several buckets, tables about them, strays of both."""
+    """Make the folder of a site: posts in several buckets, their tables, and strays of both."""
     path = folder / f"{size}-{seed}"
     path.mkdir()
     count, body_bytes = SIZES[size]

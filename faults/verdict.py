@@ -13,11 +13,11 @@ class Result:
 
 
 EXISTED = ": existed and stayed as before"
-"""Of several, which is no error, and is said even with `--quiet`."""
+"""The message for several dumps, which is not an error, and is printed even with `--quiet`."""
 
 
 class BrokenPromiseError(Exception):
-    """A broken promise; the first word says which."""
+    """A broken promise, identified by the first word."""
 
 
 def check_messages(result: Result, *, lines: int = 1) -> None:
@@ -27,7 +27,8 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
         result: Result of the command with `--quiet`.
         lines: Number of conversions.
     """
-    messages = [line for line in result.messages.splitlines() if line]  # Click ends ^C with one.
+    # Click prints a line end after ^C.
+    messages = [line for line in result.messages.splitlines() if line]
     messages = [line for line in messages if EXISTED not in line]
     if "Traceback" in result.messages:
         raise BrokenPromiseError(f"traceback: {messages[-1]}")
@@ -48,7 +49,7 @@ def check_left(result: Result) -> None:
 
 
 def check_refused(result: Result) -> None:
-    """Check that a refusal says why, and what to do."""
+    """Check that a refusal names the reason and the next step."""
     if not re.search(r"again|--restart|choose|start over|starts over", result.messages):
         raise BrokenPromiseError(
             f"no advice: {result.messages or f'exit {result.code}, not a word'}"

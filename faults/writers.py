@@ -19,8 +19,8 @@ class Writer:
         words: Its arguments after `so2docs`.
         stdout: Whether its standard output is a file.
         source: A file for its standard input.
-        ignored: Files of which only the names are compared: their contents have times.
-        errors: Most lines of its error messages.
+        ignored: Files compared only by name, because they contain times.
+        errors: Maximum lines of its error messages.
         resumes: Whether it resumes, as `convert` does.
         has_two_files: Whether it writes two files: a kill between their renames leaves one, which
             the same command replaces only with `--force`.
@@ -83,7 +83,7 @@ WRITERS = {
 
 
 def make_inputs(folder: Path) -> None:
-    """Make the files that the commands read, and those that some of them replace."""
+    """Make the files that the commands read or replace."""
     for path in (folder, folder / "work", folder / "tmp"):
         path.mkdir()
     (folder.with_name("sites")).mkdir()
@@ -112,5 +112,5 @@ def make_inputs(folder: Path) -> None:
 
 
 def prepare() -> None:
-    """In the process of the command: let the server end as soon as it would start to serve."""
+    """In the process of the command: end the server as soon as it would start."""
     uvicorn.Server.run = lambda *given, **more: None

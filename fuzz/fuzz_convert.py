@@ -1,10 +1,10 @@
-"""Any bytes -> `convert`: documents that the oracle makes too, or an error of this package.
+"""`convert` any bytes: the result is the oracle's documents, or an error of this package.
 
     python fuzz/fuzz_convert.py --seconds 600 [--seed 1] [--engine atheris|random]
 
-atheris steers the mutations by what the package and the samples reach; `random` flips, cuts,
-repeats and splices bytes of the samples by chance. What breaks a promise is written to
-`build/fuzz/`, and belongs into `tests/conversions/test_damage.py` when it is mended.
+atheris steers the mutations by code coverage; `random` flips, cuts, repeats and splices bytes of
+the samples at random. An input that breaks a promise is written to `build/fuzz/`; add it to
+`tests/conversions/test_damage.py` with the fix.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Run:
         return time.monotonic() - self.started >= self.seconds
 
     def summary(self) -> str:
-        """What was done, in one line."""
+        """The results in one line."""
         seconds = time.monotonic() - self.started
         return f"{self.outcomes.total():,} executions in {seconds:.0f} s: {dict(self.outcomes)}"
 
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def fuzz_with_atheris(atheris: object, run: Run, seeds: list[bytes], seed: int) -> None:
-    """Let coverage of the package steer; half of the inputs also go through `mutated`."""
+    """Fuzz with coverage of the package; half of the inputs also pass through `mutated`."""
     corpus = FINDINGS.parent / "fuzz-corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(seeds):
@@ -111,7 +111,7 @@ def fuzz_with_atheris(atheris: object, run: Run, seeds: list[bytes], seed: int) 
 
 
 def finish(run: Run) -> None:
-    """Say what was done and leave: libFuzzer knows no other way out."""
+    """Print the summary and exit, because libFuzzer cannot be stopped otherwise."""
     print(run.summary(), flush=True)
     for path in run.folder.iterdir():
         path.unlink() if path.is_file() else None

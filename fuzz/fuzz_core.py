@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing of the compiled core next to the reference: `make fuzz-core`.
 
-Whatever bytes the fuzzer finds, the compiled core must leave them alone or come out as the
-reference does; the sanitizers watch its memory meanwhile. The first byte of an input says what the
-others are, so that many inputs get past the start of a row.
+For any bytes, the compiled core must reject the slice or agree with the reference, while sanitizers
+check its memory. The first byte of an input selects the type of the others, so that many inputs get
+past the start of a row.
 """
 
 import sys

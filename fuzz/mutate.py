@@ -1,11 +1,11 @@
-"""Change one thing in a module at a time, and see whether its tests notice.
+"""Make one change in a module at a time, and check whether its tests fail.
 
     python fuzz/mutate.py --count 20 --seed 0 merge spill
 
-Changes are drawn by a seed from all that could be made; each runs in a fork, after what is not of
-this package was imported, so that one takes as long as its tests. (mutmut makes all changes, and
-cosmic-ray starts Python for each; both take hours here.) Only tests that stay in one process tell
-anything: a worker imports the module as it is.
+Changes are drawn by a seed from all possible changes. Each runs in a fork after other packages are
+imported, so a change takes only as long as its tests. (mutmut makes all changes, and cosmic-ray
+starts Python for each; both take hours here.) Only tests in a single process are useful, because a
+worker imports the unchanged module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import zstandard
 PRELOADED = (isal.isal_zlib, lxml.etree, orjson, py7zr, tqdm, zstandard)
 CHECKOUT = Path(__file__).resolve().parents[1]
 SECONDS = 60
-"""Of CPU for the tests of one change; more is a loop without an end."""
+"""Maximum CPU seconds for the tests of a change; more means an endless loop."""
 
 TESTS = {
     "merge": ("merge.py", ["tests/test_merge.py", "tests/parse/test_join.py"]),
@@ -54,7 +54,7 @@ TESTS = {
         ["tests/dump/test_dump.py", "tests/pipeline/test_disk_full.py", "-k", "dump or changed"],
     ),
 }
-"""By name: a module of the package, and what is run for it."""
+"""A module of the package and its tests, by name."""
 
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -79,7 +79,7 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """What a node is changed into, if it is."""
+    """The replacement of a node, if any."""
     match node:
         case ast.Compare(ops=[one, *rest]) if type(one) in OPPOSITES:
             node.ops = [OPPOSITES[type(one)](), *rest]  # type: ignore[list-item]
@@ -103,7 +103,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def places(tree: ast.Module) -> Iterator[int]:
-    """The nodes within functions that can be changed, by their number in the order of a walk."""
+    """The nodes in functions that can be changed, by their number in a walk."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     inside = {id(node) for one in functions for part in one.body for node in ast.walk(part)}
     said = {
@@ -132,7 +132,7 @@ class _Change(ast.NodeTransformer):
 
 
 def survives(path: Path, code: CodeType | None, tests: list[str]) -> bool:
-    """Whether the tests pass with the module as this code; in a process of its own."""
+    """Whether the tests pass with this code as the module, in a separate process."""
     pid = os.fork()
     if pid:
         return os.waitpid(pid, 0)[1] == 0
@@ -151,7 +151,7 @@ def survives(path: Path, code: CodeType | None, tests: list[str]) -> bool:
 
 
 def main() -> None:
-    """Print what survived, and the score of each module."""
+    """Print the surviving changes, and the score of each module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*", choices=[*TESTS, []], default=list(TESTS))
     parser.add_argument("--count", type=int, default=20, help="changes of each module")

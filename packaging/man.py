@@ -1,7 +1,7 @@
 """Write a man page for each command: python packaging/man.py FOLDER.
 
-By what click says of its commands. click-man leaves out the examples and lines that begin with a
-point, and calls what click removes in its next version.
+The pages come from click's description of the commands. click-man omits examples and lines that
+begin with a dot, and uses functions that click will remove.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from so2docs.cli import COMMANDS, cli
 
 
 def write(folder: Path) -> None:
-    """Write the pages, named as `man` looks for them, and nothing that a date would change."""
+    """Write the pages with the names that `man` expects, without dates."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.1"):
         path.unlink()
@@ -78,7 +78,7 @@ def _paragraphs(text: str | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that troff prints unchanged: no request, no escape, and hyphens to copy."""
+    """Escape a text so that troff prints it unchanged, with hyphens that can be copied."""
     escaped = text.replace("\b\n", "").replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^(?=[.'])", r"\\&", escaped, flags=re.MULTILINE)
 

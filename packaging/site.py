@@ -1,4 +1,4 @@
-"""The site is made of the README and of `docs/` in the repository.
+"""Make the site from the README and `docs/`.
 
 A hook of mkdocs: the README becomes the first page, and links to files that are not on the site
 become their names.
@@ -25,7 +25,7 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
-    """Follow links where they lead on the site, and only there."""
+    """Adapt links to the site; links to other files become names."""
     folder = Path(page.file.src_uri).parent
 
     def followed(link: re.Match[str]) -> str:
