@@ -25,7 +25,7 @@ from so2docs.schema import DATES
 
 
 class ChangeLines:
-    """One object a line, as `so2docs patch` reads them, between a header and a footer.
+    """The new documents and the deletions of others, in a format of documents.
 
     Attributes:
         deletes: Whether deletions are in the same file.
@@ -74,7 +74,7 @@ class ChangedDocuments(ChangeLines):
         return self._format.header
 
     def frame(self, change: Change) -> bytes:
-        """Encode the new document, or what deletes it."""
+        """Encode the new document, or its deletion."""
         self._name_site(change)
         if change.operation == "deleted":
             return self._format.deletion(change.question_id)
@@ -100,8 +100,7 @@ class ChangedDocuments(ChangeLines):
         if self._site_field not in document:
             raise OptionError(
                 f"question {change.question_id} has no field {self._site_field}; "
-                f"give the {flag('site_field')} that both outputs were converted with, or "
-                "leave it out"
+                f"give the {flag('site_field')} of the conversion of both outputs, or leave it out"
             )
         self._format.site = self._site_field, str(document[self._site_field])
 

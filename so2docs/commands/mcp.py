@@ -18,14 +18,14 @@ from so2docs.errors import OptionError
     """
 )
 @click.argument("paths", nargs=-1, required=True, metavar="OUTPUT|DATABASE...")
-@table_option("site", "The site, for addresses of sources, when a database is made.")
+@table_option("site", "The site for links to the original posts, if a database is made.")
 @quiet
 def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
     """Let a language model search and read OUTPUT or DATABASE, over the Model Context Protocol.
 
-    A program such as an editor or an assistant starts this command and talks to it by its
-    standard input and output. The tools are search, get_question and get_answers: Markdown of
-    limited length with source, licence and authors. Nothing is loaded from the network.
+    A program such as an editor or an assistant starts this command and communicates with it over
+    standard input and output. The tools are search, get_question and get_answers, which return
+    Markdown of limited length with source, licence and authors. Nothing is loaded from the network.
     """
     if find_spec("mcp") is None:
         raise OptionError("mcp needs the package mcp: pip install mcp")

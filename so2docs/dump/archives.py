@@ -145,7 +145,7 @@ class Archive(ABC):
         place: Place | None = None,
         mark: Mark = lambda _: None,
     ) -> Parts:
-        """Read a member, and stop reading any other one.
+        """Read a member, and stop reading any other member.
 
         The bytes before it in its block are skipped. A thread reads the member, and may still run
         when another member is opened.
@@ -402,9 +402,9 @@ def _translate_seven_zip_errors(name: str) -> Iterator[None]:
 
 
 def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
-    """Refuse methods that py7zr cannot decompress in bounded memory; one method and filters pass.
+    """Refuse methods that py7zr cannot decompress in bounded memory; allow one method with filters.
 
-    PPMd is refused too, since pyppmd 1.3 crashes the process on damaged data.
+    PPMd is also refused, because pyppmd 1.3 crashes the process on damaged data.
     """
     methods = [coder["method"] for coder in coders if not _is_filter(coder["method"])]
     if len(methods) > 1 or not {*methods} <= {_COPY, _DEFLATE, _BZIP2, _LZMA, _LZMA2}:

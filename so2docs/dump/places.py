@@ -1,7 +1,7 @@
 """Places in a compressed stream at which a resumed conversion starts to decompress.
 
-Blocks of bzip2, and blocks of LZMA2 that reset the dictionary, depend on nothing before them. A
-place has the state that checks the whole stream: the checksums of the bytes before it.
+Blocks of bzip2, and blocks of LZMA2 that reset the dictionary, do not depend on earlier bytes. A
+place has the checksums of the bytes before it, which are needed to check the whole stream.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 START = Place()
 
 Mark = Callable[[Place], object]
-"""Function that is called before the first byte of a block is returned."""
+"""Function called before the first byte of a block is returned."""
 
 
 class Restart(NamedTuple):
@@ -52,5 +52,5 @@ class Restart(NamedTuple):
 
     @classmethod
     def from_json(cls, value: Any) -> Restart | None:
-        """The restart of a value in JSON types, or None."""
+        """Convert a value in JSON types to a restart, or None."""
         return value and cls(value[0], value[1], value[2], Place(*value[3]))

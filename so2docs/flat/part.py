@@ -1,7 +1,7 @@
-"""A part of a site: the rows of all tables that belong to chosen questions.
+"""A part of a site: the rows of all tables that belong to selected questions.
 
-A few passes over the tables find the ids of the part before any table is written. What remains
-has no reference to a row outside of it, apart from references that the dump itself breaks.
+A few passes over the tables find the ids of the part before any table is written. The part has no
+references to rows outside it, except references that are broken in the dump itself.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _USERS = ("OwnerUserId", "LastEditorUserId")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The questions of a part: those that pass every filter, with all of their rows.
+    """The questions of a part, which pass every filter, with all their rows.
 
     Attributes:
         dates: Limits of the date of a question.
-        tags: Tags and patterns, one of which a question has; any tags if empty.
+        tags: Tags and patterns, of which a question must match one; any tags if empty.
         all_tags: Whether a question must have all of the tags.
-        users: Users, one of whom asked or answered a question; None for any.
-        posts: Posts, one of which is the question or one of its answers; None for any.
+        users: Users who asked or answered a question; None for any.
+        posts: Questions, or answers to them; None for any.
     """
 
     dates: RowSelection
@@ -99,7 +99,7 @@ def find_part(
     import pyarrow.compute as pc
 
     def scan(name: str, look: Look) -> Arrays:
-        """Read a table, and join the arrays that are found in its chunks."""
+        """Read a table, and join the arrays found in its chunks."""
         table = DUMP[name]
         no_rows = look(TableColumns(table).schema.empty_table())
         parts = {key: [array] for key, array in no_rows.items()}
@@ -148,7 +148,7 @@ def find_part(
 
 
 def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """The columns by which the rows of a table are kept, with the files of the ids."""
+    """The columns that decide which rows of a table are kept, with the files of ids."""
     if name in paths:
         return (("Id", paths[name]),)
     references = DUMP[name].references
@@ -157,7 +157,7 @@ def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _joined(arrays: Iterable[Any]) -> Any:
-    """Join arrays, some of them chunked, to one."""
+    """Join arrays, some of them chunked, into one."""
     import pyarrow as pa
 
     return pa.concat_arrays(

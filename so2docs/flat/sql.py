@@ -32,7 +32,7 @@ class Dialect:
         create_end: End of the statement that creates a table.
         key: Template of the primary key; empty if `create_end` has it.
         index: Template of an index; empty if the system has none for this.
-        absent: Template of the condition that no row has the `Id` of a column.
+        absent: Template of the condition that the `Id` in a column does not exist.
         null: Form of NULL in the CSV files.
         has_booleans: Whether the CSV files may have `true` and `false` instead of 1 and 0.
     """
@@ -62,7 +62,7 @@ DIALECTS: dict[SqlSystem, Dialect] = {
         "PostgreSQL",
         _types("bigint", "text", "timestamp(3)", "boolean", "jsonb"),
         ("psql --dbname NAME --file load.sql",),
-        # Until version 17, psql takes a line of \. for the end of the data, even inside quotes.
+        # Until version 17, psql reads a line of \. as the end of the data, even inside quotes.
         r"\copy {table} FROM PROGRAM 'gzip -cd {table}.csv.gz | sed ''"
         r's/^\\\.\(\r*\)$/\\"."\1/'
         "''' WITH (FORMAT csv, HEADER, ENCODING 'UTF8')",
@@ -143,10 +143,10 @@ def _lines(dialect: Dialect, tables: list[Table], *, load: bool) -> Iterator[str
         *(dialect.index.format(**relation) for relation in relations),
     ]
     if any(indexes):
-        yield "\n-- A damaged dump may repeat an Id; that is an error here, after the loading:"
+        yield "\n-- A damaged dump may repeat an Id; this is an error here, after loading:"
         yield from indexes
     if relations:
-        yield "\n-- Foreign keys, which a published dump breaks where rows were deleted:"
+        yield "\n-- Foreign keys, which published dumps break if rows were deleted:"
         yield from map(_FOREIGN_KEY.format_map, relations)
     if relations and load:
         yield "\n-- The number of rows that break each of them:"
@@ -164,7 +164,7 @@ _COUNT = (
 
 
 def create_table(table: Table, dialect: Dialect) -> str:
-    """The statement that creates a table. Only its `Id` is never null."""
+    """The statement that creates a table, in which only `Id` is never null."""
     columns = []
     for name, kind in {**table.attributes, OTHER: TEXT}.items():
         form = dialect.required if name == "Id" else dialect.nullable

@@ -22,11 +22,11 @@ from so2docs.serve.store import PAGE, SEARCH_SORTS, Store, search_all
 from so2docs.sqlite.rows import is_html
 
 CHARACTERS = 20_000
-"""Length of a reply if none is asked for."""
+"""Default length of a reply."""
 _LEAST, _MOST = 500, 200_000
 _MOST_PAGES = 25
 _LISTED = 50
-"""Answers that a question lists, and comments that a post shows, at most."""
+"""Maximum answers listed for a question, and comments shown for a post."""
 _MOST_LINE = 2_000
 _MARKED = str.maketrans({START: "**", END: "**"})
 
@@ -37,7 +37,7 @@ class Archive:
     """The tools: search for posts, and read questions and answers."""
 
     def __init__(self, stores: Mapping[str, Store]) -> None:
-        """Make them of the sites by their names."""
+        """Make the tools for sites by name."""
         self._stores = dict(stores)
 
     def instructions(self) -> str:
@@ -57,14 +57,14 @@ class Archive:
     def search(
         self, query: str, site: str = "", sort: str = "relevance", limit: int = 10, page: int = 1
     ) -> str:
-        """Find questions and answers that hold all words of a query, the best first.
+        """Find questions and answers that contain all words of a query, the best first.
 
         Args:
             query: Words; also `"a phrase"`, `ferment*`, `-word`, `title:word`, `[tag]`, `score:5`,
                 `answers:1`, `created:2020`, `is:question`, `is:answer`, `is:accepted`, `user:11`.
             site: Name of a site; empty for all sites.
             sort: relevance, newest or score.
-            limit: Results of a page, at most 20.
+            limit: Results per page, at most 20.
             page: Number of the page, from 1.
         """
         stores = [self._find_site(site)] if site else list(self._stores.values())
@@ -74,7 +74,7 @@ class Archive:
         if sort not in SEARCH_SORTS:
             raise OptionError(f"there is no order {sort!r}; choose of {', '.join(SEARCH_SORTS)}")
         if parsed.match and not any(store.about.has_search for store in stores):
-            raise OptionError("this database has no full text: only filters can be searched for")
+            raise OptionError("this database has no full-text index; search only by filters")
         sort = sort if parsed.match or sort != "relevance" else "newest"
         limit, page = max(1, min(limit, PAGE)), max(1, min(page, _MOST_PAGES))
         hits, count, is_cut = search_all(stores, parsed, sort, limit * page)
@@ -114,7 +114,7 @@ class Archive:
     def get_answers(
         self, post_id: int, site: str = "", first: int = 1, max_characters: int = CHARACTERS
     ) -> str:
-        """Read the answers to a question with their comments: the accepted one, then by score.
+        """Read the answers to a question with their comments: the accepted answer, then by score.
 
         Args:
             post_id: Id of the question, or of the answer to begin with.
@@ -187,7 +187,7 @@ class _Reply:
         return len(text) + 2 <= self._left
 
     def add(self, text: str) -> None:
-        """Add a part; a part that is too long is cut, which is said."""
+        """Add a part; a part that is too long is cut, with a note."""
         if text and not self.has_space(text):
             shown = max(0, self._left)
             text = f"{text[:shown].rstrip()}\n\n[{len(text) - shown:,} characters left out]"
@@ -196,7 +196,7 @@ class _Reply:
             self._left -= len(text) + 2
 
     def add_all(self, heading: str, lines: list[str]) -> None:
-        """Add a list under a heading, as far as its lines fit in."""
+        """Add a list under a heading, with as many lines as fit."""
         shown: list[str] = []
         for line in lines[:_LISTED]:
             if not self.has_space("\n".join([heading, *shown, line])):
@@ -280,7 +280,7 @@ def _day(part: Post, name: str) -> str:
 
 
 def _line(text: object) -> str:
-    """The start of a text as one line, without characters that reverse its order."""
+    """The start of a text as one line, without characters that reverse its direction."""
     return " ".join(remove_bidi_controls(str(text)[:_MOST_LINE]).split())
 
 

@@ -1,4 +1,4 @@
-"""Addresses in texts -> the pages of sites that they lead to. Pure."""
+"""Find the pages that addresses in texts lead to. Pure functions."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def parse_link(address: str, host: str | None) -> Link | None:
             elif kind == "tag":
                 values["name"] = unquote(values["name"])
             elif kind == "post" and not values["name"]:
-                # Old addresses of answers have the id in the fragment alone.
+                # Old addresses of answers have the id only in the fragment.
                 fragment = parts.fragment if re.fullmatch(r"\d{1,18}", parts.fragment) else ""
                 values["name"] = fragment or values["question"]
             return Link(host, "post" if kind == "short" else kind, **values)
@@ -88,7 +88,7 @@ def parse_link(address: str, host: str | None) -> Link | None:
 
 
 def find_links(texts: Iterable[str], host: str | None) -> set[Link]:
-    """The pages that some texts lead to; also pages of sites that nobody serves."""
+    """The pages that some texts lead to, including pages of sites that are not served."""
     return set(_find_links(texts, host))
 
 

@@ -1,4 +1,4 @@
-"""The sites in outputs and databases, whose databases are made where they are missing."""
+"""Open the sites of outputs and databases, and make missing databases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from so2docs.sqlite.build import find_database
 from so2docs.sqlite.sources import open_source
 
 _TAKEN = {"static", "search", "search.json", "index.json"}
-"""Paths of the server, which no site has as its name."""
+"""Paths of the server, which cannot be names of sites."""
 
 
 def open_stores(
@@ -38,11 +38,11 @@ def open_stores(
     Args:
         paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
         progress: Show progress bars meanwhile.
-        site: Address of the site, if the file names do not say it.
-        formulas: Whether posts have formulas in TeX; decided by the site or its posts if None.
+        site: Address of the site, if the file names do not contain it.
+        formulas: Whether posts have TeX formulas; if None, the site or its posts decide.
 
     Raises:
-        So2docsError: One cannot be read, or its database cannot be made.
+        So2docsError: A file cannot be read, or its database cannot be made.
     """
     stores: dict[str, Store] = {}
     for path in paths:
@@ -98,7 +98,7 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
                     return path
         except OSError as error:
             raise unreadable_output(path, error) from error
-    # Of a site's archive or folder, every table.
+    # From a site's archive or folder, include every table.
     nest: tuple[NestName, ...] = ("all",) if is_folder or path.endswith(".7z") else ()
     name = f"{open_source(path).stem}.db"
     database = os.path.join(os.path.dirname(path) or ".", name)

@@ -1,4 +1,4 @@
-"""A resumed conversion of an archive decompresses little of what is committed."""
+"""A resumed conversion of an archive decompresses few of the committed blocks again."""
 
 import bz2
 import gzip
@@ -34,7 +34,7 @@ def of_lzma2(path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes]) -> 
 
 
 class Stop(BaseException):
-    """Ends a session like a signal."""
+    """Ends a session as a signal does."""
 
 
 class Decoded:
@@ -81,7 +81,7 @@ def convert(source: Path | str, output: Path, **options: Any) -> list[str]:
 def stop_after(
     commits: int, monkeypatch: pytest.MonkeyPatch, source: Path | str, output: Path, **options: Any
 ) -> bool:
-    """Convert, and stop just after a number of commits; tell whether it was stopped."""
+    """Convert, and stop after a number of commits; return whether it was stopped."""
     commit, count = Spill.commit, 0
 
     def counted(*arguments: Any, **keywords: Any) -> None:
@@ -109,7 +109,7 @@ def test_stopped_anywhere_in_an_archive(
     output: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same bytes after two stops, and fewer blocks if these are later."""
+    """After two stops, the bytes are the same; later stops decode fewer blocks again."""
     archive = pack(tmp_path / "tea.7z", monkeypatch, files)
     convert(archive, output, nest="all")
     expected, whole = left_by(output), decoded.blocks
@@ -176,7 +176,7 @@ def test_a_source_without_places_is_said_to_be_read_again(
 def test_members_from_any_place(
     pack: Pack, files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same bytes as from the start, and the checksum of the whole member."""
+    """Reading gives the same bytes as from the start, and checks the whole member."""
     path = pack(tmp_path / "tea.7z", monkeypatch, files)
     tried = 0
     with open(path, "rb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""`tables --load`: the script loads every value into the systems that it is for.
+"""`tables --load`: the script loads every value into its database systems.
 
 PostgreSQL and MariaDB are those of Debian (`apt-get install postgresql mariadb-server`); ClickHouse
 is chdb, and sqlglot parses the SQL. `make test-datasets` installs the last two.
@@ -55,7 +55,7 @@ HARD = (
 
 @pytest.fixture(scope="module")
 def hard_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site with texts that CSV and scripts of SQL get wrong."""
+    """A site with texts that are hard for CSV and SQL scripts."""
     folder = tmp_path_factory.mktemp("hard") / "tea.stackexchange.com"
     folder.mkdir()
     posts = [question(1, Tags="<a><b\"'\\,>"), answer(2, 1), answer(3, 4)]
@@ -220,7 +220,7 @@ def clickhouse(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
     _reader("chdb")
 
     def load(files: Path) -> Loaded:
-        # A process each, because a process has one session of chdb.
+        # Use a separate process, because a process has only one session of chdb.
         database = folder / "clickhouse"
         shutil.rmtree(database, ignore_errors=True)
         use = ("CREATE DATABASE IF NOT EXISTS t", "USE t")
@@ -272,7 +272,7 @@ def test_every_value_in_the_database(
 
 
 def _typed(row: Row, table: Table) -> Row:
-    """A row of a database in the form of the oracle."""
+    """Convert a row of a database to the form of the oracle."""
     kinds = {**table.attributes, "Other": "texts"}
     values = {}
     for name, kind in kinds.items():
@@ -369,7 +369,7 @@ def test_documents_and_their_changes_in_postgres(short_folder: Path, tmp_path: P
 @pytest.mark.readers
 @pytest.mark.parametrize("system", DIALECTS)
 def test_definitions_parse(system: SqlSystem) -> None:
-    """Statements that load are for a client, or too rare for the parser."""
+    """Loading statements are left out: they are for a client, or unknown to the parser."""
     sqlglot = _reader("sqlglot")
     language = {"sqlserver": "tsql"}.get(system, system)
     text = definitions(DUMP.values(), DIALECTS[system], load=True)

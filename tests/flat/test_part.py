@@ -1,4 +1,4 @@
-"""`tables` of a part of a site: the rows that belong to chosen questions fit together."""
+"""`tables` of a part of a site: the rows of selected questions are consistent."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def part_of(site: Site, **options: Any) -> Site:
-    """The part, from all rows in memory."""
+    """Compute the part from all rows in memory."""
     posts = site["Posts"]
     thread = {1: "Id", 2: "ParentId"}
 
@@ -117,7 +117,7 @@ def _passes(post: Row, options: dict[str, Any]) -> bool:
 
 
 def broken(site: Site) -> dict[str, set[int]]:
-    """By foreign key, the ids that it names and no row has."""
+    """For each foreign key, the referenced ids that do not exist."""
     ids = {stem: {one["Id"] for one in rows} for stem, rows in site.items()}
     return {
         f"{stem}.{name}": {one[name] for one in site[stem]} - ids.get(target, set()) - {None}

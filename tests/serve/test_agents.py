@@ -1,4 +1,4 @@
-"""`so2docs mcp`, driven by the official client: what a model is told, and how much."""
+"""`so2docs mcp`, driven by the official client: content and length of replies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def call(paths: list[Path], *calls: tuple[str, dict[str, Any]]) -> tuple[str, list[Any]]:
-    """The server's introduction, and whether each call failed, with its text."""
+    """Return the server's introduction, and the text of each call and whether it failed."""
 
     async def talk() -> tuple[str, list[Any]]:
         server = mcp.StdioServerParameters(

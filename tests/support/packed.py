@@ -1,4 +1,4 @@
-"""Streams of small blocks, as large published archives have them."""
+"""Streams of small blocks, like those of large published archives."""
 
 from __future__ import annotations
 
