@@ -91,7 +91,7 @@ class Format(FileFormat):
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
     def deletion(self, question_id: int) -> bytes:
-        """The bytes that delete a document, for the file if it `deletes`, else for a file of ids."""
+        """The bytes of a deletion: in this file if the format `deletes`, else in a file of ids."""
         return ID_LINE % question_id
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
