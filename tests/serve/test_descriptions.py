@@ -74,7 +74,7 @@ def test_a_database_describes_tags_and_shows_them(site: Path, tmp_path: Path) ->
 def test_descriptions_are_of_one_site(site: Path, tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl.gz"
     so2docs.convert(site, output, jobs=1)
-    with pytest.raises(so2docs.OptionError, match="of one site"):
+    with pytest.raises(so2docs.OptionError, match="apply to one site"):
         so2docs.to_sqlite(output, tmp_path / "a.db", tags=so2docs.tags(site), site_field="Site")
     result = run("sqlite", output, tmp_path / "a.db", "--tags", tmp_path / "nosuch.jsonl")
     assert (result.returncode, "Traceback" in result.stderr) == (1, False)
