@@ -20,6 +20,7 @@ from support.messages import heard
 from support.places import version
 
 import so2docs
+from so2docs.changes.changes_file import write_empty
 from so2docs.errors import OptionError, OutputError, So2docsError
 
 Posts = list[dict[str, Any]]
@@ -302,6 +303,25 @@ def test_ravendb_has_documents_and_tombstones(pair: tuple[Path, Path], tmp_path:
     for tombstone in export["Tombstones"]:
         del state[tombstone["Key"]]
     assert state == {f"questions/{n}": document for n, document in documents(new).items()}
+
+
+@pytest.mark.parametrize("name", ["jsonl", "elasticsearch", "mongodb", "ravendb"])
+@pytest.mark.parametrize("options", [{}, {"site_field": "Site", "site": "a.example"}], ids=len)
+def test_changes_of_a_new_site_are_what_convert_writes(
+    name: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    new = output(tmp_path / "new.jsonl", site(30), **options)
+    write_empty(str(tmp_path / "old.jsonl"), b"")
+    so2docs.diff(tmp_path / "old.jsonl", new).write(
+        tmp_path / "changes",
+        format=name,
+        deleted=tmp_path / "ids",
+        site_field=options.get("site_field"),
+    )
+    so2docs.convert(
+        new.with_suffix(".xml"), tmp_path / "all", format=name, compression="none", **options
+    )
+    assert (tmp_path / "changes").read_bytes() == (tmp_path / "all").read_bytes()
 
 
 def test_several_sites_have_ids_of_their_own(tmp_path: Path) -> None:
