@@ -38,15 +38,15 @@ SITE_BYTES = 18_000_000
 DIFFERENT_SITES = 4
 
 
-def make_site(folder: Path, total: int, seed: int) -> None:
+def make_site(folder: Path, site_bytes: int, seed: int) -> None:
     """Write the files of a site, with a total of n bytes."""
     folder.mkdir(parents=True)
     for name, share, number in (("Posts", POSTS, seed), ("PostHistory", HISTORY, seed + 1000)):
-        path, part = folder / f"{name}.xml", str(int(total * share))
+        path, part = folder / f"{name}.xml", str(int(site_bytes * share))
         arguments = [str(path), "--size", part, "--seed", str(number)]
         command = [sys.executable, str(HERE / "make_dump.py"), *arguments]
         subprocess.run(command, check=True, stdout=sys.stderr)
-    rows = [f"--{name}={max(1, int(total * share))}" for name, share in ROWS.items()]
+    rows = [f"--{name}={max(1, int(site_bytes * share))}" for name, share in ROWS.items()]
     command = [sys.executable, str(HERE / "make_tables.py"), str(folder), f"--seed={seed}"]
     subprocess.run([*command, *rows], check=True)
 
@@ -57,6 +57,12 @@ def pack(archive: Path, folder: Path, options: list[str]) -> None:
     subprocess.run(
         [SEVEN_ZIP, "a", *options, archive, *files], check=True, stdout=subprocess.DEVNULL
     )
+
+
+def total(measured: list[Measured]) -> Measured:
+    """Measurements of commands that ran one after the other."""
+    seconds = sum(one.wall for one in measured), sum(one.cpu for one in measured)
+    return Measured(*seconds, max(one.memory for one in measured), "")
 
 
 def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
@@ -80,12 +86,7 @@ def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
         directly = run([*converter, *map(str, archives), "--output-dir", str(out / "2")])
         made = [out / number / f"{archives[-1].stem}.jsonl.gz" for number in "12"]
     assert made[0].read_bytes() == made[1].read_bytes()
-    both = Measured(
-        unpacked.wall + folder.wall,
-        unpacked.cpu + folder.cpu,
-        max(unpacked.memory, folder.memory),
-        "",
-    )
+    both = total([unpacked, folder])
     return {"`7z x`": [unpacked], "`7z x`, then the folder": [both], "the archive": [directly]}
 
 
@@ -126,15 +127,15 @@ def main() -> None:
     print("|---|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory(dir=wanted.work_dir) as folder:
         work = Path(folder)
-        for total in wanted.size or [300_000_000]:
-            tell(f"a site of {total / 1e6:,.0f} MB")
-            make_site(work / "large", total, 1)
+        for site_bytes in wanted.size or [300_000_000]:
+            tell(f"a site of {site_bytes / 1e6:,.0f} MB")
+            make_site(work / "large", site_bytes, 1)
             for name, options in FORMS.items():
                 archive = work / "large.7z"
                 tell(f"pack: {name}")
                 pack(archive, work / "large", options)
                 tell(f"measure: {name}")
-                label = f"{total / 1e6:,.0f} MB, {name}"
+                label = f"{site_bytes / 1e6:,.0f} MB, {name}"
                 show(label, [ways([archive], work) for _ in range(wanted.rounds)])
                 archive.unlink()
             shutil.rmtree(work / "large")

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from archives import SEVEN_ZIP, make_site, pack, tell
+from archives import SEVEN_ZIP, make_site, pack, tell, total
 from make_dump import make_dump
 from make_dump import size as parse_size
 from measure import Measured, run
@@ -107,12 +107,6 @@ def archive_ways(part: str, work: Path, size: int) -> Iterator[Way]:
         convert = [*CONVERT, "--with", "all", str(archive), str(work / "out.jsonl.gz")]
         yield Way(name, size, convert, tool, wanted)
         archive.unlink()
-
-
-def total(measured: list[Measured]) -> Measured:
-    """Measurements of commands that ran one after the other."""
-    seconds = sum(one.wall for one in measured), sum(one.cpu for one in measured)
-    return Measured(*seconds, max(one.memory for one in measured), "")
 
 
 def measure(way: Way, rounds: int) -> str:
