@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _RESUMES = "the same command converts the sites whose folders have no _SUCCESS"
 
+_ON_FOLDERS = ("force", "update")
+"""Options that concern only the folders of sites."""
+
 _REMOTE = "sc://"
 """Scheme of the address of a Spark Connect server."""
 
@@ -87,13 +90,16 @@ def spark(
     A question or answer is kept if it passes all filters. --limit applies to each dump, and --with
     reads the tables next to each dump.
     """
-    from so2docs.spark import convert
+    from so2docs.spark.api import check_options, convert
 
     check_report(report, list(dumps))
     source = dumps[0] if len(dumps) == 1 else list(dumps)
+    kwargs = given_keywords(options)
+    # Before Spark starts, which takes seconds and prints warnings.
+    check_options(source, **{name: kwargs[name] for name in kwargs if name not in _ON_FOLDERS})
     session = start_session(master, conf, quiet=quiet)
     try:
-        report_of_all = convert(session, source, output, **given_keywords(options))
+        report_of_all = convert(session, source, output, **kwargs)
     except BaseException as end:
         if isinstance(end, Exception):
             raise

@@ -174,26 +174,10 @@ def convert(
         DiskFullError: The disk of an executor is full.
         ClusterError: Spark ended a job.
     """
-    sites.check_on_error(on_error)
     begun_at = time.perf_counter()
-    kwargs: dict[str, Any] = validate_keywords(keywords, "documents", "files")
-    options = _make_options(kwargs)
-    if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
-        raise OptionError(
-            f"{flag('format', options.form.format)} of several sites needs {flag('site_field')}: "
-            "post ids are only unique per site, and documents with the same id would replace each "
-            "other"
-        )
-    if site is not None:
-        if sites.is_several(source):
-            raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
-        if not options.is_attributed and options.body != "markdown":
-            raise OptionError(
-                f"{flag('site')} needs {flag('attribution', True)}, {flag('body', 'markdown')}, or "
-                "a recipe that writes addresses"
-            )
-        options = replace(options, host=checked_host(site))
-        kwargs["site"] = site
+    kwargs, options = check_options(
+        source, site_field=site_field, site=site, on_error=on_error, **keywords
+    )
     report = SparkReport()
     failures = report.failures if on_error == "skip" else None
     folder, patterns = sites.locate(output_dir), sites.patterns(source)
@@ -218,6 +202,43 @@ def convert(
     report.sites = {s.name: result for s, result in converted}
     report.seconds = time.perf_counter() - begun_at
     return report
+
+
+def check_options(
+    source: Dumps,
+    *,
+    site_field: str | None = None,
+    site: str | None = None,
+    on_error: str = "stop",
+    **keywords: Any,
+) -> tuple[dict[str, Any], Options]:
+    """Check the options of `convert`, which needs no session.
+
+    Returns:
+        The keywords of the conversion of a dump, and its options.
+
+    Raises:
+        OptionError: An option has a value that is not allowed.
+    """
+    sites.check_on_error(on_error)
+    kwargs: dict[str, Any] = validate_keywords(keywords, "documents", "files")
+    options = _make_options(kwargs)
+    if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
+        raise OptionError(
+            f"{flag('format', options.form.format)} of several sites needs {flag('site_field')}: "
+            "post ids are only unique per site, and documents with the same id would replace each "
+            "other"
+        )
+    if site is None:
+        return kwargs, options
+    if sites.is_several(source):
+        raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
+    if not options.is_attributed and options.body != "markdown":
+        raise OptionError(
+            f"{flag('site')} needs {flag('attribution', True)}, {flag('body', 'markdown')}, or "
+            "a recipe that writes addresses"
+        )
+    return {**kwargs, "site": site}, replace(options, host=checked_host(site))
 
 
 def documents(

@@ -25,6 +25,23 @@ def test_several_sites_whose_documents_would_replace_each_other(form: Any, tmp_p
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--strict", "--skip-malformed"], "--strict and --skip-malformed"),
+        (["--site", "beer.stackexchange.com"], "--site needs --attribution"),
+        (["--format", "parquet", "--level", "99", "--force"], "--level is 99"),
+    ],
+)
+def test_options_that_are_not_allowed(options: list[str], message: str, tmp_path: Path) -> None:
+    # Without Java, Spark does not start.
+    environment = {"JAVA_HOME": str(tmp_path)}
+    result = run("spark", SAMPLES / "posts.xml", tmp_path / "out", *options, env=environment)
+    assert result.returncode != 0
+    assert message in result.stderr
+    assert "Java" not in result.stderr
+
+
 def test_a_report_in_the_place_of_something_else(tmp_path: Path) -> None:
     precious = tmp_path / "thesis.txt"
     precious.write_text("precious")
