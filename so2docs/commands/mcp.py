@@ -27,8 +27,9 @@ def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
     standard input and output. The tools are search, get_question and get_answers, which return
     Markdown of limited length with source, licence and authors. Nothing is loaded from the network.
     """
-    if find_spec("mcp") is None:
-        raise OptionError("mcp needs the package mcp: pip install mcp")
+    missing = [name for name in ("mcp", "snowballstemmer") if find_spec(name) is None]
+    if missing:
+        raise OptionError(f"mcp needs {', '.join(missing)}: pip install {' '.join(missing)}")
     from so2docs.serve.agents import make_mcp_server
     from so2docs.serve.opening import open_stores
 

@@ -18,6 +18,7 @@ _NEEDED = {
     "math_core": "math-core",
     "nh3": "nh3",
     "pygments": "pygments",
+    "snowballstemmer": "snowballstemmer",
 }
 """Required modules, with the packages that contain them."""
 

@@ -75,6 +75,7 @@ class Archive:
             raise OptionError(f"there is no order {sort!r}; choose of {', '.join(SEARCH_SORTS)}")
         if parsed.match and not any(store.about.has_search for store in stores):
             raise OptionError("this database has no full-text index; search only by filters")
+        parsed.problems += stores[0].hints(parsed) if len(stores) == 1 else []
         sort = sort if parsed.match or sort != "relevance" else "newest"
         limit, page = max(1, min(limit, PAGE)), max(1, min(page, _MOST_PAGES))
         hits, count, is_cut = search_all(stores, parsed, sort, limit * page)

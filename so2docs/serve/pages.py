@@ -429,6 +429,7 @@ class Pages:
                 404, "This database has no full text; make it again with --search all or titles."
             )
         results = self.store.search(query, page, sort)
+        query.problems += self.store.hints(query)
         results.rows = self.with_titles(results.rows)
         return results
 

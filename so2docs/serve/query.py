@@ -40,6 +40,18 @@ _OPERATOR = re.compile(
     r"->|<-|=>|<=>?|>=|===?|!==?|&&|\|\||\+\+|--|::|:=|<<|>>|[-+*/%|&]=|\*\*|//|<>|\?[.?:]|\|>|=~"
 )
 _AROUND_WORDS = ".,;:!?'\""
+COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        a about all am an and any are as at be been but by can could did do does for
+        from get had has have how i if in is it its me my no not of on one or so some
+        than that the their them then there these they this to too use was we were what
+        when where which while who why will with would you your
+        """,
+    )
+)
+"""English words that tell little: posts need not have them if a search has others."""
 _SHORT_KINDS = {"q": "question", "a": "answer"}
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _AFTER_DATES = "~"
@@ -76,6 +88,9 @@ class Query:
         filters: Tags and conditions, as they were typed.
         problems: Messages about ignored parts.
         words: Words to find, as they were typed.
+        plain: Those words that may have any form: not in quotes, and without signs.
+        others: Phrases for the index that posts must have besides the plain words.
+        unwanted: Phrases for the index that posts must not have.
     """
 
     match: str = ""
@@ -87,6 +102,9 @@ class Query:
     filters: list[str] = field(default_factory=list, compare=False)
     problems: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list, compare=False)
+    plain: list[str] = field(default_factory=list, compare=False)
+    others: list[str] = field(default_factory=list, compare=False)
+    unwanted: list[str] = field(default_factory=list, compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -100,6 +118,18 @@ class Query:
             if name == "is" and kind in ("question", "answer"):
                 kinds &= {"question", "answer"} - {kind} if is_unwanted else {kind}
         return kinds
+
+    def match_forms(self, groups: Sequence[Sequence[str]], joint: str) -> str:
+        """The query for the full-text index with other words for the plain ones.
+
+        Args:
+            groups: The forms of each word.
+            joint: `AND` if posts must have all words, `OR` if one is enough.
+        """
+        words = [" OR ".join(f'"{form}"' for form in forms) for forms in groups]
+        required = [f"({f' {joint} '.join(f'({word})' for word in words)})", *self.others]
+        end = f" NOT ({' OR '.join(self.unwanted)})" if self.unwanted else ""
+        return f"({' AND '.join(required)}){end}"
 
 
 def parse(text: str) -> Query:
@@ -124,9 +154,16 @@ def parse(text: str) -> Query:
                 column = f"{name.title()} : " if name in ("title", "body") else ""
                 phrases = [column + phrase for phrase in _quote_phrase(words)]
                 (unwanted if has_minus else required).extend(phrases)
+                if part["word"] and not has_minus and not code and _WORD.fullmatch(words):
+                    query.plain.append(fold(words))
+                elif not has_minus:
+                    query.others.extend(phrases)
             query.words += [] if has_minus else [words]
         is_alternative = part["or"] is not None and not has_minus
-    _set_match(query, _few(query, required), _few(query, unwanted))
+    query.plain = list(dict.fromkeys(query.plain))[:MOST_WORDS]
+    query.others = list(dict.fromkeys(query.others))[:MOST_WORDS]
+    query.unwanted = _few(query, unwanted)
+    _set_match(query, _few(query, required), query.unwanted)
     return query
 
 

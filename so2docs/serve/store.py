@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import log1p
 from threading import Lock
 from typing import Any
 
@@ -23,6 +25,7 @@ from so2docs.errors import OutputError
 from so2docs.formulas import formula_sign, looks_mathematical
 from so2docs.schema import ANSWERS, OTHER
 from so2docs.serve.query import (
+    COMMON,
     Conditions,
     Query,
     mark,
@@ -43,8 +46,18 @@ _RANKED = 2_000
 """Maximum posts ranked by relevance, since ranking takes microseconds for each post with any of the
 words."""
 _FILTERED = 5_000
+_SENTENCE = 4
+"""Words from which on a search finds posts with some of them."""
+_LOOSE = 20_000
+"""Posts that the words of such a search have in all, the rarest words first."""
+_MOST_FORMS = 16
+_VOCABULARY = 3_000
+"""Words of the index that are compared with a word."""
+_STEMMERS = {"en": "english", "es": "spanish", "pt": "portuguese", "ru": "russian"}
 MOST_RESULTS = 10_000
 _FEW = 2_000
+_VOTE = 0.05
+"""Weight of the score, and of being accepted, in the order of relevance."""
 _EXCERPT = 6_000
 """Characters of a body searched for a snippet."""
 _LIST_EXCERPT = 700
@@ -114,6 +127,7 @@ class _State:
     sign: str = ""
     free: queue.LifoQueue[sqlite3.Connection] = field(default_factory=queue.LifoQueue)
     searches: OrderedDict[str, tuple[list[Hit], bool]] = field(default_factory=OrderedDict)
+    forms: dict[str, list[str]] = field(default_factory=dict)
 
 
 class Store:
@@ -220,6 +234,10 @@ class Store:
         except queue.Empty:
             connection = connect_to_site(state.about, state.site)
             connection.row_factory = sqlite3.Row
+            if state.about.has_search:
+                connection.execute(
+                    "CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, search, row)"
+                )
             # Not memory-mapped: truncating an open file would kill the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
         deadline = time.thread_time() + _SECONDS
@@ -583,14 +601,93 @@ class Store:
         return hits
 
     def _match(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
+        """Find posts with all words in any form, or with some of the words of a sentence."""
+        words = [word for word in query.plain if word not in COMMON] or query.plain
+        groups = {word: self._forms(word) or [word] for word in words}
+        common = {word: [word] for word in query.plain if word not in groups}
+        match = query.match_forms(list(groups.values()), "AND") if words else query.match
+        loose = self._match_loosely(query, groups | common) if len(query.plain) > 1 else ""
+        if loose and len(query.plain) >= _SENTENCE and sort == "relevance":
+            return self._match_index(loose, query, conditions, sort, is_loose=True)
+        hits, is_cut = self._match_index(match, query, conditions, sort)
+        if loose and not hits:
+            return self._match_index(loose, query, conditions, sort, is_loose=True)
+        return hits, is_cut
+
+    def _match_loosely(self, query: Query, groups: dict[str, list[str]]) -> str:
+        """The query for posts with some words: the rarest ones, so that few posts are ranked."""
+        counts = {word: self._count(query.match_forms([groups[word]], "AND"), _LOOSE)
+                  for word in groups}  # fmt: skip
+        kept: list[list[str]] = []
+        total = 0
+        for word in sorted(counts, key=lambda word: counts[word]):
+            total += counts[word]
+            if counts[word] and (total <= _LOOSE or not kept):
+                kept.append(groups[word])
+        return query.match_forms(kept, "OR") if kept else ""
+
+    def _forms(self, word: str) -> list[str]:
+        """The words of the index with the same stem as a word; empty if the index has none."""
+        forms = self._current().forms
+        if word not in forms:
+            stem = self._stem(word)
+            # Stems of words on -y end in -i.
+            start = stem.removesuffix("i") if word.startswith(stem) else stem[:-1]
+            # A stemmed index has stems in place of words.
+            is_stemmed = self.about.record.options["stemming"] or len(start) < 2
+            rows = [] if is_stemmed else self._vocabulary(start, f"{start}\U0010ffff")
+            same = [row for row in rows if self._stem(row["term"]) == stem]
+            same.sort(key=lambda row: (row["term"] != word, -row["doc"]))
+            if len(forms) >= _VOCABULARY:
+                forms.clear()
+            forms[word] = [word] if is_stemmed else [row["term"] for row in same[:_MOST_FORMS]]
+        return forms[word]
+
+    def _stem(self, word: str) -> str:
+        from snowballstemmer import stemmer
+
+        language = _STEMMERS.get(self.site.language)
+        return str(stemmer(language).stemWord(word)) if language else word
+
+    def _vocabulary(self, low: str, high: str) -> list[Row]:
+        """Words of the index between two words, with the number of their posts."""
+        return self._rows(
+            "SELECT term, doc FROM temp.vocabulary WHERE term >= :low AND term < :high "
+            f"LIMIT {_VOCABULARY}",
+            low=low,
+            high=high,
+        )
+
+    def hints(self, query: Query) -> list[str]:
+        """Similar words of the index for words that no post has."""
+        if not self.about.has_search:
+            return []
+        hints = []
+        for word in query.plain:
+            if len(word) > 3 and not self._forms(word):
+                counts = {row["term"]: row["doc"] for row in
+                          self._vocabulary(word[:2], f"{word[:2]}\U0010ffff")}  # fmt: skip
+                similar = get_close_matches(word, counts, 3, 0.75)
+                other = max(similar, key=lambda term: counts[term], default="")
+                hints.append(f"no post has {word}" + f"; did you mean {other}?" * bool(other))
+        return hints
+
+    def _match_index(
+        self,
+        match: str,
+        query: Query,
+        conditions: Conditions,
+        sort: str,
+        *,
+        is_loose: bool = False,
+    ) -> tuple[list[Hit], bool]:
         most = _FILTERED if query.filters or conditions.of_text else _RANKED
         low, high = self._current().rows
         values = conditions.values | {"low": low, "high": high, "most": most}
-        match = query.match
-        if is_cut := self._matches(match, most):
+        if is_cut := not is_loose and self._count(match, most) > most:
             titles = f"{{Title Tags}} : ({match})"
-            match = titles if self._matches(titles, 0) else match
-        rank, latest = "bm25(search, 10.0, 4.0, 1.0)", ""
+            match = titles if self._count(titles, 0) else match
+        rank, latest = "bm25(search, 10.0, 4.0, 1.0)", "ORDER BY 2" * is_loose
         order = {"newest": "Id DESC", "score": "Score DESC, Id DESC"}.get(sort, "Rank, Id DESC")
         if is_cut:
             # Of too many matches, rank the latest by score.
@@ -605,7 +702,7 @@ class Store:
         texts = "JOIN texts x ON x.Row = s.Row" if conditions.of_text else ""
         rows = self._rows(
             f"SELECT {post.format('Id')} AS Id, a.Id IS NOT NULL AS IsAnswer, s.Rank, "
-            f"{post.format('Score')} AS Score FROM "
+            f"{post.format('Score')} AS Score, p.AcceptedAnswerId FROM "
             f"(SELECT rowid AS Row, {rank} AS Rank FROM search WHERE search MATCH :match "
             f"AND rowid BETWEEN :low AND :high {latest} LIMIT :most) s {texts} "
             "LEFT JOIN questions q ON q.Row = s.Row LEFT JOIN answers a ON a.Row = s.Row "
@@ -614,11 +711,16 @@ class Store:
             match=match,
             **values,
         )
+        if sort == "relevance" and not is_cut:
+            for row in rows:
+                is_accepted = row["IsAnswer"] and row["AcceptedAnswerId"] == row["Id"]
+                row["Rank"] *= 1 + _VOTE * log1p(max(row["Score"] or 0, 0)) + _VOTE * is_accepted
+            rows.sort(key=lambda row: row["Rank"])
         by = "Score" if sort == "score" else "Rank"
         return [(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut
 
-    def _matches(self, match: str, most: int) -> bool:
-        """Whether more than `most` posts match."""
+    def _count(self, match: str, most: int) -> int:
+        """The number of posts that match; `most` + 1 if there are more."""
         low, high = self._current().rows
         count = self._value(
             "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
@@ -628,7 +730,7 @@ class Store:
             high=high,
             most=most + 1,
         )
-        return bool(count > most)
+        return int(count)
 
     def _filter(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
         """Find posts by filters alone: questions, unless a filter asks for answers."""
@@ -698,6 +800,7 @@ class Store:
     def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
         """Rows of search results, with the found words marked."""
         terms = split_terms(query.words, stemming=self.about.record.options["stemming"])
+        terms += [form for word in query.plain if word not in COMMON for form in self._forms(word)]
         rows: dict[tuple[bool, int], Row] = {}
         for is_answer, table in ((False, "questions"), (True, "answers")):
             ids = [post_id for kind, post_id, _ in hits if kind == is_answer]

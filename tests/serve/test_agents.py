@@ -123,4 +123,4 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, databases: 
     done = run("mcp", databases[0])
     monkeypatch.delitem(sys.modules, "so2docs.commands.mcp", raising=False)
     assert done.returncode == 2
-    assert "pip install mcp" in done.stderr
+    assert "pip install mcp snowballstemmer" in done.stderr

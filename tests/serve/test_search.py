@@ -83,7 +83,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         ("c -c++", {1}),
         ("foo_*", {3}),
         ("bake", {6}),
-        ("baking", set()),
+        ("baking", {6}),
+        ('"baking"', set()),
+        ("bakes -bakers", set()),
+        ("language with foo bar", {1, 2, 3}),
+        ("language foo", {1, 2, 3}),
+        ("the language", {1}),
+        ('language "plus plus" foo bar', {1}),
     ],
 )
 def test_words_of_code(text: str, ids: set[int], tmp_path: Path) -> None:
@@ -387,6 +393,27 @@ def test_states_and_links(tmp_path: Path) -> None:
         assert "2 bounties" in page
         assert "duplicate of this" in client.get("/questions/2").text
         assert '<span class="closed">closed</span>' in client.get("/questions").text
+
+
+def test_words_that_no_post_has_have_a_hint(store: Store) -> None:
+    assert store.hints(parse("bodies answr word1")) == ["no post has answr; did you mean answer?"]
+    assert store.hints(parse("zzzzzz")) == ["no post has zzzzzz"]
+    assert store.hints(parse('"answr" answ*')) == []
+
+
+def test_scores_and_acceptance_count_in_the_order(tmp_path: Path) -> None:
+    documents = [
+        {"Id": n, "Title": "t", "Score": score, "Body": "<p>leaf tea</p>", "Answers": []}
+        for n, score in ((1, 0), (2, 40), (3, 5))
+    ]
+    answers = [{"Id": n, "ParentId": 4, "Score": 0, "Body": "<p>pot</p>"} for n in (5, 6)]
+    documents.append({"Id": 4, "Body": "", "AcceptedAnswerId": 6, "Answers": answers})
+    so2docs.to_sqlite(documents, tmp_path / "q.db")
+    about = read_about(str(tmp_path / "q.db"))
+    opened = Store(about, about.sites[0])
+    assert [hit[1] for hit in opened.hits(parse("leaves leaf"), "relevance")[0]] == [2, 3, 1]
+    assert [hit[1] for hit in opened.hits(parse("pots"), "relevance")[0]] == [6, 5]
+    opened.close()
 
 
 def test_about(tmp_path: Path) -> None:
