@@ -52,6 +52,14 @@ _NEEDED = {
     default=None,
     help="Show TeX between $ signs as formulas.  [default: on sites that have them]",
 )
+@click.option(
+    "--images",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="FOLDER|ZIP",
+    help="Pictures of posts to show, named by the key in their addresses: KEY.png of "
+    "i.stack.imgur.com/KEY.png. Repeatable.",
+)
 @click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
 @quiet
 def serve(
@@ -61,6 +69,7 @@ def serve(
     host: str,
     site: str | None,
     formulas: bool | None,
+    images: tuple[str, ...],
     opens: bool,
     quiet: bool,
 ) -> None:
@@ -82,6 +91,7 @@ def serve(
         site=site,
         local=is_loopback(host),
         formulas=formulas,
+        images=images,
     )
     with bind(host, port) as bound:
         host_in_url = f"[{host}]" if ":" in host else host

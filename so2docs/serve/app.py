@@ -10,7 +10,7 @@ import logging
 import re
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,14 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Mount
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from so2docs.errors import So2docsError, flag
 from so2docs.escape import for_terminal
 from so2docs.serve.opening import open_stores
 from so2docs.serve.pages import AllSites, Pages, wants_json
+from so2docs.serve.pictures import Pictures
 from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import Store
 
@@ -53,6 +54,7 @@ def open_sites(
     site: str | None = None,
     local: bool = True,
     formulas: bool | None = None,
+    images: Sequence[str] = (),
 ) -> Guard:
     """The application for some outputs and databases.
 
@@ -64,9 +66,11 @@ def open_sites(
         site: Address of the site.
         local: Reject requests whose `Host` is not this machine.
         formulas: Whether posts have formulas in TeX.
+        images: Folders and ZIP archives of pictures.
     """
+    pictures = Pictures(images)
     stores = open_stores(paths, progress=progress, site=site, formulas=formulas)
-    return application(stores, local=local)
+    return application(stores, pictures, local=local)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -177,11 +181,12 @@ class Guard:
             await refuse(500, "The page failed.")
 
 
-def application(stores: dict[str, Store], *, local: bool) -> Guard:
+def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) -> Guard:
     """The application.
 
     Args:
         stores: The sites by the first part of their paths; a single site has an empty one.
+        pictures: The pictures of posts.
         local: Reject requests whose `Host` is not this machine.
     """
     environment = _environment()
@@ -193,8 +198,16 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
     }
     hosts = {pages.store.site.host: pages for pages in sites.values() if pages.store.site.host}
     for pages in sites.values():
-        pages.sites = hosts
+        pages.sites, pages.pictures = hosts, pictures
+
+    def picture(request: Request) -> Response:
+        content = pictures.read(request.path_params["key"])
+        if content is None:
+            raise HTTPException(404, "This picture is not here.")
+        return Response(content[0], media_type=content[1])
+
     routes: list[Any] = [Mount("/static", StaticFiles(directory=_STATIC), name="static")]
+    routes.append(Route("/pictures/{key}", picture))
     for base, pages in sites.items():
         routes += [Mount(base, routes=pages.routes())] if base else pages.routes()
     if several:
@@ -204,6 +217,7 @@ def application(stores: dict[str, Store], *, local: bool) -> Guard:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         renderings.close()
+        pictures.close()
         for store in stores.values():
             store.close()
 

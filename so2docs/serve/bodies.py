@@ -28,6 +28,7 @@ from so2docs.escape import remove_bidi_controls, unescape
 from so2docs.formulas import pieces
 from so2docs.serve.links import AFTER_ADDRESS, parse_link, tag_link
 from so2docs.serve.mathml import mathml
+from so2docs.serve.pictures import picture_key
 from so2docs.sqlite.rows import is_html
 
 _MOST_STEPS = 5_000_000
@@ -211,7 +212,8 @@ class Renderer:
 
     Attributes:
         host: The site's address, for links without a host; None if unknown.
-        pages: Paths of the linked pages that this reader has, by `Link.key`.
+        pages: Paths of the linked pages that this reader has, by `Link.key`, and of pictures, by
+            `picture` and their keys.
         images: Whether images are loaded from their addresses.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
@@ -393,9 +395,12 @@ class Renderer:
     def _image(self, tag: str) -> str:
         attributes = dict(_ATTRIBUTE.findall(tag))
         source, alt = attributes.get("src", ""), attributes.get("alt", "") or "image"
+        key = picture_key(unescape(source))
+        if key and (path := self.pages.get(f"picture {key}")):
+            return f'<img src="{path}" alt="{alt}" loading="lazy">'
         if self.images and source:
             return f'<img src="{source}" alt="{alt}" loading="lazy" referrerpolicy="no-referrer">'
-        return f'<span class="image" title="{source}">{alt}</span>'
+        return f'<span class="image">{alt} <span class="where">{source}</span></span>'
 
     def _code(self, match: re.Match[str]) -> str:
         language = _LANGUAGE.search(f"{match[1] or ''} {match[2] or ''}")

@@ -19,7 +19,7 @@ from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import find_database
 from so2docs.sqlite.sources import open_source
 
-_TAKEN = {"static", "search", "search.json", "index.json"}
+_TAKEN = {"pictures", "static", "search", "search.json", "index.json"}
 """Paths of the server, which cannot be names of sites."""
 
 

@@ -21,6 +21,7 @@ from so2docs.formulas import without_cut_formula
 from so2docs.serve import thread
 from so2docs.serve.bodies import Renderer, mark_words, remove_marks
 from so2docs.serve.links import Link, find_links
+from so2docs.serve.pictures import Pictures, picture_keys
 from so2docs.serve.query import Query, parse
 from so2docs.serve.rendering import Renderings, Text
 from so2docs.serve.store import (
@@ -142,6 +143,7 @@ class Pages:
         """
         self.store, self.base, self.several = store, base, several
         self.sites = {store.site.host or "": self}
+        self.pictures = Pictures()
         self._environment = environment
         self._renderings = renderings
 
@@ -252,11 +254,13 @@ class Pages:
     def _linked_pages(self, texts: Iterable[str]) -> dict[str, str]:
         """Paths of the pages in this reader that some texts lead to, by `Link.key`."""
         links: dict[str, list[Link]] = {}
+        texts = list(texts)
         for link in find_links(texts, self.store.site.host):
             links.setdefault(link.host, []).append(link)
         # This site is known even if its database names no host.
         sites = self.sites | {self.store.site.host or "": self}
-        pages: dict[str, str] = {}
+        keys = self.pictures.find(picture_keys(texts))
+        pages = {f"picture {key}": f"/pictures/{key}" for key in keys}
         for host in links.keys() & sites.keys():
             pages |= sites[host].find_pages(links[host])
         return pages

@@ -48,11 +48,15 @@ FORMULAS_BODY = (
 
 
 @contextmanager
-def served(*paths: Path, formulas: bool | None = None) -> Iterator[str]:
+def served(
+    *paths: Path, formulas: bool | None = None, images: tuple[Path, ...] = ()
+) -> Iterator[str]:
     """Serve outputs or databases, and yield the address of the server."""
     from so2docs.serve.app import bind, make_server, open_sites
 
-    app = open_sites([str(path) for path in paths], formulas=formulas)
+    app = open_sites(
+        [str(path) for path in paths], formulas=formulas, images=[str(path) for path in images]
+    )
     server = make_server(app)
     with bind("127.0.0.1", 0) as bound:
         thread = Thread(target=server.run, kwargs={"sockets": [bound]})

@@ -1,0 +1,95 @@
+"""Pictures of posts on disk: files of folders and ZIP archives, by the keys in their addresses."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Iterable
+from threading import Lock
+
+from so2docs.errors import OptionError
+
+_KEY = re.compile(
+    r"(?:https?:)?//(?:i\.stack\.imgur\.com|i\.sstatic\.net)/([\w-]{1,64}+)[^\s\"'<>]*"
+)
+_TYPES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+    b"BM": "image/bmp",
+}
+"""Types of pictures by their first bytes. SVG is not among them: it can have scripts."""
+_EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
+_MOST_BYTES = 1 << 26
+
+
+def picture_keys(texts: Iterable[str]) -> set[str]:
+    """The keys in all addresses of pictures in some texts: `AbC` of `i.stack.imgur.com/AbC.png`."""
+    return {match[1] for text in texts for match in _KEY.finditer(text)}
+
+
+def picture_key(address: str) -> str | None:
+    """The key of a picture; None if it is not on a host of pictures."""
+    match = _KEY.fullmatch(address)
+    return match[1] if match else None
+
+
+class Pictures:
+    """The pictures in folders and archives."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        """List them; a picture that occurs twice is taken from the first path.
+
+        Raises:
+            OptionError: A path is neither a folder nor a ZIP archive.
+        """
+        self._places: dict[str, tuple[str, str]] = {}
+        self._archives: dict[str, zipfile.ZipFile] = {}
+        self._lock = Lock()
+        for path in paths:
+            if os.path.isdir(path):
+                for folder, _, names in os.walk(path):
+                    self._add(folder, names)
+                continue
+            try:
+                self._archives[path] = zipfile.ZipFile(path)
+            except (OSError, zipfile.BadZipFile) as error:
+                raise OptionError(
+                    f"{path}: is neither a folder nor a ZIP archive of pictures ({error})"
+                ) from error
+            self._add(path, self._archives[path].namelist())
+
+    def _add(self, place: str, names: Iterable[str]) -> None:
+        for name in names:
+            stem, extension = os.path.splitext(name.rsplit("/", 1)[-1])
+            if extension.lower() in _EXTENSIONS:
+                self._places.setdefault(stem, (place, name))
+
+    def find(self, keys: Iterable[str]) -> list[str]:
+        """Those of some keys whose pictures are here."""
+        return [key for key in keys if key in self._places]
+
+    def read(self, key: str) -> tuple[bytes, str] | None:
+        """A picture and its type; None if it is missing, or not a picture."""
+        if key not in self._places:
+            return None
+        place, name = self._places[key]
+        try:
+            if archive := self._archives.get(place):
+                with self._lock, archive.open(name) as member:
+                    content = member.read(_MOST_BYTES)
+            else:
+                with open(os.path.join(place, name), "rb") as file:
+                    content = file.read(_MOST_BYTES)
+        except (OSError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile):
+            return None
+        types = (kind for start, kind in _TYPES.items() if content.startswith(start))
+        kind = next(types, None)
+        return None if kind is None else (content, kind)
+
+    def close(self) -> None:
+        """Close the archives."""
+        for archive in self._archives.values():
+            archive.close()
