@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from so2docs.sqlite.accents import remove_accents
+from so2docs.sqlite.accents import pair_signs, remove_accents
 
 KINDS = ("question", "answer", "answered", "unanswered", "accepted", "closed", "duplicate")
 MOST_WORDS = 32
@@ -154,7 +154,13 @@ def parse(text: str) -> Query:
                 column = f"{name.title()} : " if name in ("title", "body") else ""
                 phrases = [column + phrase for phrase in _quote_phrase(words)]
                 (unwanted if has_minus else required).extend(phrases)
-                if part["word"] and not has_minus and not code and _WORD.fullmatch(words):
+                if (
+                    part["word"]
+                    and not has_minus
+                    and not code
+                    and _WORD.fullmatch(words)
+                    and not pair_signs(words)
+                ):
                     query.plain.append(fold(words))
                 elif not has_minus:
                     query.others.extend(phrases)
@@ -251,6 +257,11 @@ def _quote_phrase(words: str) -> list[str]:
     phrase = words.rstrip("*").replace('"', '""')
     # The index removes the accents of Latin letters itself.
     phrases = [f'"{form}"{end}' for form in dict.fromkeys((phrase, remove_accents(phrase)))]
+    if pairs := pair_signs(words):
+        # The last sign is the start of a pair only in some texts.
+        pairs = pairs[:-1] or [f"{pairs[0]}*"]
+        signs = (f'"{pair.removesuffix("*")}"{" *" * pair.endswith("*")}' for pair in pairs)
+        phrases.append(f"({' AND '.join(signs)})")
     return phrases if len(phrases) == 1 else [f"({' OR '.join(phrases)})"]
 
 

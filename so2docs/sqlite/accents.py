@@ -1,4 +1,8 @@
-"""Greek and Cyrillic words without accents: FTS5 removes accents from Latin letters only. Pure."""
+"""Words that FTS5 does not find by itself, as other words. Pure.
+
+It removes accents from Latin letters only, so Greek and Cyrillic words are also indexed without
+them. A run of Chinese or Japanese signs is one word to it, so its pairs of signs are indexed, too.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,7 @@ def _bases() -> dict[str, str]:
 _BASES = _bases()
 _TO_BASES = str.maketrans(_BASES)
 _ACCENTED = re.compile(f"[{''.join(_BASES)}]")
+_SIGNS = re.compile("[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 _WORD = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
 
 
@@ -37,11 +42,22 @@ def remove_accents(text: str) -> str:
     return text if text.isascii() else text.translate(_TO_BASES)
 
 
-def list_unaccented(texts: Iterable[str | None]) -> str | None:
-    """The accented Greek and Cyrillic words of texts without accents; None if there are none."""
+def pair_signs(text: str) -> list[str]:
+    """The pairs of neighbouring signs in Chinese and Japanese text, and the last sign of a run."""
+    return [run[at : at + 2] for run in _SIGNS.findall(text) for at in range(len(run))]
+
+
+def list_forms(texts: Iterable[str | None]) -> str | None:
+    """Greek and Cyrillic words without accents, and pairs of Chinese and Japanese signs.
+
+    Returns:
+        The words, separated by spaces; None if there are none.
+    """
     words: dict[str, None] = {}
     for text in texts:
-        if text and not text.isascii() and _ACCENTED.search(text):
-            accented = filter(_ACCENTED.search, _WORD.findall(text.lower()))
-            words |= dict.fromkeys(map(remove_accents, accented))
+        if text and not text.isascii():
+            if _ACCENTED.search(text):
+                accented = filter(_ACCENTED.search, _WORD.findall(text.lower()))
+                words |= dict.fromkeys(map(remove_accents, accented))
+            words |= dict.fromkeys(pair_signs(text))
     return " ".join(words) or None

@@ -165,7 +165,8 @@ LAYOUTS = {
 
 TEXTS = ("Title", "Tags", "Body", "Unaccented")
 """Columns of the table `texts` that `search` finds words in. The last one has the Greek and
-Cyrillic words of the others without their accents, which FTS5 removes from Latin letters only."""
+Cyrillic words of the others without their accents, which FTS5 removes from Latin letters only, and
+the pairs of their Chinese and Japanese signs, which are not separated by spaces."""
 
 
 def index_name(table: str, columns: Iterable[str]) -> str:

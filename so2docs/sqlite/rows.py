@@ -22,7 +22,7 @@ from so2docs.schema import (
     POSTS,
     Table,
 )
-from so2docs.sqlite.accents import list_unaccented
+from so2docs.sqlite.accents import list_forms
 from so2docs.sqlite.layout import INTEGERS, LAYOUTS, NESTED, Layout
 
 Row = tuple[Any, ...]
@@ -269,7 +269,7 @@ class TableRows:
             title = post.get("Title")
             title = title if isinstance(title, str) else None
             texts = self._rows.setdefault("texts", [])
-            without_accents = list_unaccented((title, words, text))
+            without_accents = list_forms((title, words, text))
             texts.append((*row, *site, post_id, title, words, text, without_accents))
         return row
 

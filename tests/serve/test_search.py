@@ -416,6 +416,27 @@ def test_scores_and_acceptance_count_in_the_order(tmp_path: Path) -> None:
     opened.close()
 
 
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("東京", {1}),
+        ("京大", {1}),
+        ("東京大学", {1}),
+        ("学", {1, 2}),
+        ("大学 配列", {2}),
+        ("大配", set()),
+    ],
+)
+def test_signs_without_spaces_between_words(tmp_path: Path, text: str, ids: set[int]) -> None:
+    bodies = ["<p>私は東京大学で。</p>", "<p>配列を大学</p>", "<p>array</p>"]
+    documents = [{"Id": n, "Body": body, "Answers": []} for n, body in enumerate(bodies, 1)]
+    so2docs.to_sqlite(documents, tmp_path / "q.db", site="ja.stackoverflow.com")
+    about = read_about(str(tmp_path / "q.db"))
+    opened = Store(about, about.sites[0])
+    assert {hit[1] for hit in opened.hits(parse(text), "relevance")[0]} == ids
+    opened.close()
+
+
 def test_about(tmp_path: Path) -> None:
     output = tmp_path / "x.stackexchange.com.jsonl"
     output.write_text('{"Id":1,"CreationDate":"2019-01-02T00:00:00.000","Answers":[]}\n')
