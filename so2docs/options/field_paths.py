@@ -143,13 +143,15 @@ def _is_held(path: str, nest: Sequence[str]) -> bool:
     return all(any(table in nest for table in _TABLES_AT[holder]) for holder in holders)
 
 
-def parse_field_names(option: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    """Parse the value of an option: names of fields, separated by commas or as a sequence."""
+def parse_field_names(
+    option: str, value: str | Iterable[str], also: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Parse the value of an option: names of fields, or `also`, by commas or as a sequence."""
     parts = [value] if isinstance(value, str) else value
     each = (name.strip() for part in parts for name in part.split(","))
     names = tuple(dict.fromkeys(name for name in each if name))
     for name in names:
-        if not _is_allowed(name):
+        if name not in also and not _is_allowed(name):
             hint = did_you_mean(name, _ALLOWED) or f"; {_EXAMPLES}"
             raise OptionError(f"{flag(option)}: there is no field {name!r}{hint}")
     return names

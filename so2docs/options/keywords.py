@@ -80,11 +80,15 @@ class DocumentKeywords(TypedDict, total=False):
         fields: Keep these fields, such as Id,Title,Comments.Text,Answers.Body. `Answers` alone
             means all attributes of answers; if no name begins with `Answers`, documents have no
             `Answers`.
-        without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
+        without: Leave these fields out, such as Body,Answers.Body,Comments.UserId. `metadata` is
+            that of the records of a recipe.
         recipe: Write the records of a data set instead of the documents: preferences, pairs (or
             dpo), triplets, qa, kto, messages (or sft), thread, chunks (or rag), blocks, edits, hub,
             beir, or your own package.module:function. A `Recipe` or a function is accepted, too.
-        best: Use only the answer with the highest score, with a recipe that uses answers.
+        best: Use only the answer with the highest score, with a recipe that uses answers. Pairs and
+            triplets have this answer as the better one.
+        min_margin: Minimum difference of the scores of the two answers, with recipe='pairs' or
+            triplets. If None, 1.
         conversational: Write messages instead of texts, with recipe='pairs'.
         implicit_prompt: Start both sides with the question, instead of writing it to a column, with
             recipe='pairs'.
@@ -94,6 +98,8 @@ class DocumentKeywords(TypedDict, total=False):
         overlap: Maximum overlap with the previous passage, with recipe='chunks'. If None, 0.
         tokenizer: Count tokens instead of characters, with recipe='chunks': a tokenizer.json of
             Hugging Face, or a model of OpenAI such as gpt-4o.
+        without_linked: Leave out the records of questions with a link, such as a duplicate, to a
+            question in another file of split_share; with a recipe.
         attribution: Add addresses, licences and authors to each document.
         body: Form of the bodies. If None, html, or the form for the recipe.
         answers_by: Order of the answers: by id, or the accepted answer first and then by descending
@@ -132,12 +138,14 @@ class DocumentKeywords(TypedDict, total=False):
     without: str | Iterable[str] | None
     recipe: str | Recipe | Callable[..., Any] | None
     best: bool
+    min_margin: int | None
     conversational: bool
     implicit_prompt: bool
     system: str | None
     max_length: int | None
     overlap: int | None
     tokenizer: str | None
+    without_linked: bool
     attribution: bool
     body: Literal["html", "text", "markdown"] | None
     answers_by: Literal["id", "votes"]

@@ -15,6 +15,7 @@ from so2docs.options.choices import Core
 from so2docs.options.option import Decides, Where, entries
 from so2docs.options.table import (
     ALL_TABLES,
+    METADATA,
     OPTIONS,
     SETTINGS,
     Filters,
@@ -63,7 +64,9 @@ def build_options(
     values |= {"recipe": choice, "core": core, "host": None, "site_field": site_field}
     if values.get("body") is None:
         values["body"] = "html" if choice is None else choice.recipe.body
-    needed = () if choice is None else choice.recipe.tables
+    needed = [] if choice is None else [*choice.recipe.tables]
+    if values.get("without_linked"):
+        needed.append("links")
     values["nest"] = tables_to_nest([*values.get("nest", ()), *needed], table_files(kwargs))
     form = form or OutputForm()
     if choice is not None:  # Records cannot be looked up by question id.
@@ -71,6 +74,8 @@ def build_options(
     filters = build_filters(kwargs)
     if choice is not None and choice.recipe.needs_all_questions:
         filters = dataclasses.replace(filters, accepted=False)
+    if choice is not None and METADATA in filters.left_out:
+        values["recipe"] = dataclasses.replace(choice, left_out=(METADATA,))
     return Options(form=form, filters=filters, **values)
 
 

@@ -48,6 +48,9 @@ ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 """Names of existing fields of documents."""
 
+METADATA = "metadata"
+"""Column of records that may be left out."""
+
 MOST_FILES = 10_000
 UNDATED = "undated"
 """Label of the file of questions without a date, if files are split by date."""
@@ -176,7 +179,8 @@ class Filters:
         (),
         name="without",
         accepts=str | Iterable[str] | None,
-        parse=lambda name, value: parse_field_names(name, value or ()),
+        parse=lambda name, value: parse_field_names(name, value or (), also=(METADATA,)),
+        more="`metadata` is that of the records of a recipe.",
         metavar="NAMES",
         default_keyword=None,
         remember=sorted,
@@ -204,7 +208,7 @@ class Filters:
     @property
     def fields(self) -> Fields:
         """The selected attributes of posts."""
-        return Fields(self.kept, self.left_out)
+        return Fields(self.kept, tuple(name for name in self.left_out if name != METADATA))
 
     @property
     def select(self) -> bool:
@@ -376,7 +380,15 @@ class Options:
         remember=lambda value: value and value.fingerprint,
     )
     best: bool = _document(
-        "Use only the answer with the highest score, with a recipe that uses answers.", False
+        "Use only the answer with the highest score, with a recipe that uses answers.",
+        False,
+        more="Pairs and triplets have this answer as the better one.",
+    )
+    min_margin: int | None = _document(
+        f"Minimum difference of the scores of the two answers, with {flag('recipe', 'pairs')} or "
+        "triplets.",
+        parse=at_least(1),
+        usually="1",
     )
     conversational: bool = _document(
         f"Write messages instead of texts, with {flag('recipe', 'pairs')}.", False
@@ -405,6 +417,11 @@ class Options:
         "of Hugging Face, or a model of OpenAI such as gpt-4o.",
         metavar="NAME",
         remember=identify_tokenizer,
+    )
+    without_linked: bool = _document(
+        "Leave out the records of questions with a link, such as a duplicate, to a question in "
+        f"another file of {flag('split_share')}; with a recipe.",
+        False,
     )
     attribution: bool = _document("Add addresses, licences and authors to each document.", False)
     body: BodyAs = _document(
@@ -505,6 +522,15 @@ class Options:
         needed = [*FIELDS, *(f"Answers.{name}" for name in FIELDS if fields.has_answers)]
         needed = needed if self.is_attributed else []
         what = flag("attribution", True)
+        if self.without_linked and None in (self.recipe, self.form.split_share):
+            name = "split_share" if self.form.split_share is None else "recipe"
+            raise OptionError(f"{flag('without_linked', True)} needs {flag(name)}")
+        if METADATA in self.filters.left_out:
+            schema = {} if self.recipe is None else self.recipe.recipe.schema
+            if schema is not None and METADATA not in schema.get("properties", ()):
+                raise OptionError(
+                    f"{flag('without', METADATA)} needs a recipe whose records have this column"
+                )
         if self.recipe is not None:
             recipe, name = self.recipe.recipe, self.form.format
             what = flag("recipe", recipe.name)
@@ -662,7 +688,7 @@ OPTIONS: dict[str, Option] = {
 """All options of a conversion, by name."""
 
 SETTINGS = (
-    *("best", "conversational", "implicit_prompt", "system"),
+    *("best", "min_margin", "conversational", "implicit_prompt", "system"),
     *("max_length", "overlap", "tokenizer"),
 )
 """Options that apply only to certain recipes: `Recipe.settings`."""

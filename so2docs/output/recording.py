@@ -43,6 +43,7 @@ class RecordMaker:
         self._convert_body = convert_body
         self._schema = None if recipe is None or recipe.name in RECIPES.own else recipe.schema
         self._levels = 0 if recipe is None else recipe.lower_headings
+        self._left_out = () if recipe is None else recipe.left_out
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
         """Yield the records of a document singly: together they can be many times its size."""
@@ -84,6 +85,8 @@ class RecordMaker:
     def _json(self, record: object) -> bytes:
         if not isinstance(record, Mapping):
             raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
+        if self._left_out:
+            record = {name: record[name] for name in record if name not in self._left_out}
         if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
             raise TypeError(mismatch)
         try:
@@ -155,11 +158,29 @@ def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document
         yield document
 
 
+def share_of(question_id: int, ends: list[tuple[str, int]]) -> str:
+    """The name of the share of a question, from the result of `bounds`."""
+    place = split_place(question_id)
+    return next(name for name, end in ends if place < end)
+
+
 def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> Iterator[Document]:
     for document in nested:
-        place = split_place(document.question_id)
-        document.label = next(name for name, end in ends if place < end)
+        document.label = share_of(document.question_id, ends)
         yield document
+
+
+def _is_linked_elsewhere(json: bytes, label: str, ends: list[tuple[str, int]]) -> bool:
+    """Whether a question links to a question in another share."""
+    if b'"Links":[{' not in json:
+        return False
+    question = orjson.loads(json)
+    ids = (
+        link.get("RelatedPostId")
+        for post in (question, *question.get("Answers", ()))
+        for link in post.get("Links", ())
+    )
+    return any(share_of(id_, ends) != label for id_ in ids if isinstance(id_, int))
 
 
 def _records(nested: Iterable[Document], counts: RowCounts, options: Options) -> Iterator[Document]:
@@ -167,9 +188,11 @@ def _records(nested: Iterable[Document], counts: RowCounts, options: Options) ->
     host = options.host if options.is_attributed else None
     convert_body = bodies.converter(options.body, options.core, options.host)
     maker = RecordMaker(recipe, host, convert_body)
+    ends = bounds(options.form.split_share or "") if options.without_linked else []
     for document in nested:
-        number, count = document.question_id, 0
-        for json in maker.records(number, b"".join((*document.parts, b"}"))):
+        number, count, whole = document.question_id, 0, b"".join((*document.parts, b"}"))
+        is_left_out = ends and _is_linked_elsewhere(whole, document.label, ends)
+        for json in () if is_left_out else maker.records(number, whole):
             count += 1
             yield Document(number, [memoryview(json)[:-1]], len(json), document.label)
         if recipe is not None:

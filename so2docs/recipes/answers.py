@@ -30,7 +30,8 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Any
 
 from so2docs.recipes import posts
@@ -87,6 +88,9 @@ def messages(
 ) -> Iterator[Record]:
     """Make a conversation for each answer, by votes.
 
+    If comments are nested, those of the asker and of the author of the answer continue the
+    conversation, up to the last one of the author.
+
     Args:
         question: The document.
         system: System message at the start of each conversation.
@@ -94,9 +98,36 @@ def messages(
     """
     first = [] if system is None else [_message("system", system)]
     first.append(_message("user", prompt(question)))
+    answers = {answer["Id"]: answer for answer in question["Answers"]}
     for pair in qa(question, accepted=accepted):
-        sides = [*first, _message("assistant", pair["completion"])]
-        yield {"messages": sides, "metadata": pair["metadata"]}
+        sides, metadata = [*first, _message("assistant", pair["completion"])], pair["metadata"]
+        if comments := _dialogue(answers[metadata["answer"]["id"]], question):
+            for role, turn in groupby(comments, key=itemgetter(0)):
+                texts = [posts.comment_text(comment) for _, comment in turn]
+                if sides[-1]["role"] == role:
+                    texts.insert(0, sides.pop()["content"])
+                sides.append(_message(role, "\n\n".join(texts)))
+            origins = [posts.origin(question, comment) for _, comment in comments]
+            metadata = {**metadata, "comments": origins}
+        yield {"messages": sides, "metadata": metadata}
+
+
+def _dialogue(answer: Document, question: Document) -> list[tuple[str, Document]]:
+    """The comments on an answer by the asker and its author, with roles; the last is its author's.
+
+    Empty if the same user wrote both, or one of them is unknown.
+    """
+    roles = {answer.get("OwnerUserId"): "assistant", question.get("OwnerUserId"): "user"}
+    if len(roles) < 2 or None in roles:
+        return []
+    turns = [
+        (roles[comment["UserId"]], comment)
+        for comment in answer.get("Comments", ())
+        if comment.get("UserId") in roles
+    ]
+    while turns and turns[-1][0] == "user":
+        turns.pop()
+    return turns
 
 
 def _message(role: str, content: str) -> dict[str, str]:
@@ -108,48 +139,60 @@ MESSAGES = replace(
     QA,
     name="messages",
     function=messages,
-    schema=record(messages=_MESSAGES, metadata=_QA_METADATA),
+    schema=record(
+        messages=_MESSAGES,
+        metadata={
+            **record(**_QA_METADATA["properties"], comments=array(record(**posts.ORIGIN))),
+            "required": _QA_METADATA["required"],
+        },
+    ),
     settings=("system", "best", "accepted"),
 )
 
 MOST_PAIRS = 10
 
 
-def pairs(question: Document) -> Iterator[Record]:
-    """Make up to ten records of a question, the better answers first."""
-    for asked, chosen, rejected, others in _pairs(question):
+def pairs(question: Document, **selection: Any) -> Iterator[Record]:
+    """Make up to ten records of a question, the better answers first.
+
+    Args:
+        question: The document.
+        selection: Arguments of `draw_pairs`.
+    """
+    for asked, chosen, rejected, others in _pairs(question, **selection):
         yield {"prompt": asked + SEPARATOR, "chosen": chosen, "rejected": rejected, **others}
 
 
-def pairs_without_prompt(question: Document) -> Iterator[Record]:
+def pairs_without_prompt(question: Document, **selection: Any) -> Iterator[Record]:
     """Make pairs with the question at the start of both sides."""
-    for asked, *sides, others in _pairs(question):
+    for asked, *sides, others in _pairs(question, **selection):
         chosen, rejected = (asked + SEPARATOR + side for side in sides)
         yield {"chosen": chosen, "rejected": rejected, **others}
 
 
-def conversational(question: Document) -> Iterator[Record]:
+def conversational(question: Document, **selection: Any) -> Iterator[Record]:
     """Make pairs in the form of messages."""
-    for asked, *sides, others in _pairs(question):
+    for asked, *sides, others in _pairs(question, **selection):
         chosen, rejected = ([_message("assistant", side)] for side in sides)
         first = [_message("user", asked)]
         yield {"prompt": first, "chosen": chosen, "rejected": rejected, **others}
 
 
-def conversational_without_prompt(question: Document) -> Iterator[Record]:
+def conversational_without_prompt(question: Document, **selection: Any) -> Iterator[Record]:
     """Make pairs of whole conversations."""
-    for pair in conversational(question):
+    for pair in conversational(question, **selection):
         first = pair.pop("prompt")
         yield {**pair, "chosen": first + pair["chosen"], "rejected": first + pair["rejected"]}
 
 
-def _pairs(question: Document) -> Iterator[tuple[str, str, str, Record]]:
+def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str, Record]]:
     """Yield question, better and worse answer of each pair, and the other members of its record."""
     answers = posts.rank(question)
     scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
     answers.sort(key=lambda answer: -scores[answer["Id"]])
     asked, metadata = prompt(question), posts.metadata(question)
-    for better, worse in draw_pairs([scores[answer["Id"]] for answer in answers], question["Id"]):
+    ranked = [scores[answer["Id"]] for answer in answers]
+    for better, worse in draw_pairs(ranked, question["Id"], **selection):
         chosen, rejected = answers[better], answers[worse]
         others = {
             "score_chosen": scores[chosen["Id"]],
@@ -163,13 +206,24 @@ def _pairs(question: Document) -> Iterator[tuple[str, str, str, Record]]:
         yield asked, text(chosen), text(rejected), others
 
 
-def draw_pairs(scores: list[int], seed: int) -> list[tuple[int, int]]:
+def draw_pairs(
+    scores: list[int], seed: int, *, min_margin: int = 1, best: bool = False
+) -> list[tuple[int, int]]:
     """Draw pairs from descending scores, as indexes of the better and the worse answer.
 
     Pairs are numbered instead of listed, because a question may have a million answers.
+
+    Args:
+        scores: Scores of the answers, in descending order.
+        seed: Seed of the draw.
+        min_margin: Minimum difference of the scores of a pair.
+        best: Draw only pairs with the first answer.
     """
     rising = [-score for score in scores]
-    worse_answers = [len(scores) - bisect_right(rising, score) for score in rising]
+    worse_answers = [
+        len(scores) - bisect_right(rising, score + min_margin - 1)
+        for score in (rising[:1] if best else rising)
+    ]
     ends = list(accumulate(worse_answers))
     total = ends[-1] if ends else 0
     numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
@@ -194,7 +248,12 @@ def _pairs_schema(texts: Schema, *columns: str) -> Schema:
     )
 
 
-_PAIRS = replace(QA, name="pairs", settings=("conversational", "implicit_prompt"))
+_PAIRS = replace(
+    QA,
+    name="pairs",
+    settings=("conversational", "implicit_prompt", "min_margin", "best"),
+    needs_all_answers=True,
+)
 PAIRS = replace(
     _PAIRS,
     function=pairs,
@@ -219,9 +278,9 @@ PAIRS = replace(
 )
 
 
-def triplets(question: Document) -> Iterator[Record]:
+def triplets(question: Document, **selection: Any) -> Iterator[Record]:
     """Make records of the pairs of a question as anchor, positive and negative."""
-    for asked, positive, negative, others in _pairs(question):
+    for asked, positive, negative, others in _pairs(question, **selection):
         yield {"anchor": asked, "positive": positive, "negative": negative, **others}
 
 
@@ -237,7 +296,7 @@ TRIPLETS = replace(
         score_rejected=INTEGER,
         metadata=PAIRS.schema["properties"]["metadata"] if PAIRS.schema else {},
     ),
-    settings=(),
+    settings=("min_margin", "best"),
     variants={},
 )
 

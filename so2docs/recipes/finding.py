@@ -66,16 +66,19 @@ class RecipeChoice:
         spec: Name of a recipe, or `package.module:name` of the user's own.
         accepted: Whether only accepted answers count.
         settings: Options for this recipe alone, by name.
+        left_out: Columns to leave out of the records.
     """
 
     spec: str
     accepted: bool = False
     settings: tuple[tuple[str, Any], ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def recipe(self) -> Recipe:
         """The chosen recipe."""
-        return _variant(_load(self.spec), self)
+        recipe = _variant(_load(self.spec), self)
+        return recipe.without(self.left_out) if self.left_out else recipe
 
     @property
     def fingerprint(self) -> str:
@@ -144,7 +147,8 @@ def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     while name := next((name for name in recipe.variants if settings.get(name)), None):
         del settings[name]
         recipe = recipe.variants[name]
-    recipe = replace(recipe, best_only=settings.pop("best", False))
+    if not recipe.needs_all_answers:
+        recipe = replace(recipe, best_only=settings.pop("best", False))
     settings = {name: value for name, value in settings.items() if name in recipe.settings}
     return replace(recipe, function=partial(recipe.function, **settings)) if settings else recipe
 

@@ -67,6 +67,11 @@ def text(post: Post) -> str:
     return str(post.get("Body", ""))
 
 
+def comment_text(comment: Post) -> str:
+    """The text of a comment on one line."""
+    return " ".join(str(comment.get("Text", "")).split())
+
+
 def prompt(question: Post) -> str:
     """The title and body of a question."""
     return "\n\n".join(part for part in (question.get("Title"), text(question)) if part)

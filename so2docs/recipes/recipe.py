@@ -6,7 +6,7 @@ Records are described in JSON Schema (https://json-schema.org/draft/2020-12/sche
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Schema = dict[str, Any]
@@ -62,7 +62,10 @@ class Recipe:
         without_banner: Whether to remove the note of a possible duplicate, which old dumps have at
             the start of questions.
         lower_headings: Number of levels to lower headings in bodies, below those of the recipe.
+        left_out: Columns to leave out of the records that the function returns.
         best_only: Whether documents keep only the answer with the highest score.
+        needs_all_answers: Whether the option `best` is an argument of the function, which compares
+            answers.
         check: Function that rejects values of these options with `OptionError`, before the
             conversion.
         is_by_site: Whether a record is a question, with its id as `Id`, and, in a folder of several
@@ -84,9 +87,22 @@ class Recipe:
     variants: Mapping[str, Recipe] = field(default_factory=dict)
     without_banner: bool = False
     lower_headings: int = 0
+    left_out: tuple[str, ...] = ()
     best_only: bool = False
+    needs_all_answers: bool = False
     check: Callable[..., None] | None = None
     is_by_site: bool = False
+
+    def without(self, names: tuple[str, ...]) -> Recipe:
+        """The recipe without some columns of its records."""
+        schema = self.schema
+        if schema is not None:
+            schema = {
+                **schema,
+                "properties": {k: v for k, v in schema["properties"].items() if k not in names},
+                "required": [name for name in schema.get("required", ()) if name not in names],
+            }
+        return replace(self, schema=schema, left_out=names)
 
 
 _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {

@@ -39,7 +39,7 @@ def thread_text(question: Document) -> str:
 
 def _comments(post: Document) -> list[str]:
     """The comments of a post as a list, if they are nested."""
-    texts = [" ".join(comment.get("Text", "").split()) for comment in post.get("Comments", ())]
+    texts = list(map(posts.comment_text, post.get("Comments", ())))
     return ["### Comments", "\n".join(f"- {text}" for text in texts)] if texts else []
 
 

@@ -18,6 +18,8 @@ OTHERS: dict[str, list[Any]] = {
     "site_field": [("Site", "beer"), ("Site", "ale")],
     "recipe": ["pairs", "qa"],
     "best": [True],
+    "min_margin": [2],
+    "without_linked": [True],
     "conversational": [True],
     "implicit_prompt": [True],
     "system": ["Be brief."],
@@ -63,6 +65,8 @@ OTHERS: dict[str, list[Any]] = {
 
 NEEDED: dict[str, dict[str, Any]] = {
     "best": {"recipe": "qa"},
+    "min_margin": {"recipe": "pairs"},
+    "without_linked": {"recipe": "qa", "split_share": "train=0.9,test=0.1"},
     "conversational": {"recipe": "pairs"},
     "implicit_prompt": {"recipe": "pairs"},
     "system": {"recipe": "messages"},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from support import oracle_recipes, oracle_tables
@@ -291,6 +292,51 @@ def test_files_for_the_hub_have_their_number(
         "train-00000-of-00001.jsonl"
     ]
     assert shorter.files == 1
+
+
+def test_records_without_metadata(tmp_path: Path) -> None:
+    options: Row = {"recipe": "qa", "site": "a.example", "body": "html"}
+    dump = SAMPLES / "posts.xml"
+    expected = list(so2docs.documents(dump, **options))
+    for row in expected:
+        del row["metadata"]
+    so2docs.convert(dump, tmp_path / "q.jsonl", without="metadata", card=True, **options)
+    assert jsonl(tmp_path / "q.jsonl") == expected
+    assert so2docs.verify(tmp_path / "q.jsonl").validated
+    so2docs.convert(dump, tmp_path / "q.parquet", without="metadata", **options)
+    assert parquet(tmp_path / "q.parquet") == expected
+    for recipe in (None, "chunks"):
+        with pytest.raises(so2docs.OptionError, match=r"without='metadata' needs a recipe"):
+            so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, without="metadata")
+
+
+def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path) -> None:
+    dump = unpacked_dumps / "beer.stackexchange.com"
+    shares = {"split_share": "train=0.6,test=0.4", "recipe": "thread"}
+    links = ElementTree.parse(dump / "PostLinks.xml").getroot()
+    joined = [(int(link.attrib["PostId"]), int(link.attrib["RelatedPostId"])) for link in links]
+
+    def ids(folder: Path, name: str) -> set[int]:
+        return {row["metadata"]["qid"] for row in jsonl(folder / f"q-{name}.jsonl")}
+
+    def joins(folder: Path) -> set[tuple[int, int]]:
+        train, test = (ids(folder, name) for name in ("train", "test"))
+        return {
+            (a, b) for a, b in joined if (a in train and b in test) or (a in test and b in train)
+        }
+
+    for folder in ("all", "apart"):
+        (tmp_path / folder).mkdir()
+        apart = folder == "apart"
+        so2docs.convert(dump, tmp_path / folder / "q.jsonl", without_linked=apart, **shares)
+    before = joins(tmp_path / "all")
+    assert before
+    assert not joins(tmp_path / "apart")
+    for name in ("train", "test"):
+        lost = ids(tmp_path / "all", name) - ids(tmp_path / "apart", name)
+        assert lost == {a for a, _ in before} & ids(tmp_path / "all", name)
+    with pytest.raises(so2docs.OptionError, match=r"without_linked=True needs split_share"):
+        so2docs.convert(dump, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
 
 
 def test_split(unpacked_dumps: Path, tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         ("qa_accepted", {"accepted": True}),
         ("qa_best", {"best": True}),
         ("thread_best", {"best": True}),
+        ("pairs_margin", {"min_margin": 2}),
+        ("pairs_best", {"best": True}),
         ("pairs_conversational", {"conversational": True}),
         ("pairs_implicit", {"implicit_prompt": True}),
         ("pairs_implicit_conversational", {"implicit_prompt": True, "conversational": True}),

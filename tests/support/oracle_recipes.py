@@ -171,15 +171,17 @@ def ranked(question: Row) -> list[Row]:
     return first + [answer for answer in rest if answer not in first]
 
 
-def pairs(questions: list[Row], host: str, body: Body) -> list[Row]:
+def pairs(
+    questions: list[Row], host: str, body: Body, margin: int = 1, *, is_best: bool = False
+) -> list[Row]:
     records = []
     for question in questions:
         answers = sorted(ranked(question), key=lambda answer: -liked(answer, question))
         every = [
             (better, worse)
-            for better in answers
+            for better in (answers[:1] if is_best else answers)
             for worse in answers
-            if liked(better, question) > liked(worse, question)
+            if liked(better, question) - liked(worse, question) >= margin
         ]
         if len(every) > 10:
             drawn, dice = set[int](), random.Random(question["Id"])
@@ -194,6 +196,14 @@ def pairs(questions: list[Row], host: str, body: Body) -> list[Row]:
                 row["metadata"][side] = answer_side(answer, question, host)
             records.append(row)
     return records
+
+
+def pairs_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return pairs(questions, host, body, 2)
+
+
+def pairs_best(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return pairs(questions, host, body, is_best=True)
 
 
 def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
@@ -228,12 +238,34 @@ def kto(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
     records = []
-    for row in qa(questions, host, body):
-        asked = row.pop("prompt").removesuffix("\n\nAnswer:\n\n")
-        user = {"role": "user", "content": asked}
-        assistant = {"role": "assistant", "content": row.pop("completion")}
-        records.append({"messages": [user, assistant], **row})
+    for question in questions:
+        by_id = {answer["Id"]: answer for answer in question["Answers"]}
+        for row in qa([question], host, body):
+            asked = row.pop("prompt").removesuffix("\n\nAnswer:\n\n")
+            turns = [["user", asked], ["assistant", row.pop("completion")]]
+            comments = dialogue(question, by_id[row["metadata"]["answer"]["id"]])
+            for comment in comments:
+                is_asker = comment["UserId"] == question["OwnerUserId"]
+                text = " ".join(comment["Text"].split())
+                if (turns[-1][0] == "user") == is_asker:
+                    turns[-1][1] += f"\n\n{text}"
+                else:
+                    turns.append(["user" if is_asker else "assistant", text])
+            if comments:
+                row["metadata"]["comments"] = [origin(comment, host) for comment in comments]
+            rows = [{"role": role, "content": text} for role, text in turns]
+            records.append({"messages": rows, **row})
     return records
+
+
+def dialogue(question: Row, answer: Row) -> list[Row]:
+    """The comments of the two authors, up to the last one of the answer's."""
+    asker, author = question.get("OwnerUserId"), answer.get("OwnerUserId")
+    if asker is None or author is None or asker == author:
+        return []
+    comments = [c for c in answer.get("Comments", []) if c.get("UserId") in (asker, author)]
+    ends = [number for number, c in enumerate(comments, 1) if c["UserId"] == author]
+    return comments[: max(ends, default=0)]
 
 
 def best(questions: list[Row]) -> list[Row]:
