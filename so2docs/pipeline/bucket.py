@@ -414,7 +414,7 @@ class _Segments:
         pending.parts += document.parts if document.run else self._format.frame(document)
         pending.size += document.size
         pending.count += document.run or 1
-        if pending.size >= self._format.segment_bytes:
+        if pending.size >= self._format.enough_bytes(pending.first_id):
             self._end(document.label)
 
     def _read_run(self, task: BucketTask) -> Run | None:

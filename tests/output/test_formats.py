@@ -28,7 +28,9 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.options.choices import FORMATS
+from so2docs.options.table import OutputForm
 from so2docs.output.formats import footer as footers
+from so2docs.output.formats.parquet import Parquet
 from so2docs.pipeline import session
 from so2docs.processes.pool import Workers
 
@@ -588,3 +590,10 @@ def test_parquet_says_its_order(recipe: str | None, order: str | None, tmp_path:
         if order:
             ids = file.read_row_group(number, [order])[order].to_pylist()
             assert ids == sorted(ids)
+
+
+def test_row_groups_are_smaller_for_small_dumps() -> None:
+    """The ids decide, so that the same dump gives the same bytes."""
+    sizes = [Parquet(OutputForm("parquet")).enough_bytes(first) for first in (1, 1 << 20, 1 << 22)]
+    assert sizes == [4 << 20, 8 << 20, 32 << 20]
+    assert Parquet(OutputForm("parquet", split_size=4_000_000)).enough_bytes(1) == 1_000_000

@@ -81,6 +81,10 @@ class Format(FileFormat):
             # Segments must fit into a file of this size, and fill it well.
             self.segment_bytes = min(self.segment_bytes, form.split_size // 4)
 
+    def enough_bytes(self, first_id: int) -> int:
+        """Bytes after which a segment ends, by the id of its first document."""
+        return self.segment_bytes
+
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Frame a document."""
         raise NotImplementedError
