@@ -45,12 +45,7 @@ Line = tuple[int, bytes]
 
 
 class Side:
-    """Reads one of the outputs from start to end.
-
-    Attributes:
-        segment: Number of the next segment.
-        line: Next line of the open segment; None at the end of the segment.
-    """
+    """Reads one of the outputs from start to end."""
 
     def __init__(self, output: Collection, read: Callable[[int], object]) -> None:
         self.output = output
@@ -248,15 +243,7 @@ class SegmentIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewOutput:
-    """Description of the output of a patch.
-
-    Attributes:
-        size: Bytes of the output.
-        tail: CRC-32 of its last 64 KiB.
-        compression: Compression of the output.
-        level: Compression level.
-        provenance: Provenance for the index of the patched output; None if unknown.
-    """
+    """Description of the output of a patch."""
 
     size: int
     tail: int
@@ -332,14 +319,7 @@ def compression_level(output: Collection) -> int:
 
 
 class ChangeRecord(NamedTuple):
-    """A change read from a file.
-
-    Attributes:
-        line: Number of the line in the file.
-        operation: `added`, `changed` or `deleted`.
-        question_id: Id of the question.
-        document: New document as a line of JSON without a line feed; empty for a deletion.
-    """
+    """A change read from a file."""
 
     line: int
     operation: Operation

@@ -393,11 +393,7 @@ def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class IdList:
-    """Ids from a file, in a compact form that is sent to a worker with every task.
-
-    Attributes:
-        packed: The ids as 64-bit integers, in ascending order.
-    """
+    """Ids from a file, in a compact form that is sent to a worker with every task."""
 
     packed: bytes
 

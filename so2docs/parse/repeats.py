@@ -66,11 +66,7 @@ def pairs(keys: bytes) -> bytearray:
 
 
 class SeenIds:
-    """The ids of all chunks so far.
-
-    Attributes:
-        repeated: Ids that occur in several chunks.
-    """
+    """The ids of all chunks so far."""
 
     def __init__(self) -> None:
         self._pages: Pages = {}

@@ -321,12 +321,7 @@ def _parse_strictly(data: bytes) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Consecutive rows of a slice.
-
-    Attributes:
-        rows: Attributes of each row, names to values, in the order of the dump.
-        repaired: Number of characters replaced by U+FFFD.
-    """
+    """Consecutive rows of a slice."""
 
     rows: list[Row]
     repaired: int = 0

@@ -301,16 +301,7 @@ class BucketTask:
 
 @dataclass(slots=True)
 class BucketResult:
-    """Documents and strays of a range of question ids, ready to be appended.
-
-    Attributes:
-        ids: The question ids.
-        size: Size of the JSON of these questions, in bytes.
-        segments: Segments of documents.
-        strays: Segments of lines of the side file.
-        first_stray: The first stray, if strays are errors.
-        counts: Counts of the rows by result.
-    """
+    """Documents and strays of a range of question ids, ready to be appended."""
 
     ids: range
     size: int
@@ -388,11 +379,7 @@ class _Held:
 
 
 class _Segments:
-    """Collect documents until there are enough for a segment of the output.
-
-    Attributes:
-        run: Form of runs; None if each document must be inspected.
-    """
+    """Collect documents until there are enough for a segment of the output."""
 
     def __init__(self, task: BucketTask) -> None:
         self.segments: list[Segment] = []

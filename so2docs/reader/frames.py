@@ -213,11 +213,7 @@ _ROWS: dict[str, Callable[[list[Row]], Iterator[Row]]] = {
 
 
 class Framed:
-    """Base class for sources of documents, with a frame for each kind of row.
-
-    Attributes:
-        path: Path of the output or the dump, for messages.
-    """
+    """Base class for sources of documents, with a frame for each kind of row."""
 
     path: str
 
