@@ -628,8 +628,9 @@ class Store:
 
     def _forms(self, word: str) -> list[str]:
         """The words of the index with the same stem as a word; empty if the index has none."""
-        forms = self._current().forms
-        if word not in forms:
+        known = self._current().forms
+        forms = known.get(word)
+        if forms is None:
             stem = self._stem(word)
             # Stems of words on -y end in -i.
             start = stem.removesuffix("i") if word.startswith(stem) else stem[:-1]
@@ -638,10 +639,11 @@ class Store:
             rows = [] if is_stemmed else self._vocabulary(start, f"{start}\U0010ffff")
             same = [row for row in rows if self._stem(row["term"]) == stem]
             same.sort(key=lambda row: (row["term"] != word, -row["doc"]))
-            if len(forms) >= _VOCABULARY:
-                forms.clear()
-            forms[word] = [word] if is_stemmed else [row["term"] for row in same[:_MOST_FORMS]]
-        return forms[word]
+            if len(known) >= _VOCABULARY:
+                known.clear()
+            forms = [word] if is_stemmed else [row["term"] for row in same[:_MOST_FORMS]]
+            known[word] = forms
+        return forms
 
     def _stem(self, word: str) -> str:
         from snowballstemmer import stemmer

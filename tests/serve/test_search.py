@@ -383,6 +383,7 @@ def test_states_and_links(tmp_path: Path) -> None:
             'Closed</span> 2020-02-02, a duplicate of <a href="/questions/2"><bdi>Title 2</bdi></a>'
             in page
         )
+        assert page.index('id="answers"') < page.index('id="links"')
         links = page.split('id="links"')[1].split("</aside>")[0]
         assert '<a href="/questions/3"><bdi>Title 3</bdi></a>' in links
         assert '<a href="/questions/4"><bdi>Title 4</bdi></a>' in links
