@@ -50,8 +50,9 @@ test-browser: $(VENV)/installed-test
 # The programs that people read outputs with, in an environment of their own: they are large.
 READERS := build/readers
 
-test-datasets: $(READERS)/installed
-	SO2DOCS_READERS=1 $(READERS)/bin/pytest -m readers
+test-datasets:
+	@if ! $(MAKE) $(READERS)/installed; then echo "tests of readers skipped: they cannot be installed"; \
+	else SO2DOCS_READERS=1 $(READERS)/bin/pytest -m readers; fi
 
 $(READERS)/installed: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(READERS)
