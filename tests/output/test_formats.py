@@ -343,7 +343,7 @@ def test_parquet_row_groups_and_footer(tmp_path: Path) -> None:
 
 
 def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
-    body = "a" * 500_000
+    body = "a" * 70_000
     rows = (f'<row Id="{number}" PostTypeId="1" Body="{body}" />' for number in range(1, 51))
     (tmp_path / "Posts.xml").write_text("<posts>\n" + "\n".join(rows) + "\n</posts>")
     output = tmp_path / "questions.parquet"
