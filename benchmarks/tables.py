@@ -132,18 +132,58 @@ def duckdb_webbed(folder: str, out: str) -> None:
         )
 
 
+def xml2arrow(folder: str, out: str) -> None:
+    """Run xml2arrow with a configuration for each table; dates and tags are typed afterwards."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+    from xml2arrow import XmlToArrowParser
+
+    types = {"integer": "Int64", "boolean": "Boolean"}
+    typed: dict[str, Callable[[Any], Any]] = {
+        "date": lambda column: column.cast(pa.timestamp("ms")),
+        "texts": lambda column: pc.split_pattern(pc.utf8_trim(column, "|"), "|"),
+    }
+    for table, path in tables_in(folder):
+        kinds = table.attributes
+        fields = [
+            {
+                "name": name,
+                "xml_path": f"/{table.root}/row/@{name}",
+                "data_type": types.get(kind, "Utf8"),
+                "nullable": True,
+            }
+            for name, kind in kinds.items()
+        ]
+        rows = {"name": "rows", "xml_path": f"/{table.root}", "levels": [], "fields": fields}
+        config = Path(out) / f"{table.stem}.yaml"
+        config.write_text(json.dumps({"tables": [rows]}))
+        file: Any = None
+        for batch in XmlToArrowParser(str(config)).parse_single_table(str(path)):
+            columns = [typed.get(kinds[name], lambda same: same)(batch[name]) for name in kinds]
+            rows_typed = pa.Table.from_arrays(columns, names=list(kinds))
+            if file is None:
+                target = Path(out) / f"{table.stem}.parquet"
+                settings: Any = {"compression": "zstd", "compression_level": 2}
+                file = pq.ParquetWriter(target, rows_typed.schema, **settings)
+            file.write_table(rows_typed)
+        file.close()
+
+
 CONTESTANTS: dict[str, Callable[[str, str], None]] = {
     "so2docs": so2docs,
     "lxml_pyarrow": lxml_pyarrow,
     "clickhouse": clickhouse,
     "duckdb_webbed": duckdb_webbed,
+    "xml2arrow": xml2arrow,
 }
 
 
 def can_run(name: str) -> bool:
     """Whether the package of a contestant is installed, or can be installed."""
-    if name == "clickhouse":
-        return importlib.util.find_spec("chdb") is not None
+    if name in ("clickhouse", "xml2arrow"):
+        package = {"clickhouse": "chdb"}.get(name, name)
+        return importlib.util.find_spec(package) is not None
     if name == "duckdb_webbed":
         code = "import duckdb; duckdb.execute('INSTALL webbed FROM community; LOAD webbed')"
         done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
