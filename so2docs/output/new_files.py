@@ -23,6 +23,7 @@ from so2docs.errors import OutputError, So2docsError, flag, resumable
 from so2docs.output.part_files import (
     INDEX,
     LOCK,
+    RECORD,
     FileState,
     check_folder,
     check_replaceable,
@@ -266,9 +267,9 @@ class NewFiles:
 
 
 def _remove_unfinished(path: str) -> None:
-    for name in (part_path(path), part_path(side_file(path, INDEX))):
+    for name in (path, side_file(path, INDEX), side_file(path, RECORD)):
         with suppress(OSError):
-            os.unlink(name)
+            os.unlink(part_path(name))
 
 
 def clean_up(path: str) -> None:

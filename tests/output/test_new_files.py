@@ -14,7 +14,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.errors import OutputError
-from so2docs.output.new_files import NewFiles, output_lock, write_file
+from so2docs.output.new_files import NewFiles, clean_up, output_lock, write_file
 from so2docs.output.part_files import LostFileError, part_path
 
 WRITERS = {
@@ -184,3 +184,12 @@ def test_replaces_the_target_of_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "away" / "report").read_bytes() == b"latter"
     assert sorted(os.listdir(tmp_path)) == ["away", "link"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open files")
+def test_all_unfinished_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    names = ("new.db.part", ".new.db.index.part", ".new.db.record.part")
+    for name in (*names, ".new.db.lock", "other.part"):
+        (tmp_path / name).touch()
+    clean_up(str(tmp_path / "new.db"))
+    assert sorted(os.listdir(tmp_path)) == ["other.part"]
