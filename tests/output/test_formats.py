@@ -542,7 +542,7 @@ def test_ids_of_several_sites_differ(tmp_path: Path) -> None:
     for dump in dumps:
         shutil.copy(SAMPLES / "posts.xml", dump)
     for name, end, id_of in cases:
-        with pytest.raises(so2docs.OptionError, match="needs site_field=NAME: post ids are uniq"):
+        with pytest.raises(so2docs.OptionError, match="needs site_field=NAME: post ids are only"):
             so2docs.convert_all(dumps, tmp_path / name, format=name, jobs=1)
         so2docs.convert_all(dumps, tmp_path / name, format=name, site_field="Site", jobs=1)
         actual: list[str] = []
