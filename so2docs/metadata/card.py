@@ -24,6 +24,7 @@ from so2docs.counts import plural
 from so2docs.domain import LICENSE_FILE, licenses
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.escape import for_html, for_terminal
+from so2docs.metadata.columns import describe_columns
 from so2docs.metadata.manifest import (
     DESCRIBED,
     Manifest,
@@ -341,7 +342,7 @@ _TEXT = """
 Questions and answers of a Stack Exchange data dump, nested by so2docs {version}.
 
 {table}
-{dump}
+{columns}{dump}
 ## How it was made
 
 ```console
@@ -637,10 +638,29 @@ def text(outputs: list[Described]) -> str:
         title=_title(outputs),
         version=", ".join(sorted({manifest.version for manifest in manifests})),
         table="\n".join(table),
+        columns=_columns(outputs),
         dump=_dumps(outputs),
         commands="\n".join(f"$ {command(output)}" for output in outputs),
         hashes="\n".join(hashes),
     )
+
+
+def _columns(outputs: list[Described]) -> str:
+    """Describe the columns of the outputs; outputs with the same columns share a description."""
+    by_columns: dict[tuple[str, ...], list[str]] = {}
+    for output in outputs:
+        manifest = output.manifest
+        if manifest.schema is not None:
+            recipe, has_dates = manifest.counts["recipe"], _is_plain_parquet(manifest)
+            tables = tuple(describe_columns(recipe, manifest.schema, has_dates=has_dates))
+            by_columns.setdefault(tables, []).append(output.path(manifest.output))
+    parts = ["\n## Columns\n"] if by_columns else []
+    for tables, paths in by_columns.items():
+        if len(by_columns) > 1:
+            others = f" and {plural(len(paths) - 1, 'other output')}" if len(paths) > 1 else ""
+            parts.append(f"`{paths[0]}`{others}:\n")
+        parts += (f"{table}\n" for table in tables)
+    return "\n".join(parts)
 
 
 def _dumps(outputs: list[Described]) -> str:
