@@ -162,7 +162,7 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
     ("name", "problem"),
     [
         ("gone.jsonl", "not found, or split into several files; give its report, or convert"),
-        ("plain.jsonl", "has no record of how it was made; give its report"),
+        ("plain.jsonl", "does not say how it was made; give its report"),
         ("bulk.ndjson", "supports the formats jsonl, json, parquet, not elasticsearch"),
     ],
 )
