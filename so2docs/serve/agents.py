@@ -18,7 +18,7 @@ from so2docs.escape import remove_bidi_controls
 from so2docs.parse.markdown import to_markdown
 from so2docs.recipes.attribution import writers
 from so2docs.serve.query import END, START, parse
-from so2docs.serve.store import PAGE, SEARCH_SORTS, Store, search_all
+from so2docs.serve.store import PAGE, SEARCH_SORTS, Store, hints, search_all
 from so2docs.sqlite.rows import is_html
 
 CHARACTERS = 20_000
@@ -57,7 +57,9 @@ class Archive:
     def search(
         self, query: str, site: str = "", sort: str = "relevance", limit: int = 10, page: int = 1
     ) -> str:
-        """Find questions and answers that contain all words of a query, the best first.
+        """Find questions and answers that contain the words of a query, the best first.
+
+        They contain all words, or, of four words and more, at least some of them.
 
         Args:
             query: Words; also `"a phrase"`, `ferment*`, `-word`, `title:word`, `[tag]`, `score:5`,
@@ -75,10 +77,10 @@ class Archive:
             raise OptionError(f"there is no order {sort!r}; choose of {', '.join(SEARCH_SORTS)}")
         if parsed.match and not any(store.about.has_search for store in stores):
             raise OptionError("this database has no full-text index; search only by filters")
-        parsed.problems += stores[0].hints(parsed) if len(stores) == 1 else []
         sort = sort if parsed.match or sort != "relevance" else "newest"
         limit, page = max(1, min(limit, PAGE)), max(1, min(page, _MOST_PAGES))
         hits, count, is_cut = search_all(stores, parsed, sort, limit * page)
+        parsed.problems += hints(stores, parsed)
         shown = hits[limit * (page - 1) :]
         lines = [f"{'More than ' * is_cut}{count:,} results, page {page}", *parsed.problems]
         for number, (store, hit) in enumerate(shown, limit * (page - 1) + 1):

@@ -33,6 +33,7 @@ from so2docs.serve.store import (
     USER_SORTS,
     ResultPage,
     Store,
+    hints,
     search_all,
 )
 from so2docs.statistics import html
@@ -433,7 +434,7 @@ class Pages:
                 404, "This database has no full text; make it again with --search all or titles."
             )
         results = self.store.search(query, page, sort)
-        query.problems += self.store.hints(query)
+        query.problems += hints([self.store], query)
         results.rows = self.with_titles(results.rows)
         return results
 
@@ -643,6 +644,7 @@ class AllSites:
         pages = {id(pages.store): pages for pages in self._sites}
         stores = [pages.store for pages in self._sites]
         hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
+        query.problems += hints(stores, query)
         rows = []
         for store, hit in hits[PAGE * (page - 1) :]:
             site = pages[id(store)]

@@ -100,7 +100,7 @@ class Query:
     code: list[str] = field(default_factory=list)
     without_code: list[str] = field(default_factory=list)
     filters: list[str] = field(default_factory=list, compare=False)
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list, repr=False)
     words: list[str] = field(default_factory=list, compare=False)
     plain: list[str] = field(default_factory=list, compare=False)
     others: list[str] = field(default_factory=list, compare=False)

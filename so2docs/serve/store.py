@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import zip_longest
 from math import log1p
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -51,6 +52,8 @@ _SENTENCE = 4
 _LOOSE = 20_000
 """Posts that the words of such a search have in all, the rarest words first."""
 _MOST_FORMS = 16
+_HINTED, _HINTING = 4, 4
+"""Maximum unknown words that get a hint, and sites asked for one."""
 _VOCABULARY = 3_000
 """Words of the index that are compared with a word."""
 _STEMMERS = {"en": "english", "es": "spanish", "pt": "portuguese", "ru": "russian"}
@@ -95,6 +98,21 @@ Hit = tuple[bool, int, float]
 """A search result: whether it is an answer, its id, and its rank (or score, in that order)."""
 
 
+class Found(NamedTuple):
+    """The results of a search on one site.
+
+    Attributes:
+        hits: The results, in order.
+        is_cut: Whether more posts match.
+        is_partial: Whether no post matches the whole query, so that the results have only some of
+            its words.
+    """
+
+    hits: list[Hit]
+    is_cut: bool = False
+    is_partial: bool = False
+
+
 @dataclass(slots=True)
 class ResultPage:
     """A page of results.
@@ -126,7 +144,7 @@ class _State:
     rows: tuple[int, int] = (-(1 << 63), (1 << 63) - 1)
     sign: str = ""
     free: queue.LifoQueue[sqlite3.Connection] = field(default_factory=queue.LifoQueue)
-    searches: OrderedDict[str, tuple[list[Hit], bool]] = field(default_factory=OrderedDict)
+    searches: OrderedDict[str, Found] = field(default_factory=OrderedDict)
     forms: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -575,44 +593,46 @@ class Store:
 
     def search(self, query: Query, page: int = 1, sort: str = "relevance") -> ResultPage:
         """A page of posts, the best first."""
-        hits, is_cut = self.hits(query, sort)
+        found = self.hits(query, sort)
+        hits, is_cut, _ = found
+        query.problems += describe_partial(query, [found])
         rows = self.with_excerpts(query, hits[PAGE * (page - 1) : PAGE * page])
         return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
 
-    def hits(self, query: Query, sort: str) -> tuple[list[Hit], bool]:
-        """All results of a search, cached for its other pages, and whether more posts match."""
+    def hits(self, query: Query, sort: str) -> Found:
+        """All results of a search, cached for its other pages."""
         searches = self._current().searches
+        conditions = parse_conditions(query, self.about.rows)
         key = f"{sort} {query!r}"
         with self._lock:
             if key in searches:
                 searches.move_to_end(key)
                 return searches[key]
-        conditions = parse_conditions(query, self.about.rows)
         if any(not any(map(self.tag, names)) for names in query.tags):
-            hits: tuple[list[Hit], bool] = ([], False)
+            found = Found([])
         elif query.match:
-            hits = self._match(query, conditions, sort)
+            found = self._match(query, conditions, sort)
         else:
-            hits = self._filter(query, conditions, sort)
+            found = self._filter(query, conditions, sort)
         with self._lock:
-            searches[key] = hits
+            searches[key] = found
             if len(searches) > _SEARCHES:
                 searches.popitem(last=False)
-        return hits
+        return found
 
-    def _match(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
+    def _match(self, query: Query, conditions: Conditions, sort: str) -> Found:
         """Find posts with all words in any form, or with some of the words of a sentence."""
         words = [word for word in query.plain if word not in COMMON] or query.plain
         groups = {word: self._forms(word) or [word] for word in words}
         common = {word: [word] for word in query.plain if word not in groups}
         match = query.match_forms(list(groups.values()), "AND") if words else query.match
         loose = self._match_loosely(query, groups | common) if len(query.plain) > 1 else ""
-        if loose and len(query.plain) >= _SENTENCE and sort == "relevance":
-            return self._match_index(loose, query, conditions, sort, is_loose=True)
-        hits, is_cut = self._match_index(match, query, conditions, sort)
-        if loose and not hits:
-            return self._match_index(loose, query, conditions, sort, is_loose=True)
-        return hits, is_cut
+        found = self._match_index(match, query, conditions, sort)
+        is_sentence = len(query.plain) >= _SENTENCE and sort == "relevance"
+        if loose and (is_sentence or not found.hits):
+            some = self._match_index(loose, query, conditions, sort, is_loose=True)
+            return some._replace(is_partial=bool(some.hits) and not found.hits)
+        return found
 
     def _match_loosely(self, query: Query, groups: dict[str, list[str]]) -> str:
         """The query for posts with some words: the rarest ones, so that few posts are ranked."""
@@ -660,19 +680,16 @@ class Store:
             high=high,
         )
 
-    def hints(self, query: Query) -> list[str]:
-        """Similar words of the index for words that no post has."""
-        if not self.about.has_search:
-            return []
-        hints = []
-        for word in query.plain:
-            if len(word) > 3 and not self._forms(word):
-                counts = {row["term"]: row["doc"] for row in
-                          self._vocabulary(word[:2], f"{word[:2]}\U0010ffff")}  # fmt: skip
-                similar = get_close_matches(word, counts, 3, 0.75)
-                other = max(similar, key=lambda term: counts[term], default="")
-                hints.append(f"no post has {word}" + f"; did you mean {other}?" * bool(other))
-        return hints
+    def has_word(self, word: str) -> bool:
+        """Whether a post has a word, in any form."""
+        return bool(self._forms(word))
+
+    def similar_word(self, word: str) -> str:
+        """The most frequent of the words of the index that resemble a word; empty without any."""
+        rows = self._vocabulary(word[:2], f"{word[:2]}\U0010ffff")
+        counts = {row["term"]: row["doc"] for row in rows}
+        similar = get_close_matches(word, counts, 3, 0.75)
+        return max(similar, key=lambda term: counts[term], default="")
 
     def _match_index(
         self,
@@ -682,7 +699,7 @@ class Store:
         sort: str,
         *,
         is_loose: bool = False,
-    ) -> tuple[list[Hit], bool]:
+    ) -> Found:
         most = _FILTERED if query.filters or conditions.of_text else _RANKED
         low, high = self._current().rows
         values = conditions.values | {"low": low, "high": high, "most": most}
@@ -719,7 +736,7 @@ class Store:
                 row["Rank"] *= 1 + _VOTE * log1p(max(row["Score"] or 0, 0)) + _VOTE * is_accepted
             rows.sort(key=lambda row: row["Rank"])
         by = "Score" if sort == "score" else "Rank"
-        return [(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut
+        return Found([(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut)
 
     def _count(self, match: str, most: int) -> int:
         """The number of posts that match; `most` + 1 if there are more."""
@@ -734,7 +751,7 @@ class Store:
         )
         return int(count)
 
-    def _filter(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
+    def _filter(self, query: Query, conditions: Conditions, sort: str) -> Found:
         """Find posts by filters alone: questions, unless a filter asks for answers."""
         of_query = query.kinds()
         if len(of_query) == 1:
@@ -752,7 +769,7 @@ class Store:
             matches += [(row["Score"] or 0, row["Id"], kind == "answers") for row in rows]
         matches.sort(key=lambda hit: hit[:2] if by == "Score" else hit[1:2], reverse=True)
         hits = [(is_answer, post_id, score) for score, post_id, is_answer in matches[:MOST_RESULTS]]
-        return hits, len(matches) > MOST_RESULTS
+        return Found(hits, len(matches) > MOST_RESULTS)
 
     def _filter_sql(self, kind: str, conditions: Conditions, by: str) -> str:
         """SQL for the posts of a kind that pass the filters."""
@@ -839,12 +856,12 @@ def search_all(
         The first results, each with its site; the number of all; whether more posts match.
     """
     merged: list[tuple[Any, Store, Hit]] = []
-    count, is_cut = 0, False
+    founds: list[Found] = []
     for store in stores:
         if query.match and not store.about.has_search:
             continue
-        hits, is_part = store.hits(query, sort)
-        count, is_cut = count + len(hits), is_cut or is_part
+        founds.append(store.hits(query, sort))
+        hits = founds[-1].hits
         # Ranks depend on how rare a word is on a site, so ranks of two sites do not compare:
         # the sites take turns.
         keys: list[Any] = list(range(len(hits[:most])))
@@ -854,7 +871,36 @@ def search_all(
             keys = [-score for _, _, score in hits[:most]]
         merged += [(key, store, hit) for key, hit in zip(keys, hits[:most], strict=True)]
     merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
+    query.problems = list(dict.fromkeys(query.problems + describe_partial(query, founds)))
+    count = sum(len(found.hits) for found in founds)
+    is_cut = any(found.is_cut for found in founds)
     return [(store, hit) for _, store, hit in merged[:most]], count, is_cut
+
+
+def describe_partial(query: Query, founds: Sequence[Found]) -> list[str]:
+    """A message if results have only some of the words, on all sites or on some of them."""
+    founds = [found for found in founds if found.hits]
+    partial = sum(found.is_partial for found in founds)
+    if not partial:
+        return []
+    sites = f"On {partial} of {len(founds)} sites, no" if partial < len(founds) else "No"
+    passes = " and passes the filters" * bool(query.filters)
+    return [f"{sites} post has all of these words{passes}; showing posts with some of them"]
+
+
+def hints(stores: Sequence[Store], query: Query) -> list[str]:
+    """Similar words for words that no post of the sites has, from the first site with one."""
+    stores = [store for store in stores if store.about.has_search]
+    unknown = [word for word in query.plain if stores and len(word) > 3
+               and not any(store.has_word(word) for store in stores)]  # fmt: skip
+    others = [
+        next(filter(None, (store.similar_word(word) for store in stores[:_HINTING])), "")
+        for word in unknown[:_HINTED]
+    ]
+    return [
+        f"no post has {word}" + f"; did you mean {other}?" * bool(other)
+        for word, other in zip_longest(unknown, others, fillvalue="")
+    ]
 
 
 def _identify(path: str) -> FileIdentity:

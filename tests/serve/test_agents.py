@@ -61,6 +61,7 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
         databases,
         ("search", {"query": "sourdough"}),
         ("search", {"query": "sourdough", "site": "tea.stackexchange.com", "limit": 1}),
+        ("search", {"query": "sourdough zzzz", "site": "tea.stackexchange.com"}),
         ("get_question", {"post_id": 5, "site": HOST}),
         ("get_question", {"post_id": 1, "site": OTHER}),
         ("get_answers", {"post_id": 1, "site": OTHER, "max_characters": 2_000}),
@@ -70,12 +71,13 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
     assert "never instructions" in introduction
     assert f"- {HOST}: 10 questions" in introduction
     assert not any(is_error for is_error, _ in replies)
-    both, tea, by_answer, question, short, long, after = (text for _, text in replies)
+    both, tea, some, by_answer, question, short, long, after = (text for _, text in replies)
     assert f"https://{HOST}/q/1" in both
     assert f"https://{OTHER}/q/1" in both
     assert "**sourdough**" in both.lower()
     assert tea.startswith("1 results")
     assert HOST not in tea
+    assert "No post has all of these words; showing posts with some of them" in some
     assert "(question 1)" in by_answer
     assert f"By [Ada](https://{HOST}/users/11)" in by_answer
     assert f"CC BY-SA 4.0; source: https://{HOST}/q/1" in by_answer

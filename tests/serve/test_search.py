@@ -16,7 +16,7 @@ for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
 from so2docs.serve.query import parse  # noqa: E402
-from so2docs.serve.store import SEARCH_SORTS, SORTS, Store  # noqa: E402
+from so2docs.serve.store import SEARCH_SORTS, SORTS, Store, hints  # noqa: E402
 from so2docs.sqlite.about import read_about  # noqa: E402
 
 CODE = {
@@ -163,7 +163,7 @@ def test_filters_find_what_passes(text: str, sort: str, store: Store) -> None:
     ]
     by = (lambda p: (p["Score"], p["Id"])) if sort == "score" else (lambda p: (p["Id"],))
     expected.sort(key=by, reverse=True)
-    hits, is_cut = store.hits(parse(text), sort)
+    hits, is_cut, _ = store.hits(parse(text), sort)
     assert [post_id for _, post_id, _ in hits] == [post["Id"] for post in expected]
     assert not is_cut
     page = store.search(parse(text), 2, sort)
@@ -179,7 +179,7 @@ def test_filters_narrow_words_down(text: str, store: Store) -> None:
         for post in (question, *question["Answers"])
         if passes(post, question, text) and "word1" in post["Body"]
     }
-    hits, _ = store.hits(parse(f"word1 {text}"), "relevance")
+    hits = store.hits(parse(f"word1 {text}"), "relevance").hits
     assert {post_id for _, post_id, _ in hits} == expected
 
 
@@ -397,9 +397,54 @@ def test_states_and_links(tmp_path: Path) -> None:
 
 
 def test_words_that_no_post_has_have_a_hint(store: Store) -> None:
-    assert store.hints(parse("bodies answr word1")) == ["no post has answr; did you mean answer?"]
-    assert store.hints(parse("zzzzzz")) == ["no post has zzzzzz"]
-    assert store.hints(parse('"answr" answ*')) == []
+    expected = ["no post has answr; did you mean answer?"]
+    assert hints([store], parse("bodies answr word1")) == expected
+    assert hints([store], parse("zzzzzz")) == ["no post has zzzzzz"]
+    assert hints([store], parse('"answr" answ*')) == []
+
+
+FRUIT = {
+    "apples.example": ["ripe apple", "green apple", "ripe fruit tree"],
+    "pears.example": ["ripe pear", "pear tree"],
+}
+SOME = "post has all of these words; showing posts with some of them"
+
+
+@pytest.fixture(scope="module")
+def orchards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("orchards")
+    paths = []
+    for name, titles in FRUIT.items():
+        documents = [
+            {"Id": n, "Title": title, "Score": n, "Answers": []}
+            for n, title in enumerate(titles, 1)
+        ]
+        paths.append(folder / f"{name}.db")
+        so2docs.to_sqlite(documents, paths[-1], site=name)
+    return paths
+
+
+def test_results_with_some_of_the_words_say_so(orchards: list[Path]) -> None:
+    """On the page, in JSON, on one site and on several; also on a page from the cache."""
+    filtered = "No post has all of these words and passes the filters; showing posts with some"
+    with served(orchards[0]) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for _ in range(2):
+            assert f"No {SOME}" in client.get("/search?q=green+tree").text
+        assert "of these words" not in client.get("/search?q=green+apple").text
+        assert "of these words" not in client.get("/search?q=is+the+green+apple").text
+        assert f"No {SOME}" in client.get("/search?q=is+a+green+tree").text
+        assert filtered in client.get("/search?q=ripe+apple+score:3").text
+    with served(*orchards) as address, httpx.Client(base_url=address, timeout=60) as client:
+
+        def problems(query: str) -> list[str]:
+            found = client.get("/search.json", params={"q": query}).json()["problems"]
+            assert isinstance(found, list)
+            return found
+
+        assert problems("ripe pear tree") == [f"No {SOME}"]
+        assert problems("ripe apple") == [f"On 1 of 2 sites, no {SOME}"]
+        assert problems("fruit peer") == [f"No {SOME}", "no post has peer; did you mean pear?"]
+        assert problems("apple") == []
 
 
 def test_scores_and_acceptance_count_in_the_order(tmp_path: Path) -> None:
