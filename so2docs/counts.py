@@ -27,27 +27,27 @@ class Counts:
 
     __slots__ = ()
 
-    def __iadd__(self, more: Counts) -> Self:
-        for name, add in _shared_fields(type(self), type(more)):  # type: ignore[arg-type]
-            setattr(self, name, add(getattr(self, name), getattr(more, name)))
+    def __iadd__(self, other: Counts) -> Self:
+        for name, add in _shared_fields(type(self), type(other)):  # type: ignore[arg-type]
+            setattr(self, name, add(getattr(self, name), getattr(other, name)))
         return self
 
-    def __add__(self, more: Counts) -> Self:
+    def __add__(self, other: Counts) -> Self:
         result = deepcopy(self)
-        result += more
+        result += other
         return result
 
     @classmethod
     def total(cls, counts: Iterable[Counts]) -> Self:
         """Add up any number of counts in the fields that they share with this class."""
         result = cls()
-        for more in counts:
-            result += more
+        for addend in counts:
+            result += addend
         return result
 
     def as_dict(self) -> dict[str, Any]:
         """All fields as JSON types; dictionaries of counts are sorted by name."""
-        return {one.name: _to_json(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+        return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -61,12 +61,12 @@ def added_by(function: Any) -> dict[str, Any]:
     return {_ADD: function}
 
 
-def _least(one: Any, more: Any) -> Any:
-    return min((value for value in (one, more) if value not in _UNKNOWN), default=one)
+def _least(current: Any, added: Any) -> Any:
+    return min((value for value in (current, added) if value not in _UNKNOWN), default=current)
 
 
-def _most(one: Any, more: Any) -> Any:
-    return max((value for value in (one, more) if value not in _UNKNOWN), default=one)
+def _most(current: Any, added: Any) -> Any:
+    return max((value for value in (current, added) if value not in _UNKNOWN), default=current)
 
 
 _UNKNOWN = (None, "")
@@ -75,28 +75,32 @@ LEAST, MOST = added_by(_least), added_by(_most)
 """Metadata for fields that keep the least or the greatest known value."""
 
 
-def _sum(one: Any, more: Any) -> Any:
+def _sum(current: Any, added: Any) -> Any:
     """Add to a value, in place if possible."""
-    if isinstance(more, Counts | dict | set):
-        if one is None:
-            return deepcopy(more)
-        if isinstance(more, Counts):
-            one += more
-        elif isinstance(more, Counter | set):
-            one.update(more)
+    if isinstance(added, Counts | dict | set):
+        if current is None:
+            return deepcopy(added)
+        if isinstance(added, Counts):
+            current += added
+        elif isinstance(added, Counter | set):
+            current.update(added)
         else:
-            for name, value in more.items():
-                one[name] = _sum(one.get(name), value)
-    elif isinstance(more, int | float) and not isinstance(more, bool):
-        return more if one is None else one + more
-    return one
+            for name, value in added.items():
+                current[name] = _sum(current.get(name), value)
+    elif isinstance(added, int | float) and not isinstance(added, bool):
+        return added if current is None else current + added
+    return current
 
 
 @cache
-def _shared_fields(one: type[Any], more: type[Any]) -> list[tuple[str, Any]]:
+def _shared_fields(kind: type[Any], added: type[Any]) -> list[tuple[str, Any]]:
     """Names of the fields in both classes, each with the function that adds up its values."""
-    names = {field.name for field in fields(more)}
-    return [(own.name, own.metadata.get(_ADD, _sum)) for own in fields(one) if own.name in names]
+    names = {field.name for field in fields(added)}
+    return [
+        (field.name, field.metadata.get(_ADD, _sum))
+        for field in fields(kind)
+        if field.name in names
+    ]
 
 
 _kinds = cache(get_type_hints)
@@ -107,7 +111,7 @@ def _to_json(value: Any) -> Any:
         return value.as_dict()
     if isinstance(value, dict):
         items = sorted(value.items()) if isinstance(value, Counter) else value.items()
-        return {str(key): _to_json(one) for key, one in items}
+        return {str(key): _to_json(item) for key, item in items}
     return value
 
 
@@ -117,7 +121,9 @@ def _from_json(kind: Any, value: Any) -> Any:
         return origin.from_dict(value)
     if origin in (dict, Counter):
         read_key, kind_of_value = arguments[0], arguments[-1]
-        return origin({read_key(key): _from_json(kind_of_value, one) for key, one in value.items()})
+        return origin(
+            {read_key(key): _from_json(kind_of_value, item) for key, item in value.items()}
+        )
     return value
 
 

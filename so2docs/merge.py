@@ -136,7 +136,7 @@ def select_questions(
         if not is_part and question_ids.isdisjoint(integers(keys)[::4]):
             count_filtered(keys, counts)
             continue
-        selected, others = (bytearray(), bytearray()), bytearray()
+        selected, filtered = (bytearray(), bytearray()), bytearray()
         at = 0
         for start in range(0, len(keys), KEY.size):
             key = keys[start : start + KEY.size]
@@ -146,9 +146,9 @@ def select_questions(
                 selected[0].extend(key)
                 selected[1].extend(json[at:end])
             elif question_id in ids:
-                others += key
+                filtered += key
             at = end
-        count_filtered(bytes(others), counts)
+        count_filtered(bytes(filtered), counts)
         yield bytes(selected[0]), bytes(selected[1])
 
 

@@ -141,8 +141,8 @@ class Progress:
             done: Units done by an earlier session.
         """
         if not self._total or not self._shown:
-            with bar(description, total, done, shown=self._shown) as own:
-                yield own
+            with bar(description, total, done, shown=self._shown) as new_bar:
+                yield new_bar
             return
         if self._made is None and self._outer is not None:
             self._made = _Part(self._outer, self._total)

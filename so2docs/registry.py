@@ -28,14 +28,14 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     ) -> None:
         self.group, self.own = group, own
         self._read = read
-        self._others: dict[str, Thing] = {}
+        self._loaded: dict[str, Thing] = {}
 
     def __getitem__(self, name: str) -> Thing:
         if name in self.own:
             return self.own[name]
-        if name not in self._others:
-            self._others[name] = self._load(name)
-        return self._others[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self.own or name in self._entry_points()

@@ -39,7 +39,7 @@ class Printed(Counts):
         return f"<table>{cells}</table>"
 
 
-_OF_ONE = added_by(lambda one, _: one)
+_OF_ONE = added_by(lambda current, _: current)
 
 
 @dataclass(slots=True, repr=False)

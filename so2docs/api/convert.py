@@ -337,8 +337,8 @@ def _find_present(source: DumpLike, names: list[str], catalog: Catalog | None) -
     """Select the existing tables of a dump."""
     if catalog is not None:
         return tables_beside(source, names, catalog)
-    with Catalog() as own:
-        return tables_beside(source, names, own)
+    with Catalog() as new_catalog:
+        return tables_beside(source, names, new_catalog)
 
 
 def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
@@ -452,10 +452,10 @@ def document_session(source: DumpLike, options: Options, run: RunOptions) -> Ite
     with (
         disk_errors(),
         Catalog() as catalog,
-        open_dump(source, options, run, names, catalog) as (posts, others),
+        open_dump(source, options, run, names, catalog) as (posts, tables),
         opened_spill(names) as spill,
     ):
-        yield Session(posts, spill, options, names, run, tables=others)
+        yield Session(posts, spill, options, names, run, tables=tables)
 
 
 @spell_out(*OF_ITERATOR)
@@ -498,8 +498,8 @@ def check_report(
     if path is not None and path != "-":
         sources = source if isinstance(source, list | tuple) else [source]
         read = [os.fspath(dump) for dump in sources if isinstance(dump, str | os.PathLike)]
-        others = [output, *(file for file in (tables or {}).values() if file)]
-        check_own(path, REPORT, [*read, *filter(None, others)])
+        outputs = [output, *(file for file in (tables or {}).values() if file)]
+        check_own(path, REPORT, [*read, *filter(None, outputs)])
 
 
 def write_report(path: str | None, report: object) -> None:

@@ -227,7 +227,7 @@ def run_dumps(
     if is_alone or len(small) < 2 or kwargs.get("jobs") == 1 or os.cpu_count() == 1:
         small = []
     alone = {**kwargs, "jobs": 1, "progress": False}
-    together, others = (
+    together, in_turn = (
         [
             SiteTask(site, output, size, partial(make, source, output, **keywords), source)
             for size, source, site, output in entries
@@ -241,7 +241,7 @@ def run_dumps(
     progress.plan(sum(entry[0] for entry in sized))
     with resumable(True), progress:  # Complete outputs are skipped.
         results = run_sites(together, kwargs.get("jobs"), progress, when_done)
-        for task in others:
+        for task in in_turn:
             with progress.part(task.site, task.size):
                 results.append(task.run())
             if when_done is not None:
@@ -290,16 +290,16 @@ def _size(source: str) -> int:
 
 def summary(results: Sequence[SiteResult]) -> str:
     """Format a table with a line for each site, and lines with totals and states."""
-    numbers = [{} if one.result is None else one.result.columns() for one in results]
+    numbers = [{} if result.result is None else result.result.columns() for result in results]
     names = dict.fromkeys(name for values in numbers for name in values)
     # The other columns keep their order.
     columns = sorted(names, key=lambda name: name == "seconds")
     rows: list[SiteRow] = []
-    for one, values in zip(results, numbers, strict=True):
-        reason = None if one.error is None else str(one.error)
+    for result, values in zip(results, numbers, strict=True):
+        reason = None if result.error is None else str(result.error)
         of_site = [values.get(name, 0) for name in columns] if values else reason
-        rows.append((one.site, one.state, of_site))
-    states = Counter(one.state for one in results)
+        rows.append((result.site, result.state, of_site))
+    states = Counter(result.state for result in results)
     text = ", ".join(f"{count:,} {state}" for state, count in states.items() if state != "failed")
     text = f"{text}, " if text else ""
     return f"{site_table(columns, rows)}\n{len(results):,} sites: {text}{states['failed']:,} failed"

@@ -81,8 +81,8 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
         )
     elif before.site != after.site:
         reason = f"the sites are not the same ({before.site}, {after.site})"
-    elif others := before.other_options(after, of_documents=True):
-        reason = f"they were converted with other options ({', '.join(others)})"
+    elif other_options := before.other_options(after, of_documents=True):
+        reason = f"they were converted with other options ({', '.join(other_options)})"
     elif before.contract != after.contract:
         reason = "they were made by versions of so2docs that write other documents"
     if reason is not None:

@@ -105,9 +105,9 @@ def _next_commands(report: Report) -> list[str]:
 
 def _dump_and_output(paths: tuple[str, ...], output: str | None) -> tuple[str, str | None]:
     """Return DUMP and OUTPUT; refuse several dumps without a folder for their outputs."""
-    dump, *others = paths
+    dump, *outputs = paths
     if output is not None:
-        others.append(output)
-    if len(others) > 1 or (others and others[0].lower().endswith(_ENDS_OF_DUMPS)):
+        outputs.append(output)
+    if len(outputs) > 1 or (outputs and outputs[0].lower().endswith(_ENDS_OF_DUMPS)):
         raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")
-    return dump, others[0] if others else None
+    return dump, outputs[0] if outputs else None

@@ -190,11 +190,11 @@ class Archive(ABC):
                 except BaseException:
                     self._number = -1  # Other members of the block fail in the same way.
                     raise
-                found = self._place
+                latest = self._place
             if not data:
                 raise EOFError
-            if found.offset == at:
-                mark(found._replace(offset=at - start, crc=crc))
+            if latest.offset == at:
+                mark(latest._replace(offset=at - start, crc=crc))
             at += len(data)
             if at <= start:
                 continue

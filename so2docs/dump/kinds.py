@@ -197,8 +197,8 @@ def check_root(path: str, root: str, table: Table) -> None:
         problem = f"holds <{name}>, {expected}"
         raise DumpError(path, problem, advice=f"give the {table.file} of the dump")
     if name in _ROOTS:
-        what, advice = _ROOTS[name]
-        raise DumpError(path, f"is {what} (<{root}>), {expected}", advice=advice)
+        description, advice = _ROOTS[name]
+        raise DumpError(path, f"is {description} (<{root}>), {expected}", advice=advice)
 
 
 def check_head(path: str, head: bytes, table: Table) -> None:

@@ -258,8 +258,8 @@ def _nearest(path: str) -> str:
         return f"did you mean {alike}?"
     if not names:
         return f"there is nothing in {_called(existing)}"
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return f"{_called(existing)} holds {', '.join(names[:_SHOWN])}{more}"
+    remainder = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"{_called(existing)} holds {', '.join(names[:_SHOWN])}{remainder}"
 
 
 def _existing_part(path: str) -> str:

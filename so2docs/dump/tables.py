@@ -236,9 +236,9 @@ def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[Tabl
     A table in the same compressed stream as the posts keeps its position before or after them; all
     others follow. So nothing is decompressed twice.
     """
-    others = list(tables)
-    before = sorted((table for table in others if table.precedes(posts)), key=_place)
-    after = [table for table in others if not table.precedes(posts)]
+    files = list(tables)
+    before = sorted((table for table in files if table.precedes(posts)), key=_place)
+    after = [table for table in files if not table.precedes(posts)]
     paths = [posts.place[0], *(table.place[0] for table in after)]
     after.sort(key=lambda table: (paths.index(table.place[0]), table.place))
     return [*before, posts, *after]

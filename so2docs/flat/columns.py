@@ -77,17 +77,17 @@ def typed_values(row: Row, attributes: Attributes) -> list[Any]:
     return [*values, orjson.dumps(other).decode() if other else None]
 
 
-def why_stray(row: Row, key: str, what: str) -> str | None:
+def why_stray(row: Row, key: str, row_name: str) -> str | None:
     """Name the reason why a row is a stray: `Id` is missing or not a number; None if it is valid.
 
     Args:
         row: Attributes of the row.
         key: The attribute that every row must have.
-        what: Name of a row of the table, such as `post`.
+        row_name: Name of a row of the table, such as `post`.
     """
     if key not in row:
-        return f"{what}_missing_{key.lower()}"
-    return f"{what}_invalid_{key.lower()}" if _integer(row[key]) is None else None
+        return f"{row_name}_missing_{key.lower()}"
+    return f"{row_name}_invalid_{key.lower()}" if _integer(row[key]) is None else None
 
 
 _KINDS = {TEXT: 0, INTEGER: 1, DATE: 2, BOOLEAN: 3, TEXTS: 4}

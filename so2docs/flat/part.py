@@ -121,8 +121,8 @@ def find_part(
 
     seeds = scan("posts", partial(_find_questions, choice))
     unknown = explain_unknown_tags(choice.tags, Counter(seeds.pop("similar").to_pylist()))
-    questions, *others = seeds.values()
-    for ids in others:
+    questions, *matches = seeds.values()
+    for ids in matches:
         questions = questions.filter(pc.is_in(questions, value_set=ids))
     posts = scan("posts", partial(_find_posts, save("questions", questions)))
     is_question = pc.equal(posts["Id"], posts["QuestionId"])

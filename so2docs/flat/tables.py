@@ -261,7 +261,7 @@ class TablesReport(Printed, Mapping[str, FlatTable]):
     def columns(self) -> dict[str, int | float]:
         """The numbers of this dump in a report of several sites."""
         tables = self.tables.values()
-        numbers = {name: sum(getattr(one, name) for one in tables) for name in _SUMMED}
+        numbers = {name: sum(getattr(table, name) for table in tables) for name in _SUMMED}
         return {"tables": len(tables), **numbers, "seconds": self.seconds}
 
     def lines(self) -> Iterator[tuple[str, str]]:

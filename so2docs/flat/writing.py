@@ -180,8 +180,8 @@ def as_texts(table: Any, *, lists: bool = True) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for place, column_type in enumerate(table.schema):
-        column = table.column(place)
+    for index, column_type in enumerate(table.schema):
+        column = table.column(index)
         if pa.types.is_timestamp(column_type.type):
             column = pc.strftime(column.cast(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%S")
         elif pa.types.is_list(column_type.type) and lists:
@@ -189,7 +189,7 @@ def as_texts(table: Any, *, lists: bool = True) -> Any:
             column = pa.array(texts, pa.binary()).cast(pa.string())
         else:
             continue
-        table = table.set_column(place, column_type.name, column)
+        table = table.set_column(index, column_type.name, column)
     return table
 
 
@@ -347,10 +347,10 @@ class DuckdbWriter(TableWriter):
         import pyarrow as pa
 
         rows = pa.ipc.open_stream(_read(segment)).read_all()
-        for place, column in enumerate(rows.schema):
+        for index, column in enumerate(rows.schema):
             if pa.types.is_timestamp(column.type):
-                naive = rows.column(place).cast(pa.timestamp("ms"))
-                rows = rows.set_column(place, column.name, naive)
+                naive = rows.column(index).cast(pa.timestamp("ms"))
+                rows = rows.set_column(index, column.name, naive)
         with _explain_duckdb(self._path):
             self._connection.register("segment", rows)
             table = self._columns.table.stem

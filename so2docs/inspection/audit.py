@@ -29,16 +29,16 @@ _QUESTION, _ANSWER, _OTHER = 1, 2, 3
 _KINDS = {"1": _QUESTION, "2": _ANSWER}
 
 
-def _keep_first(one: object, more: object) -> object:
-    return more if one is None else one
+def _keep_first(current: object, added: object) -> object:
+    return added if current is None else current
 
 
-def _keep_last(one: object, more: object) -> object:
-    return one if more is None else more
+def _keep_last(current: object, added: object) -> object:
+    return current if added is None else added
 
 
-def _keep_own(one: object, more: object) -> object:
-    return one
+def _keep_own(current: object, added: object) -> object:
+    return current
 
 
 @dataclass(slots=True, kw_only=True)

@@ -83,8 +83,8 @@ def split_compression(path: str) -> tuple[str, Compression | None]:
 def formats_from_name(path: str) -> list[str]:
     """Names of the formats with the extension of a path; built-in formats take precedence."""
     plain, _ = split_compression(path)
-    own = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
-    return own or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
+    built_in = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
+    return built_in or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
 
 
 def compression_from_name(path: str) -> Compression:

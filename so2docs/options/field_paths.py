@@ -96,10 +96,10 @@ class Fields:
         if "users" not in nest:
             return []
         return [
-            f"{place}{name}"
-            for place in ("", _INSIDE)
+            f"{prefix}{name}"
+            for prefix in ("", _INSIDE)
             for name, user in POSTS.users.items()
-            if self.has(f"{place}{user}") and not self.has(f"{place}{name}")
+            if self.has(f"{prefix}{user}") and not self.has(f"{prefix}{name}")
         ]
 
     def check_nested(self, nest: Sequence[str]) -> None:
@@ -112,7 +112,7 @@ class Fields:
                     raise OptionError(f"{flag(option, name)} needs {flag('nest', tables[0])}")
         for table in nest:
             parts = [part for part in _PARTS_OF[table] if _is_held(part, nest)]
-            if not any(self.has(f"{place}{part}") for place in ("", _INSIDE) for part in parts):
+            if not any(self.has(f"{prefix}{part}") for prefix in ("", _INSIDE) for part in parts):
                 hint = f"name {' or '.join(parts)}, or leave" if self.kept else "leave"
                 raise OptionError(
                     f"{flag(option)} leaves no field of the {table} to nest; {hint} "

@@ -268,7 +268,7 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
     def spell(api: Api) -> Api:
         options = taken_by(*where)
         signature = inspect.signature(api)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         added = [
             inspect.Parameter(
                 name,
@@ -278,7 +278,7 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
             )
             for name, entry in options.items()
         ]
-        api.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+        api.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
         if api.__doc__:  # The docstring is empty with -OO.
             described = "\n".join(describe(entry) for entry in options.values())
             text = inspect.getdoc(api) or ""

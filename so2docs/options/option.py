@@ -243,13 +243,13 @@ _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
 
 
-def at_least(least: int, most: int | None = None) -> Callable[[str, int | None], int | None]:
-    """Make a check for whole numbers of at least `least` and, if given, at most `most`."""
+def at_least(least: int, greatest: int | None = None) -> Callable[[str, int | None], int | None]:
+    """Make a check for whole numbers of at least `least` and, if given, at most `greatest`."""
 
     def check(name: str, value: int | None) -> int | None:
-        if value is None or (value >= least and (most is None or value <= most)):
+        if value is None or (value >= least and (greatest is None or value <= greatest)):
             return value
-        expected = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
+        expected = f"{least:,} or more" if greatest is None else f"{least:,} to {greatest:,}"
         raise OptionError(f"{flag(name)} is {value}; it must be {expected}")
 
     return check
@@ -268,9 +268,9 @@ def size(least: int, example: str) -> Callable[[str, str | int | None], int | No
         factor = (_BINARY_UNITS if binary and unit else _UNITS)[unit.lower()]
         amount = int(float(number) * factor)
         if amount < least or (byte and not unit):
-            more = f", at least {least:,} bytes" if least > 1 else ""
+            minimum = f", at least {least:,} bytes" if least > 1 else ""
             raise OptionError(
-                f"{flag(name)} is {value!r}; it must be a size such as {example}{more}"
+                f"{flag(name)} is {value!r}; it must be a size such as {example}{minimum}"
             )
         return amount
 

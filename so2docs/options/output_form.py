@@ -71,8 +71,8 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
     if len(splits) > 1:
         raise contradiction(*splits)
     if output == "-" and (splits or name == "parquet"):
-        what = flag(*next(iter(splits.items()))) if splits else flag("format", name)
-        raise OptionError(f"{what} cannot go to standard output; give the name of a file")
+        subject = flag(*next(iter(splits.items()))) if splits else flag("format", name)
+        raise OptionError(f"{subject} cannot go to standard output; give the name of a file")
     compression = _compression(output, name, kwargs.get("compression"))
     return OutputForm(name, compression, index or "questions", has_total=is_for_hub, **splits)
 

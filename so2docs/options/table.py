@@ -213,12 +213,12 @@ class Filters:
     @property
     def select(self) -> bool:
         """Whether the first pass leaves rows out."""
-        others = replace(
+        neutral = replace(
             Filters(limit=self.limit, kept=self.kept, left_out=self.left_out),
             keep_users=self.keep_users,
             keep_posts=self.keep_posts,
         )
-        return self != others or not self.fields.has_answers
+        return self != neutral or not self.fields.has_answers
 
     @property
     def expected_share(self) -> float:
@@ -476,10 +476,12 @@ class Options:
     filters: Filters = field(default_factory=Filters)
 
     def __post_init__(self) -> None:
-        most = _GZIP_LEVELS if self.form.compression == "gzip" else _ZSTD_LEVELS
-        if not 0 <= self.level <= most:
-            of = "gzip" if most == _GZIP_LEVELS else "zstd"
-            raise OptionError(f"{flag('level')} is {self.level}; it must be 0 to {most} for {of}")
+        highest = _GZIP_LEVELS if self.form.compression == "gzip" else _ZSTD_LEVELS
+        if not 0 <= self.level <= highest:
+            of = "gzip" if highest == _GZIP_LEVELS else "zstd"
+            raise OptionError(
+                f"{flag('level')} is {self.level}; it must be 0 to {highest} for {of}"
+            )
         if self.strict and self.skip_malformed:
             raise contradiction("strict", "skip_malformed")
         keys = {"", *KNOWN_NAMES, *(RESERVED if self.nest else ())}
@@ -521,7 +523,7 @@ class Options:
         fields = self.filters.fields
         needed = [*FIELDS, *(f"Answers.{name}" for name in FIELDS if fields.has_answers)]
         needed = needed if self.is_attributed else []
-        what = flag("attribution", True)
+        subject = flag("attribution", True)
         if self.without_linked and None in (self.recipe, self.form.split_share):
             name = "split_share" if self.form.split_share is None else "recipe"
             raise OptionError(f"{flag('without_linked', True)} needs {flag(name)}")
@@ -533,24 +535,25 @@ class Options:
                 )
         if self.recipe is not None:
             recipe, name = self.recipe.recipe, self.form.format
-            what = flag("recipe", recipe.name)
+            subject = flag("recipe", recipe.name)
             needed += recipe.fields
             if name not in ("jsonl", "json", "parquet"):
-                raise OptionError(f"{what} is written as jsonl, json or parquet, not as {name}")
+                raise OptionError(f"{subject} is written as jsonl, json or parquet, not as {name}")
             if name == "parquet" and recipe.schema is None:
                 raise OptionError(
-                    f"{what}: {flag('format', 'parquet')} needs columns; give a Recipe with a "
+                    f"{subject}: {flag('format', 'parquet')} needs columns; give a Recipe with a "
                     "schema instead of a function"
                 )
             if self.site_field is not None and self.recipe.spec in RECIPES.own:
                 raise OptionError(
                     f"{flag('site_field', self.site_field[0])} is for documents, and records of "
-                    f"{what} have columns of their own; leave it out"
+                    f"{subject} have columns of their own; leave it out"
                 )
         missing = [path for path in needed if not fields.has_whole(path)]
         if missing:
             raise OptionError(
-                f"{what} needs {missing[0]}, which {flag('fields')} or {flag('without')} leaves out"
+                f"{subject} needs {missing[0]}, which {flag('fields')} or {flag('without')} leaves "
+                "out"
             )
 
     @property

@@ -28,10 +28,10 @@ from so2docs.store.disk import is_full
 INDEX, STRAYS, MANIFEST, LOCK, RECORD = "index", "strays", "manifest", "lock", "record"
 
 
-def side_file(output: str, what: str) -> str:
+def side_file(output: str, kind: str) -> str:
     """The path of the index, the strays or the manifest of an output."""
     folder, name = os.path.split(output)
-    return os.path.join(folder, f".{name}.{what}")
+    return os.path.join(folder, f".{name}.{kind}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,17 +186,17 @@ class Provenance:
 
     def compare(self, requested: Provenance) -> Comparison:
         """Compare this record of an existing product with the record of the requested product."""
-        before, now = ({file.role: file for file in one.input} for one in (self, requested))
+        before, now = ({file.role: file for file in record.input} for record in (self, requested))
         if any(file.content is None for file in (*self.input, *requested.input)):
-            what = "an input that cannot be compared, since it is read once"
-            return Comparison("another input", f", made from {what}")
-        others = [
+            source = "an input that cannot be compared, since it is read once"
+            return Comparison("another input", f", made from {source}")
+        changed = [
             before[role] for role in before if role in now and not before[role].is_same(now[role])
         ]
         names = self.other_options(requested)
         # Different options may read different files.
-        if others or (before.keys() != now.keys() and not names):
-            name, size = (others or self.input)[0][1:3]
+        if changed or (before.keys() != now.keys() and not names):
+            name, size = (changed or self.input)[0][1:3]
             return Comparison(
                 "another input", f", made from another input ({name}, {size:,} bytes)"
             )

@@ -160,8 +160,8 @@ def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document
 
 def share_of(question_id: int, ends: list[tuple[str, int]]) -> str:
     """The name of the share of a question, from the result of `bounds`."""
-    place = split_place(question_id)
-    return next(name for name, end in ends if place < end)
+    position = split_place(question_id)
+    return next(name for name, end in ends if position < end)
 
 
 def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> Iterator[Document]:

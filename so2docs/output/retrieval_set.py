@@ -80,7 +80,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
             files.enter_context(Output(names.file(name), "none", label=name)) for name in FILES
         ]
         corpus, queries, qrels, judgements, readme = outputs
-        with open(part, "rb") as lines, open(f"{part}.rest", "wb") as others:
+        with open(part, "rb") as lines, open(f"{part}.rest", "wb") as remaining:
             for line in lines:
                 if line.startswith(_CORPUS):
                     entry = line[len(_CORPUS) : -2]
@@ -88,7 +88,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
                     corpus.write(entry + b"\n")
                     counts[CORPUS] += 1
                 else:
-                    others.write(line)
+                    remaining.write(line)
         qrels.write(_HEADER)
         with open(f"{part}.rest", "rb") as lines:
             for query, relevant in _queries(lines):

@@ -130,12 +130,12 @@ class Writer:
 
     def _has_room(self, file: Output, segment: Segment) -> bool:
         """Whether a segment fits within the size limit, or the file is still empty."""
-        most, journal = self._form.split_size, file.journal
-        if most is None or not journal.count:
+        limit, journal = self._form.split_size, file.journal
+        if limit is None or not journal.count:
             return True
         end = trailer_bytes(self._form.compression, journal.count + _MORE_SEGMENTS)
         end += self._format.footer_bytes(journal, segment)
-        return journal.size + self._between_bytes + segment.size + end <= most
+        return journal.size + self._between_bytes + segment.size + end <= limit
 
     def checkpoint(self) -> list[FileState]:
         """The states of all files so far."""

@@ -49,16 +49,16 @@ class KeepLists:
 
     def found(self, pairs: bytes | bytearray) -> Found:
         """The posts that the lists name."""
-        found: Found = {}
+        by_list: Found = {}
         if self._users is not None:
-            found["users"] = self._of_users
+            by_list["users"] = self._of_users
         if self._posts is not None:
             both = integers(pairs)
-            of_posts = found["posts"] = {}
+            of_posts = by_list["posts"] = {}
             for question_id, post_id in zip(both[::_WORDS], both[1::_WORDS], strict=True):
                 if post_id in self._post_ids:
                     of_posts.setdefault(post_id, question_id)
-        return found
+        return by_list
 
 
 class Kept(NamedTuple):

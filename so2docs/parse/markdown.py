@@ -81,7 +81,7 @@ class _Format(NamedTuple):
 
     tag: str
     sign: str
-    place: int
+    start: int
     closing: str
 
 
@@ -246,10 +246,10 @@ class _Writer:
             marker in "-+" or following == 2 or len(self._low) <= len(self._containers[-1].prefix)
         )
 
-    def _enter(self, tag: str, first: str, rest: str) -> None:
+    def _enter(self, tag: str, first: str, following: str) -> None:
         self._containers.append(_Container(tag, self._prefix, self._lead, self._count))
         self._lead = (self._prefix if self._lead is None else self._lead) + first
-        self._prefix += rest
+        self._prefix += following
 
     def _leave(self) -> None:
         container = self._containers.pop()
@@ -407,10 +407,10 @@ class _Writer:
         self._formats.pop()
         if not format_.sign:
             return
-        line, place = self._line, format_.place
-        first, last = place + 2, len(line) - 1
+        line, index = self._line, format_.start
+        first, last = index + 2, len(line) - 1
         while first <= last and not line[first].strip(_BLANK):
-            line[place] += line[first]
+            line[index] += line[first]
             line[first] = ""
             first += 1
         if first > last and format_.tag != "a":
@@ -418,7 +418,7 @@ class _Writer:
         after = ""
         if first <= last:
             text = line[first].lstrip(_BLANK)
-            line[place] += line[first][: len(line[first]) - len(text)]
+            line[index] += line[first][: len(line[first]) - len(text)]
             line[first] = text
             while not line[last].strip(_BLANK):
                 after = line[last] + after
@@ -427,10 +427,10 @@ class _Writer:
             text = line[last].rstrip(_BLANK)
             after = line[last][len(text) :] + after
             line[last] = text
-        line[place + 1] = format_.sign
+        line[index + 1] = format_.sign
         line.append(format_.closing)
         if format_.sign in _NAMES:
-            self._emphasized.append((place + 1, len(line) - 1, format_.sign))
+            self._emphasized.append((index + 1, len(line) - 1, format_.sign))
         if after:
             line.append(after)
 
@@ -597,9 +597,9 @@ def _line_breaks(match: re.Match[str]) -> str:
     return "  \n" + "<br>\n" * (match[0].count(_BREAK) - 1)
 
 
-def _neighbour(line: list[str], place: int, step: int, same: set[int], other: set[int]) -> str:
+def _neighbour(line: list[str], index: int, step: int, same: set[int], other: set[int]) -> str:
     """The character next to a run of equal signs; `*` for a sign of the other kind."""
-    at = place + step
+    at = index + step
     while 0 <= at < len(line):
         if at in other:
             return "*"

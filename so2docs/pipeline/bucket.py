@@ -248,11 +248,11 @@ class JoinedRecords:
         rows: list[Row] = []
         question_id = 0
         for number in numbers:
-            question_id, post_id, rank, size_and_kind, place, order = _RECORD.unpack_from(
+            question_id, post_id, rank, size_and_kind, position, order = _RECORD.unpack_from(
                 self._sorted, number * _RECORD.size
             )
-            start, kind = place & _OFFSET, size_and_kind & 15
-            json = self._blocks[place >> 40][1][start : start + (size_and_kind >> 4)]
+            start, kind = position & _OFFSET, size_and_kind & 15
+            json = self._blocks[position >> 40][1][start : start + (size_and_kind >> 4)]
             if kind >= COMMENT:
                 rows.append((kind, post_id, rank, order, json))
             else:

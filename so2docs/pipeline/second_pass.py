@@ -73,8 +73,8 @@ class Copies:
         task = self._gathered, temporary
         self._gathered = []
         self._waiting.append((self._workers.submit(copy_and_remove, task), checkpoint))
-        most = self._workers.jobs + _MOST_WAITING
-        while self._waiting and (len(self._waiting) > most or self._waiting[0][0].done()):
+        limit = self._workers.jobs + _MOST_WAITING
+        while self._waiting and (len(self._waiting) > limit or self._waiting[0][0].done()):
             self._save_first()
 
     def settle(self) -> None:

@@ -122,7 +122,7 @@ class Workers:
         self.peaks: dict[int, int] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._workers: list[_Worker] = []
-        self._own = threading.local()
+        self._local = threading.local()
         self._is_ending = False
 
     def __enter__(self) -> Workers:
@@ -195,9 +195,9 @@ class Workers:
         died: Callable[[Task, WorkerDiedError], Result] | None,
     ) -> Result:
         """Run a task by the worker of the current thread."""
-        worker = getattr(self._own, "worker", None)
+        worker = getattr(self._local, "worker", None)
         if worker is None:
-            worker = self._own.worker = _Worker()
+            worker = self._local.worker = _Worker()
             self._workers.append(worker)
         if self._is_ending:
             worker.process.kill()
@@ -206,7 +206,7 @@ class Workers:
         except WorkerDiedError as error:
             if died is None or self._is_ending:
                 raise
-            del self._own.worker
+            del self._local.worker
             return died(task, error)
         finally:
             self.peaks[worker.process.pid] = worker.peak

@@ -119,11 +119,11 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
         at = buffer.find(_MARK, searched)
         if at < 0:
             searched = max(0, len(buffer) - len(_MARK) + 1)
-            more = file.read(min(_READ_BYTES, max(0, remaining)))
-            if not more:
+            data = file.read(min(_READ_BYTES, max(0, remaining)))
+            if not data:
                 break
-            buffer += more
-            remaining -= len(more)
+            buffer += data
+            remaining -= len(data)
             continue
         end = at + len(_MARK)
         raw = _inflate(name, bytes(buffer[:end]))
@@ -148,14 +148,14 @@ def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
         if is_seek_table(buffer):
             break
         try:
-            raw, rest = _frame(name, file, buffer)
+            raw, following = _frame(name, file, buffer)
         except Exception as error:
             if not is_damage(error):
                 raise
             raise _damage_error(name, f"after byte {offset:,}") from None
-        end = file.tell() - len(rest)
+        end = file.tell() - len(following)
         yield _Segment(offset, end, raw)
-        offset, frames, buffer = end, frames + 1, rest
+        offset, frames, buffer = end, frames + 1, following
     if size != offset + seek_table_bytes(frames):
         raise _damage_error(name, f"after byte {offset:,}")
 
@@ -171,9 +171,9 @@ def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
     while not frame.eof:
         if len(raw) > _LARGEST_SEGMENT:
             raise _foreign(name)
-        if not (more := file.read(_READ_BYTES)):
+        if not (data := file.read(_READ_BYTES)):
             raise EOFError
-        raw += frame.decompress(more)
+        raw += frame.decompress(data)
     if not raw.endswith(b"\n"):
         raise _foreign(name)
     return raw, frame.unused_data
@@ -285,8 +285,8 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
 def _problem(raw: bytes, offset: int) -> str:
     """Explain why look-ups do not work in a file, from its first bytes."""
     if (not offset or offset == len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
-        what, advice = foreign
-        return f"is {what}, and only JSON lines can be looked up; {advice}"
+        file_type, advice = foreign
+        return f"is {file_type}, and only JSON lines can be looked up; {advice}"
     line = raw.partition(b"\n")[0]
     if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
         return f"its documents have no Id; {NO_ID}"

@@ -95,8 +95,8 @@ class Frame:
                 if self.name == "tags":
                     pairs = [(row["Id"], tag) for row in documents for tag in row.get("Tags") or ()]
                     arrays = [
-                        pyarrow.array([pair[place] for pair in pairs], field.type)
-                        for place, field in enumerate(schema)
+                        pyarrow.array([pair[index] for pair in pairs], field.type)
+                        for index, field in enumerate(schema)
                     ]
                 else:
                     arrays = _columns(self.name).columns(list(_ROWS[self.name](documents)))
@@ -261,8 +261,8 @@ class Framed:
 
 def in_batches(documents: Iterable[Any]) -> Iterator[list[Row]]:
     """Group single documents into batches."""
-    rest = iter(documents)
-    while batch := list(islice(rest, _BATCH)):
+    remaining = iter(documents)
+    while batch := list(islice(remaining, _BATCH)):
         yield batch
 
 

@@ -71,17 +71,17 @@ def is_output(path: str, start: bytes) -> bool:
 def not_read_back(start: bytes) -> tuple[str, str] | None:
     """Name the format and a reader of a file that so2docs only writes; None for other files."""
     text = start.lstrip(BLANK)
-    for magic, what, reader in _OTHER_FORMATS:
+    for magic, file_type, reader in _OTHER_FORMATS:
         if text.startswith(magic):
-            return what, reader
+            return file_type, reader
     return None
 
 
 def describe_foreign(start: bytes) -> tuple[str, str] | None:
     """Name the type of a file that is not JSON lines, with advice; None for unknown types."""
     if reading := not_read_back(start):
-        what, reader = reading
-        return what, f"read it with {reader}"
+        file_type, reader = reading
+        return file_type, f"read it with {reader}"
     kind = detect_kind(start)
     if kind is None and not start.lstrip(BLANK).startswith(b"<"):
         return None
@@ -140,9 +140,9 @@ def parse_document(line: bytes, name: str, number: int) -> Any:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
         if number == 1 and (foreign := describe_foreign(line)):
-            what, advice = foreign
+            file_type, advice = foreign
             raise OutputError(
-                f"{name}: is {what}, and only JSON lines are read; {advice}"
+                f"{name}: is {file_type}, and only JSON lines are read; {advice}"
             ) from None
         raise OutputError(
             f"{name}: line {number:,} is not JSON ({error}); convert the dump again"

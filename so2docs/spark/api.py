@@ -185,9 +185,9 @@ def convert(
     is_finished = partial(
         sites.is_up_to_date, keywords=kwargs, site_field=site_field, update=update
     )
-    found = sites.find(patterns, partial(run, spark), folder)
+    found_sites = sites.find(patterns, partial(run, spark), folder)
     inspect = partial(sites.inspect, nest=options.nest, is_finished=None if force else is_finished)
-    results = zip(found, run(spark, inspect, found), strict=True)
+    results = zip(found_sites, run(spark, inspect, found_sites), strict=True)
     sizes = dict(raise_or_note(results, failures))
     for s in sizes:  # The error comes before the conversion.
         sites.check_host(s, options)
@@ -278,7 +278,7 @@ def documents(
 
     kwargs = validate_keywords(keywords, "documents")
     jobs.columns(_make_options(kwargs), typed=typed)
-    own = {
+    settings = {
         "typed": typed,
         "site_field": site_field,
         "site": site,
@@ -287,7 +287,7 @@ def documents(
         "ignoreCorruptFiles": _is_set(spark, "spark.sql.files.ignoreCorruptFiles"),
     }
     spark.dataSource.register(Questions)
-    reader = spark.read.format(Questions.name()).options(**to_texts({**kwargs, **own}))
+    reader = spark.read.format(Questions.name()).options(**to_texts({**kwargs, **settings}))
     return reader.load(sites.patterns(source))
 
 
@@ -345,9 +345,9 @@ def _run_job(
 def _make_profile(spark: SparkSession) -> Any:
     """Make a resource profile that gives a task all cores of an executor; None if unsupported."""
     cores = int(spark.conf.get("spark.executor.cores", "0") or 0)
-    own = int(spark.conf.get("spark.task.cpus", "1") or 1)
+    task_cores = int(spark.conf.get("spark.task.cpus", "1") or 1)
     # Spark refuses profiles in local mode.
-    if cores <= own or str(spark.conf.get("spark.master", "")).startswith("local"):
+    if cores <= task_cores or str(spark.conf.get("spark.master", "")).startswith("local"):
         return None
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 

@@ -170,10 +170,10 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
                 )
         if not self._request.typed:
             return
-        own = {"Site", "Other"}
+        added = {"Site", "Other"}
         kwargs = self._request.kwargs
         if len(schema) < len(columns) and not {"fields", "without"} & {*kwargs}:
-            kwargs["fields"] = ["Id", *(name for name in self._columns if name not in own)]
+            kwargs["fields"] = ["Id", *(name for name in self._columns if name not in added)]
 
     @_without_traceback()
     def partitions(self) -> Sequence[InputPartition]:

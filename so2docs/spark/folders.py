@@ -37,9 +37,9 @@ def list_names(folder: str) -> list[str]:
         names = storage.list_folder(folder)
     except NotADirectoryError:
         raise OutputError(f"{folder}: is a file; choose another output") from None
-    if others := [name for name in names if not name.startswith(_OURS)]:
+    if foreign := [name for name in names if not name.startswith(_OURS)]:
         raise OutputError(
-            f"{folder}: holds {others[0]}, which so2docs did not write; "
+            f"{folder}: holds {foreign[0]}, which so2docs did not write; "
             "choose another output, or move it away"
         )
     return names
@@ -92,9 +92,9 @@ def temporary_folder() -> Iterator[str]:
         DiskFullError: A disk is full; the advice is `spark.local.dir` for the disk of the folder.
     """
     places = [
-        (shutil.disk_usage(place).free, place)
-        for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
-        if os.path.isdir(place)
+        (shutil.disk_usage(local).free, local)
+        for local in os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+        if os.path.isdir(local)
     ]
     with tempfile.TemporaryDirectory(
         prefix="so2docs-", dir=max(places)[1] if places else None

@@ -115,8 +115,8 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool)
 
     parquet = _parquet(options, site) if typed else None
 
-    def make(some: list[tuple[int, bytes]]) -> Iterator[Any]:
-        ids, lines = zip(*some, strict=True)
+    def make(entries: list[tuple[int, bytes]]) -> Iterator[Any]:
+        ids, lines = zip(*entries, strict=True)
         if parquet is None:
             yield pa.record_batch([[site] * len(ids), ids, lines], schema=_json_schema())
         else:

@@ -83,8 +83,8 @@ def find(patterns: Sequence[str], run: Run, folder: str = "") -> list[Site]:
         paths |= dict.fromkeys(matches)
     parts = [name.split("/") for name in names(list(paths))]
     return [
-        Site("/".join(own), path, storage.join(folder, *own) if folder else "")
-        for own, path in zip(parts, paths, strict=True)
+        Site("/".join(components), path, storage.join(folder, *components) if folder else "")
+        for components, path in zip(parts, paths, strict=True)
     ]
 
 
@@ -135,9 +135,9 @@ def names(dumps: Sequence[str]) -> list[str]:
     another.
     """
     places = [_place(path) for path in dumps]
-    counts = Counter(place[-1] for place in places)
+    counts = Counter(parts[-1] for parts in places)
     for depth in range(1, max(map(len, places)) + 1):
-        names_ = ["/".join(place[-(depth if counts[place[-1]] > 1 else 1) :]) for place in places]
+        names_ = ["/".join(parts[-(depth if counts[parts[-1]] > 1 else 1) :]) for parts in places]
         above = {name[: slash.start()] for name in names_ for slash in _SLASH.finditer(name)}
         if len(set(names_)) == len(names_) and above.isdisjoint(names_):
             return names_
@@ -160,8 +160,8 @@ def _place(path: str) -> list[str]:
     for extension in (*PACKED, "xml"):
         stem = stem.removesuffix(f".{extension}")
     stem = stem.removesuffix("-Posts")
-    place = above if stem == "Posts" else [*above, stem]
-    return [part for part in place if part not in (".", "..")] or ["posts"]
+    parts = above if stem == "Posts" else [*above, stem]
+    return [part for part in parts if part not in (".", "..")] or ["posts"]
 
 
 def inspect(
@@ -302,7 +302,7 @@ def document_batches(
             build_run_options({**keywords, "jobs": _count_cores(), "work_dir": work_dir}),
         ) as session,
     ):
-        documents = (document for some in session.documents() for document in some)
+        documents = (document for batch in session.documents() for document in batch)
         yield from jobs.batches(site.name, documents, options, typed=typed)
 
 

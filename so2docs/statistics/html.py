@@ -73,8 +73,8 @@ def as_fragment(
     """The body of the page, with its style: for a notebook."""
     top = "".join(
         f'<div class="tile"><span>{for_html(label)}</span><strong>{for_html(value)}</strong>'
-        f"<span>{for_html(more)}</span></div>"
-        for label, value, more in tiles
+        f"<span>{for_html(detail)}</span></div>"
+        for label, value, detail in tiles
     )
     return (
         f'<div class="so2docs-stats"><style>{_STYLE}</style><main>\n'
@@ -125,11 +125,11 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
     """
     largest = max((value for values in series for value in values), default=0)
     step = _step(largest)
-    most = step * max(1, -(-largest // step))
+    highest = step * max(1, -(-largest // step))
     height = _HEIGHT - _TOP - _BOTTOM
     parts = []
-    for value in range(0, most + 1, step):
-        y = _TOP + height * (1 - value / most)
+    for value in range(0, highest + 1, step):
+        y = _TOP + height * (1 - value / highest)
         parts.append(
             f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}" />'
             f'<text class="muted" x="{_LEFT - 5}" y="{y + 4:.1f}" text-anchor="end">'
@@ -139,17 +139,17 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
     width = group * 0.8 / len(series)
     widest = max((len(label) for label in labels), default=1) * _TICK_CHARACTER + 1
     every = max(1, -(-int(widest) // max(1, int(group))))
-    for place, label in enumerate(labels):
-        x = _LEFT + group * place
+    for index, label in enumerate(labels):
+        x = _LEFT + group * index
         for number, values in enumerate(series):
-            bar = height * values[place] / most
+            bar = height * values[index] / highest
             left = x + group * 0.1 + width * number
             parts.append(
                 f'<rect class="{COLOURS[number]}" x="{left:.1f}" y="{_TOP + height - bar:.1f}" '
                 f'width="{max(width - 0.5, 0.5):.1f}" height="{bar:.1f}">'
-                f"<title>{for_html(label)}: {values[place]:,} {names[number]}</title></rect>"
+                f"<title>{for_html(label)}: {values[index]:,} {names[number]}</title></rect>"
             )
-        if place % every == 0:
+        if index % every == 0:
             parts.append(
                 f'<text class="muted tick" x="{x + group / 2:.1f}" y="{_HEIGHT - 5}" '
                 f'text-anchor="middle">{for_html(label)}</text>'
@@ -188,14 +188,14 @@ def _shorten(label: str) -> str:
     return label if len(label) <= _LABEL_CHARACTERS else label[: _LABEL_CHARACTERS - 1] + "…"
 
 
-def _rows(values: Sequence[tuple[str, int]], most: int, label_width: float) -> str:
-    """Draw bars after their labels; a bar with the value `most` has full length."""
+def _rows(values: Sequence[tuple[str, int]], largest: int, label_width: float) -> str:
+    """Draw bars after their labels; a bar with the value `largest` has full length."""
     left = label_width + 8
-    right = len(f"{most:,}") * _CHARACTER + 10
+    right = len(f"{largest:,}") * _CHARACTER + 10
     parts = []
-    for place, (label, value) in enumerate(values):
-        y = _ROW * place
-        width = (_WIDTH - left - right) * value / most
+    for index, (label, value) in enumerate(values):
+        y = _ROW * index
+        width = (_WIDTH - left - right) * value / largest
         parts.append(
             f'<text x="{left - 6:.1f}" y="{y + 14}" text-anchor="end">'
             f"{for_html(_shorten(label))}</text>"
@@ -214,12 +214,12 @@ def _short(value: int) -> str:
     return str(value)
 
 
-def _step(most: int) -> int:
+def _step(largest: int) -> int:
     """Choose a round step that fits into the largest value up to four times."""
     step = 1
     while True:
         for factor in (1, 2, 5):
-            if step * factor * 4 >= most:
+            if step * factor * 4 >= largest:
                 return step * factor
         step *= 10
 

@@ -97,29 +97,33 @@ class Scores(Counts):
         return {name: getattr(self, name) for name in ("min", "median", "mean", "max", "histogram")}
 
 
-def _keep_longest(one: list[dict[str, int]], more: list[dict[str, int]]) -> list[dict[str, int]]:
-    posts = sorted(one + more, key=lambda p: (-p["characters"], p["id"], p["question_id"]))
+def _keep_longest(
+    current: list[dict[str, int]], added: list[dict[str, int]]
+) -> list[dict[str, int]]:
+    posts = sorted(current + added, key=lambda p: (-p["characters"], p["id"], p["question_id"]))
     return posts[:LONGEST]
 
 
-def _add_tags(one: dict[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    one = Counter(one)
-    one.update(more)
-    return one if len(one) <= MOST_TAGS else Counter(_take_largest(one, MOST_TAGS // 2))
+def _add_tags(current: dict[str, int], added: Mapping[str, int]) -> dict[str, int]:
+    current = Counter(current)
+    current.update(added)
+    return current if len(current) <= MOST_TAGS else Counter(_take_largest(current, MOST_TAGS // 2))
 
 
-def _add_kinds(one: dict[str, int] | None, more: Mapping[str, int] | None) -> dict[str, int] | None:
-    if more is None:
-        return one
-    total = Counter(one or {})
-    for kind, number in more.items():
+def _add_kinds(
+    current: dict[str, int] | None, added: Mapping[str, int] | None
+) -> dict[str, int] | None:
+    if added is None:
+        return current
+    total = Counter(current or {})
+    for kind, number in added.items():
         total[kind if kind in total or len(total) < MOST_KINDS else "others"] += number
     return total
 
 
-def _take_largest(counts: Mapping[str, int], most: int | None = None) -> dict[str, int]:
+def _take_largest(counts: Mapping[str, int], limit: int | None = None) -> dict[str, int]:
     """The largest counts in descending order."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
 _OF_RECORDS = ("recipe", "records", "lengths")
@@ -375,14 +379,14 @@ def count(questions: list[dict[str, Any]]) -> Stats:
     tags = _select(questions, "Tags", list)
     comments, links = (_select(posts, key, list) for key in ("Comments", "Links"))
     votes = _select(posts, "Votes", dict)
-    types = [str(link.get("LinkType", "")) for some in links for link in some]
+    types = [str(link.get("LinkType", "")) for post_links in links for link in post_links]
     return Stats(
         "",
         questions=len(questions),
         answers=len(answers) if "Answers" in keys else None,
         accepted=sum("AcceptedAnswerId" in question for question in questions) or None,
-        first_date=min((date for some in dates for date in some), default=""),
-        last_date=max((date for some in dates for date in some), default=""),
+        first_date=min((date for kind_dates in dates for date in kind_dates), default=""),
+        last_date=max((date for kind_dates in dates for date in kind_dates), default=""),
         questions_by_year=Counter(date[:4] for date in dates[0]),
         answers_by_year=Counter(date[:4] for date in dates[1]),
         answers_per_question=_cap(
@@ -391,7 +395,7 @@ def count(questions: list[dict[str, Any]]) -> Stats:
         question_scores=_count_scores(questions),
         answer_scores=_count_scores(answers),
         distinct_tags=0 if "Tags" in keys else None,
-        tags=Counter(tag for some in tags for tag in some),
+        tags=Counter(tag for post_tags in tags for tag in post_tags),
         longest=_find_longest(questions),
         comments=sum(map(len, comments)) if comments else None,
         comments_per_post=_cap(Counter(map(len, comments)), MOST_COMMENTS) or None,
@@ -429,18 +433,18 @@ def _count_scores(posts: list[dict[str, Any]]) -> Scores:
     return Scores(min(scores), max(scores), sum(scores), _cap(Counter(scores), LARGEST_SCORE))
 
 
-def _cap(counts: Counter[int], most: int) -> Counter[int]:
+def _cap(counts: Counter[int], limit: int) -> Counter[int]:
     """Count numbers beyond a limit as the limit."""
     capped: Counter[int] = Counter()
     for number, count in counts.items():
-        capped[max(-most, min(most, number))] += count
+        capped[max(-limit, min(limit, number))] += count
     return capped
 
 
 def _count_votes(votes: list[dict[str, Any]]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for some in votes:
-        counts.update({kind: n for kind, n in some.items() if type(n) is int})
+    for post_votes in votes:
+        counts.update({kind: n for kind, n in post_votes.items() if type(n) is int})
     return counts
 
 
@@ -541,8 +545,8 @@ def _nested(stats: Stats) -> list[tuple[str, str, str]]:
 def _by_number(counts: Mapping[int, int]) -> list[tuple[str, int]]:
     """Posts by number of answers or comments, with large numbers in one group."""
     rows = [(str(number), counts.get(number, 0)) for number in range(_LARGE_NUMBER)]
-    more = sum(count for number, count in counts.items() if number >= _LARGE_NUMBER)
-    return [*rows, (f"{_LARGE_NUMBER}+", more)]
+    larger = sum(count for number, count in counts.items() if number >= _LARGE_NUMBER)
+    return [*rows, (f"{_LARGE_NUMBER}+", larger)]
 
 
 def _longest(stats: Stats) -> list[tuple[str, int]]:
@@ -571,12 +575,12 @@ def _bars(
         return
     yield ""
     yield title
-    most = questions if title == _SHARES else max(count for _, count in rows)
+    largest = questions if title == _SHARES else max(count for _, count in rows)
     width = max(len(for_terminal(label)) for label, _ in rows)
     digits = max(len(f"{count:,}") for _, count in rows)
     for label, count in rows:
         share = f" {count / questions:6.1%}" if title.startswith("questions") else ""
-        bar = _bar(count / most, ascii_only)
+        bar = _bar(count / largest, ascii_only)
         yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}  {bar}".rstrip()
 
 
@@ -593,7 +597,7 @@ _YEARS = 24
 
 def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
     """Label, value and detail of each number at the top of the page."""
-    most = max(stats.answers_per_question, default=None)
+    most_answers = max(stats.answers_per_question, default=None)
     tiles = [
         ("records", "" if stats.records is None else f"{stats.records:,}", stats.recipe or ""),
         ("questions", "" if stats.recipe else f"{stats.questions:,}", "documents"),
@@ -602,7 +606,7 @@ def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
         ("no answer", *_share(stats.unanswered, stats.unanswered_share, stats.questions)),
         ("mean question score", *_mean_score(stats.question_scores)),
         ("mean answer score", *_mean_score(stats.answer_scores)),
-        ("most answers", "" if most is None else f"{most:,}", "to one question"),
+        ("most answers", "" if most_answers is None else f"{most_answers:,}", "to one question"),
         ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}", "different"),
         *_nested(stats),
     ]
@@ -665,4 +669,4 @@ def _numbers(counts: Mapping[int, int], name: str) -> str:
 
 
 def _values(counts: Iterable[Mapping[str, int]], names: Iterable[str]) -> list[list[int]]:
-    return [[one.get(name, 0) for name in names] for one in counts]
+    return [[series.get(name, 0) for name in names] for series in counts]

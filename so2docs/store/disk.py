@@ -60,10 +60,10 @@ def check_room(
         share = dump_bytes * _OUTPUT_SHARE[compression]
         needs.append(("the output", part.parent, share - written_bytes))
     needed: dict[int, tuple[list[str], Path, float]] = {}
-    for what, folder, size in needs:
+    for purpose, folder, size in needs:
         device = os.stat(folder).st_dev
-        names, _, others = needed.get(device, ([], folder, 0.0))
-        needed[device] = ([*names, what], folder, others + max(0.0, size))
+        names, _, reserved = needed.get(device, ([], folder, 0.0))
+        needed[device] = ([*names, purpose], folder, reserved + max(0.0, size))
     for names, folder, size in needed.values():
         free = shutil.disk_usage(folder).free
         if free < size:

@@ -125,8 +125,8 @@ class IdMap:
             return None
         words = self._block(number)
         count = len(words) // 2
-        place = bisect_left(words, key, 0, count)
-        return words[count + place] if place < count and words[place] == key else None
+        index = bisect_left(words, key, 0, count)
+        return words[count + index] if index < count and words[index] == key else None
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
         """Return the values of the ids, without missing ids."""
@@ -138,9 +138,9 @@ class IdMap:
             words = self._block(number)
             count = len(words) // 2
             for key in keys:
-                place = bisect_left(words, key, 0, count - 1)
-                if words[place] == key:
-                    values[key] = words[count + place]
+                index = bisect_left(words, key, 0, count - 1)
+                if words[index] == key:
+                    values[key] = words[count + index]
         return values
 
     def items(self) -> Iterator[tuple[array[int], array[int]]]:

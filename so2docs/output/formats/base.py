@@ -138,8 +138,8 @@ class Elasticsearch(Format):
 
     deletes: ClassVar[bool] = True
 
-    def __init__(self, form: OutputForm, **rest: Any) -> None:
-        super().__init__(form, **rest)
+    def __init__(self, form: OutputForm, **settings: Any) -> None:
+        super().__init__(form, **settings)
         self._index = orjson.dumps(form.elasticsearch_index)
 
     def _action(self, name: bytes, question_id: int) -> bytes:
@@ -168,8 +168,8 @@ class RavenDB(Format):
     header = b'{"BuildVersion":40000,"Docs":[\n'
     between = b",\n"
 
-    def __init__(self, form: OutputForm, **rest: Any) -> None:
-        super().__init__(form, **rest)
+    def __init__(self, form: OutputForm, **settings: Any) -> None:
+        super().__init__(form, **settings)
         self._deleted: dict[bytes, array[int]] = {}  # Question ids by prefix.
 
     def frame(self, document: Document) -> Iterable[Buffer]:

@@ -165,7 +165,7 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
     (group,) = metadata[_ROW_GROUPS].value.values
     end = len(file) - len(PARQUET) - _LENGTH.size - size
     places = [column[_PAGES_OFFSET].value for column in group[_COLUMNS].value.values]
-    pages = b"".join(write_struct(ThriftReader(file, place).struct()) for place in places)
+    pages = b"".join(write_struct(ThriftReader(file, offset).struct()) for offset in places)
     data = file[len(PARQUET) : min(places, default=end)]
     segment = Segment.of(data, raw_size, crc32(data), first_id, documents)
     return segment._replace(note=bytes(write_struct(group)) + pages)

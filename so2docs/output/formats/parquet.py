@@ -92,14 +92,16 @@ class ObjectColumns:
     def columns(self, rows: list[Row]) -> list[Any]:
         """Make a column for each field; this removes the parts from the rows."""
         nested = [[row.pop(part.key, None) for row in rows] for part in self.parts]
-        own = _columns(rows, self.attributes)
-        return own + [part.array(values) for part, values in zip(self.parts, nested, strict=True)]
+        arrays = _columns(rows, self.attributes)
+        return arrays + [
+            part.array(values) for part, values in zip(self.parts, nested, strict=True)
+        ]
 
     def array(self, values: list[Any]) -> Any:
         """Make an array of the values under the key, one for each object."""
         if self.shape == "list":
-            offsets = list(accumulate((len(some or ()) for some in values), initial=0))
-            structs = self._structs([row for some in values for row in some or ()])
+            offsets = list(accumulate((len(items or ()) for items in values), initial=0))
+            structs = self._structs([row for items in values for row in items or ()])
             return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=self.type)
         if self.shape == "counts":
             none = dict.fromkeys(self.attributes, 0)
@@ -137,15 +139,15 @@ def make_columns(
     """Make the columns of an object."""
     values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
     inner = tuple(_part_columns(part, added) for part in parts if part.shape != "value")
-    own = {**attributes, **values, **(added if is_post else {})}
-    return ObjectColumns(own, inner, is_post, key, shape)
+    all_attributes = {**attributes, **values, **(added if is_post else {})}
+    return ObjectColumns(all_attributes, inner, is_post, key, shape)
 
 
 def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
     names = part.attributes if part.columns is None else part.columns
-    own = {name: kind for name, kind in part.attributes.items() if name in names}
-    own |= added if part.by else {}
-    return make_columns(own, part.parts, added, key=part.key, shape=part.shape)
+    attributes = {name: kind for name, kind in part.attributes.items() if name in names}
+    attributes |= added if part.by else {}
+    return make_columns(attributes, part.parts, added, key=part.key, shape=part.shape)
 
 
 TYPES: dict[Type, Any] = {
@@ -166,9 +168,9 @@ def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
     names = attributes.keys()
     other = [
         orjson.dumps({name: row[name] for name in row if name not in names or name in misfit})
-        if (misfit := misfits.get(place, _NONE)) or row.keys() - names
+        if (misfit := misfits.get(index, _NONE)) or row.keys() - names
         else None
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
     ]
     columns.append(pa.array(other, pa.binary()).cast(pa.string()))
     return columns
@@ -181,12 +183,12 @@ def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]
         return _array(kind, values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         pass
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         try:
             _array(kind, [value])
         except (pa.ArrowInvalid, pa.ArrowTypeError):
-            values[place] = None
-            misfits.setdefault(place, set()).add(name)
+            values[index] = None
+            misfits.setdefault(index, set()).add(name)
     return _array(kind, values)
 
 
@@ -262,20 +264,20 @@ class Parquet(Format):
         return pa.schema(self.record.fields)
 
     @cached_property
-    def _more(self) -> dict[str, Any]:
+    def _writer_options(self) -> dict[str, Any]:
         """Options that this version of pyarrow supports, for readers and content-defined chunking.
 
         The content determines the ends of pages. So the output of the next quarter shares most
         pages with this output, and a hub stores and transfers only the others.
         """
         parameters = inspect.signature(pq.ParquetWriter.__init__).parameters
-        more: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if "use_content_defined_chunking" in parameters:
-            more["use_content_defined_chunking"] = True
+            options["use_content_defined_chunking"] = True
         if self.sorted_by and "sorting_columns" in parameters:
             order = [(self.sorted_by, "ascending")]
-            more["sorting_columns"] = pq.SortingColumn.from_ordering(self.schema, order)
-        return more
+            options["sorting_columns"] = pq.SortingColumn.from_ordering(self.schema, order)
+        return options
 
     @property
     def sorted_by(self) -> str:
@@ -283,7 +285,7 @@ class Parquet(Format):
         return "Id" if self.fields.has("Id") else ""
 
     def _file(self, table: Any) -> bytes:
-        return encode_parquet(table, self.level or None, **self._more)
+        return encode_parquet(table, self.level or None, **self._writer_options)
 
     def read(self, raw: bytes) -> Any:
         """The Arrow table of lines of JSON."""
@@ -321,8 +323,8 @@ def _post(
     fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str], added: Attributes
 ) -> ObjectColumns:
     """The attributes of a post and its nested parts, in the order of the JSON object."""
-    own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
-    return make_columns(own, select_parts(tables, fields.has, prefix), added, is_post=True)
+    attributes = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
+    return make_columns(attributes, select_parts(tables, fields.has, prefix), added, is_post=True)
 
 
 @contextmanager
@@ -343,7 +345,7 @@ def _batches(raw: bytes) -> Iterator[list[Row]]:
         yield [orjson.loads(line) for line in batch]
 
 
-def encode_parquet(table: Any, level: int | None, **more: Any) -> bytes:
+def encode_parquet(table: Any, level: int | None, **options: Any) -> bytes:
     """Encode a Parquet file with one row group."""
     sink = io.BytesIO()
     pq.write_table(
@@ -355,7 +357,7 @@ def encode_parquet(table: Any, level: int | None, **more: Any) -> bytes:
         # Statistics of long texts would only make the footer longer.
         write_statistics=ordered(list(table.schema)),
         write_page_index=True,  # Readers of a few rows fetch only their pages.
-        **more,
+        **options,
     )
     return sink.getvalue()
 
