@@ -126,7 +126,7 @@ static void leave(enum happening what)
         return result; \
     } while (0)
 
-/* As much as a short read or write takes. */
+/* Bytes that a short read or write transfers: half of them, but at least one. */
 static size_t taken(enum happening what, size_t size)
 {
     return what == SHORT && size > 1 ? size / 2 : size;

@@ -169,7 +169,7 @@ class Process:
 
 
 def become_command(folder: Path, ends: tuple[int, int, int], temporary: Path) -> None:
-    """In a forked process: take a session, standard streams and folders of its own."""
+    """Give a forked process its own session, standard streams and folders."""
     os.setsid()
     for to, end in enumerate(ends):
         os.dup2(end, to)

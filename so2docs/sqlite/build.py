@@ -493,8 +493,8 @@ class _Building:
                 row = values[self.connection.total_changes - before]
                 place, key, record_id = _second(table, row, self.site_field, batch)
                 raise OutputError(
-                    f"{batch.where(place)}: {key}: {record_id} occurs twice; ids are unique per "
-                    f"site only: for several sites, name a column with {flag('site_field')}"
+                    f"{batch.where(place)}: {key}: {record_id} occurs twice; ids are only unique "
+                    f"per site: for several sites, name a column with {flag('site_field')}"
                 ) from None
         return Texts(made.texts, first_row)
 

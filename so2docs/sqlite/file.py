@@ -46,7 +46,7 @@ def explained(path: str) -> Iterator[None]:
         yield
     except sqlite3.IntegrityError as error:
         raise OutputError(
-            f"{path}: an id occurs twice ({error}); ids are unique per site only: for several "
+            f"{path}: an id occurs twice ({error}); ids are only unique per site: for several "
             f"sites, name a column with {flag('site_field')}"
         ) from error
     except sqlite3.OperationalError as error:

@@ -130,7 +130,7 @@ def test_odd_chunks_give_the_same_verdict_as_one_thread(chunks: list[bytes]) -> 
     data, error = outcome(b"".join(chunks))
     expected_data, expected_error = reference(b"".join(chunks))
     assert error == expected_error
-    # With a single thread, more bytes in the same step as an error are lost.
+    # A single thread loses the bytes that were decoded in the same step as an error.
     assert data == expected_data if error is None else data.startswith(expected_data)
 
 

@@ -173,7 +173,7 @@ def test_blocks_of_a_stream_are_read_in_order_and_not_overwritten() -> None:
 @PIPES
 @pytest.mark.parametrize("reader", ["ReadAhead(Silent().readinto, list)", "PolledFile(file)"])
 def test_a_signal_that_another_thread_gets_while_a_pipe_is_read(reader: str) -> None:
-    """Such a signal does not wake the main thread, like a signal just before the wait."""
+    """The signal does not wake the main thread; nor does a signal just before the wait."""
     script = f"""
 import io, os, signal, threading, time
 from so2docs.dump.source import PolledFile, ReadAhead

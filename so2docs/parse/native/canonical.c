@@ -26,7 +26,8 @@
 
 #include <stdio.h>
 
-/* Meaning of an attribute, by name. The row keeps the values of meanings before OTHER_NUMBER. */
+/* Meaning of an attribute, by name. A row keeps the numbers of the attributes whose meaning is
+   listed before OTHER_NUMBER. */
 typedef enum {
     ID,
     POST_TYPE_ID,
