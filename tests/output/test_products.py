@@ -95,6 +95,8 @@ CASES: dict[type[Product[Any]], list[Case]] = {
                 "until": "2030-01-01",
                 "tags": ["python"],
                 "all_tags": True,
+                "keep_users": [1],
+                "keep_posts": [1],
                 "skip_malformed": True,
             },
             {"posts": "site/Posts.xml"},

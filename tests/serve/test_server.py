@@ -35,8 +35,9 @@ def test_small_answers_do_not_wait_for_others() -> None:
 
 HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy")
 ENDLESS = (
-    "CREATE VIEW tags AS WITH RECURSIVE c(Name, Questions) AS "
-    "(SELECT 'a', 1 UNION ALL SELECT Name, Questions + 1 FROM c) SELECT * FROM c"
+    "CREATE VIEW tags AS WITH RECURSIVE c(Name, Questions, Excerpt, Wiki) AS "
+    "(SELECT 'a', 1, 'b', 'c' UNION ALL SELECT Name, Questions + 1, 'b', 'c' FROM c) "
+    "SELECT * FROM c"
 )
 
 
