@@ -342,7 +342,7 @@ _TEXT = """
 Questions and answers of a Stack Exchange data dump, nested by so2docs {version}.
 
 {table}
-{columns}{dump}
+{others}{columns}{dump}
 ## How it was made
 
 ```console
@@ -604,6 +604,9 @@ def text(outputs: list[Described]) -> str:
         for name, output in zip(names, outputs, strict=True)
         if _documents(output.manifest) and not output.is_retrieval_set
     ]
+    builder = _choose_builder(outputs)
+    others = [output for _, output in full if _builder(output.manifest) != builder]
+    full = [(name, output) for name, output in full if output not in others]
     is_by_site = len(full) > 1 and all(output.folder for _, output in full)
     if is_by_site:
         front += ['- config_name: "default"', "  default: true", "  data_files:"]
@@ -638,10 +641,45 @@ def text(outputs: list[Described]) -> str:
         title=_title(outputs),
         version=", ".join(sorted({manifest.version for manifest in manifests})),
         table="\n".join(table),
+        others=_load_others(others, builder),
         columns=_columns(outputs),
         dump=_dumps(outputs),
         commands="\n".join(f"$ {command(output)}" for output in outputs),
         hashes="\n".join(hashes),
+    )
+
+
+def _builder(manifest: Manifest) -> str:
+    """The name of the builder of `datasets` that reads the files."""
+    return "parquet" if _is_parquet(manifest) else "json"
+
+
+def _choose_builder(outputs: list[Described]) -> str:
+    """Choose the builder of all configurations: that of most outputs, or else Parquet.
+
+    `datasets` loads a folder with the builder of its first configuration.
+    """
+    full = [output for output in outputs if _documents(output.manifest)]
+    builders = [_builder(output.manifest) for output in full]
+    if any(output.is_retrieval_set for output in full):
+        return "json"
+    return max(("parquet", "json"), key=builders.count)
+
+
+def _load_others(outputs: list[Described], builder: str) -> str:
+    """Show how to load outputs that are not configurations."""
+    lines = []
+    for output in outputs:
+        arguments = (
+            f"{json.dumps(_builder(output.manifest))}, data_files={json.dumps(output.splits)}"
+        )
+        lines.append(f"load_dataset({arguments})")
+    if not lines:
+        return ""
+    code = "\n".join(lines)
+    return (
+        f"\n`datasets` reads one format in a folder, here {builder}. In the folder, load the other "
+        f"outputs with:\n\n```python\n{code}\n```\n"
     )
 
 

@@ -492,6 +492,30 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
     assert "bread" not in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("names", "described", "builder"),
+    [
+        (["a.jsonl.gz", "a.parquet"], ["a.parquet"], "json"),
+        (["a.jsonl.gz", "b.json", "a.parquet"], ["a.jsonl.gz", "b.json"], "parquet"),
+    ],
+)
+def test_one_format_in_the_configurations(
+    names: list[str], described: list[str], builder: str, tmp_path: Path
+) -> None:
+    """`datasets` reads all configurations of a folder as the format of the first one."""
+    for name in names:
+        convert(tmp_path, name, recipe="qa", site="a.example")
+    lines, text = front_matter(tmp_path / "README.md")
+    paths = [line.strip(' -"') for line in lines if line.startswith('    - "')]
+    assert paths == described
+    (other,) = set(names) - set(described)
+    files = f'data_files={{"train": ["{other}"]}}'
+    assert f'load_dataset("{builder}", {files})\n' in text
+    assert text.count("load_dataset(") == 1
+    for name in names:
+        assert f"`{name}`" in text
+
+
 def test_outputs_that_end_at_the_same_time_share_a_card(tmp_path: Path) -> None:
     """Manifests are read only after the card is locked."""
     convert(tmp_path, "a.jsonl")
