@@ -38,7 +38,7 @@ from so2docs.errors import (
     resumable,
 )
 from so2docs.metadata import card
-from so2docs.metadata.manifest import Manifest, load_from_report
+from so2docs.metadata.manifest import Manifest, load_from_report, locate
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, spell_out
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import (
@@ -272,7 +272,7 @@ def _run(
 
 def _describe_existing(report: Report, run: RunOptions) -> None:
     """Write the missing card and report of an output that is up to date."""
-    output = report.output
+    output = locate(report.output)
     if run.card:
         card.describe_existing(output, force=run.force)
     if run.report is None:

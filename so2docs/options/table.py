@@ -193,7 +193,7 @@ class Filters:
             raise OptionError(
                 f"{flag('since', self.since)} must be before {flag('until', self.until)}"
             )
-        if self.kept is not None and self.left_out:
+        if self.kept is not None and set(self.left_out) - {METADATA}:
             raise contradiction("fields", "without")
         if self.kept == ():
             raise OptionError(

@@ -223,7 +223,8 @@ class OutputOfConversion(Product[Report]):
         counts = {name: value for name, value in records[0].counts.items() if name != "documents"}
         if not counts:
             counts["questions"] = sum(record.counts["documents"] for record in records)
-        report = Report.from_dict({"dump": records[0].input[0].name, "output": self.path, **counts})
+        output = os.path.dirname(self.path) if self._names.made_of_it else self.path
+        report = Report.from_dict({"dump": records[0].input[0].name, "output": output, **counts})
         report.is_new = False
         report.files = len(files)
         report.output_bytes = sum(map(os.path.getsize, files))

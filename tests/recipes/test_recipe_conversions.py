@@ -23,6 +23,7 @@ from so2docs.parse.markdown import to_markdown
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
 from so2docs.recipes.recipe import INTEGER, Recipe, record
+from so2docs.schema import QUESTION_ATTRIBUTES
 
 pytestmark = pytest.mark.long
 
@@ -305,6 +306,9 @@ def test_records_without_metadata(tmp_path: Path) -> None:
     assert so2docs.verify(tmp_path / "q.jsonl").validated
     so2docs.convert(dump, tmp_path / "q.parquet", without="metadata", **options)
     assert parquet(tmp_path / "q.parquet") == expected
+    fields = [*QUESTION_ATTRIBUTES, "Answers"]
+    so2docs.convert(dump, tmp_path / "f.jsonl", without="metadata", fields=fields, **options)
+    assert jsonl(tmp_path / "f.jsonl") == expected
     for recipe in (None, "chunks"):
         with pytest.raises(so2docs.OptionError, match=r"without='metadata' needs a recipe"):
             so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, without="metadata")
@@ -513,7 +517,11 @@ def test_retrieval_set_of_accepted_answers(site: Site, tmp_path: Path) -> None:
 
 
 def test_corpus_has_the_answers_of_questions_without_an_accepted_one(tmp_path: Path) -> None:
-    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", recipe="beir", accepted=True)
+    for is_new in (True, False):
+        report = so2docs.convert(
+            SAMPLES / "posts.xml", tmp_path / "set", recipe="beir", accepted=True
+        )
+        assert (report.is_new, report.output) == (is_new, str(tmp_path / "set"))
     corpus, queries, _ = set_of(tmp_path / "set")
     questions = list(so2docs.documents(SAMPLES / "posts.xml"))
     answers = [str(answer["Id"]) for question in questions for answer in question["Answers"]]
