@@ -73,9 +73,9 @@ _TEX = re.compile(r"\\[a-zA-Z]{2}|[_^]")
 def has_formulas(body: str) -> bool:
     r"""Whether a body from any site certainly contains a formula.
 
-    A formula between dollar signs has `_`, `^` or a command such as `\alpha`, no space next to the
-    signs on the inside, and no letter or digit after the closing sign: `$HOME_DIR and $PATH` is not
-    a formula. A formula between other delimiters has a command.
+    A formula between dollar signs contains `_`, `^` or a command such as `\alpha`. No space follows
+    the opening sign or precedes the closing sign, and no letter or digit follows the closing sign:
+    `$HOME_DIR and $PATH` is not a formula. A formula between other delimiters has a command.
     """
     if not _may_have_formulas(body):
         return False

@@ -13,7 +13,7 @@ Thing = TypeVar("Thing")
 class Registry(Mapping[str, Thing], Generic[Thing]):
     """Objects by name; other packages add objects as entry points of a group.
 
-    Reading entry points takes some milliseconds, so they are read only for names not in this
+    Reading entry points takes a few milliseconds, so they are read only for names not in this
     package, or to list all names. Other packages cannot replace a name of this package.
 
     Args:

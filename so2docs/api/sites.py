@@ -292,7 +292,7 @@ def summary(results: Sequence[SiteResult]) -> str:
     """Format a table with a line for each site, and lines with totals and states."""
     numbers = [{} if result.result is None else result.result.columns() for result in results]
     names = dict.fromkeys(name for values in numbers for name in values)
-    # The other columns keep their order.
+    # Move `seconds` to the end; the other columns keep their order.
     columns = sorted(names, key=lambda name: name == "seconds")
     rows: list[SiteRow] = []
     for result, values in zip(results, numbers, strict=True):

@@ -74,7 +74,7 @@ class ChangedDocuments(ChangeLines):
         return self._format.header
 
     def frame(self, change: Change) -> bytes:
-        """Encode the new document, or its deletion."""
+        """Encode a change: the new document, or the deletion of the old one."""
         self._name_site(change)
         if change.operation == "deleted":
             return self._format.deletion(change.question_id)

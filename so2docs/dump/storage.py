@@ -1,8 +1,8 @@
 """Files by path or by URL, on a disk or in an object store.
 
 A path is a file of this system. urllib3 reads files of web servers (`https://`, `http://`), and
-fsspec opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Both are
-imported for the first URL.
+fsspec opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Each is imported
+when it is first needed.
 """
 
 from __future__ import annotations

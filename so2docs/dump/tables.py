@@ -121,7 +121,7 @@ class TableFile:
         return dump
 
     def pass_over(self, restart: Restart | None) -> None:
-        """Leave out the table, which was read; later members of an archive start at its place."""
+        """Skip a table that was read before; reading resumes at the place of `restart`."""
         if restart is not None and self.source is not None and self.entry is not None:
             archive = self.source.archive()
             assert archive is not None

@@ -432,7 +432,7 @@ def _check_file(path: str, recorded: File) -> None:
         value, recorded_value = getattr(actual, what), getattr(recorded, what)
         if value != recorded_value and recorded_value is not None:
             raise OutputError(
-                f"{path}: has {what} {value}, its manifest says {recorded_value}; {_AGAIN}"
+                f"{path}: has {what} {value}, but its manifest says {recorded_value}; {_AGAIN}"
             )
 
 
@@ -512,5 +512,5 @@ def _check_counts(name: str, manifest: Manifest, documents: int, answers: int) -
     for what, actual, recorded in checks:
         if actual != recorded:
             raise OutputError(
-                f"{name}: has {actual:,} {what}, its manifest says {recorded:,}; {_AGAIN}"
+                f"{name}: has {actual:,} {what}, but its manifest says {recorded:,}; {_AGAIN}"
             )

@@ -167,7 +167,7 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
     """Declare a field of a dataclass as an option.
 
     Args:
-        group: As in `Option`, like the next two.
+        group: Heading in the help of a command.
         decides: Which result depends on the value.
         help: Description in one sentence.
         default: Default of the field.

@@ -105,7 +105,7 @@ def _is_json(value: object) -> bool:
 
 
 def _line_of(error: Exception, recipe: Recipe) -> str:
-    """The last line of the recipe's own module in the traceback of an error."""
+    """The line of the recipe's module that led to an error, for a message; empty if unknown."""
     function = inspect.unwrap(getattr(recipe.function, "func", recipe.function))
     file = inspect.getsourcefile(function)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]

@@ -294,7 +294,7 @@ def _parse_carefully(data: bytes) -> list[Row]:
 
     Raises:
         etree.XMLSyntaxError: The slice is not well-formed.
-        RowError: The slice contains anything else.
+        RowError: The slice contains anything else, such as text between rows.
     """
     root = b"root" + max(_ROOT_END.findall(data), default=b"") + b"_"
     target = _CheckingTarget()

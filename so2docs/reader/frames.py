@@ -230,7 +230,7 @@ class Framed:
             raise AttributeError(text)
 
     def _document_batches(self) -> Iterator[list[Row]]:
-        """Iterate over batches of documents, each a new dictionary."""
+        """Iterate over batches of documents; each document is a new dictionary."""
         raise NotImplementedError
 
     @property

@@ -118,7 +118,7 @@ def is_own_name(host: str) -> bool:
 
 
 def make_server(app: Guard) -> uvicorn.Server:
-    """Make a server of the application, which reports the errors of requests itself."""
+    """Make a server for the application; it logs nothing, since the application reports errors."""
     config = uvicorn.Config(
         app,
         log_level="critical",

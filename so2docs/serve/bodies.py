@@ -212,8 +212,8 @@ class Renderer:
 
     Attributes:
         host: The site's address, for links without a host; None if unknown.
-        pages: Paths of the linked pages that this reader has, by `Link.key`, and of pictures, by
-            `picture` and their keys.
+        pages: Paths in this reader of linked pages, by `Link.key`, and of pictures, by
+            `picture KEY`.
         images: Whether images are loaded from their addresses.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.

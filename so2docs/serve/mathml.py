@@ -119,7 +119,7 @@ _COMMAND = re.compile(r"\\(?:[a-zA-Z]+|[^a-zA-Z])", re.DOTALL)
 
 
 def _take_definitions(tex: str) -> tuple[str, dict[str, str]]:
-    """Split a formula into its text without definitions, and these by name."""
+    """Take the macro definitions out of a formula; return the rest, and the definitions by name."""
     parts, definitions, at = [], dict[str, str](), 0
     for match in _DEFINITION.finditer(tex):
         if match.start() < at:

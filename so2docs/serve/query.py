@@ -299,7 +299,7 @@ class Conditions:
     Attributes:
         of_post: Conditions on a question or an answer, in terms of its columns: `{Score} > 3`.
         of_question: Conditions on its question `{p}`.
-        of_text: Conditions on the text `x` of a post, letter by letter.
+        of_text: Conditions on the text `x` of a post, matched character by character.
         tag: A tag that all questions have, to select by first; may be empty.
         has_owner: Whether posts are selected by the ids of their owners.
         values: Values of the parameters.

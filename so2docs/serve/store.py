@@ -342,7 +342,7 @@ class Store:
         return self._column("comments", "PostId", comment_ids) if is_known else {}
 
     def find_users(self, user_ids: Iterable[int]) -> set[int]:
-        """The users of some ids who have a page."""
+        """Ids of the users among `user_ids` who have a page."""
         ids = _comma_separated(user_ids)
         columns = [("questions", "OwnerUserId"), ("answers", "OwnerUserId")]
         columns += [("users", "Id")] * self.has_users

@@ -212,7 +212,7 @@ def check_options(
     on_error: str = "stop",
     **keywords: Any,
 ) -> tuple[dict[str, Any], Options]:
-    """Check the options of `convert`, which needs no session.
+    """Check the options of `convert` without a session.
 
     Returns:
         The keywords of the conversion of a dump, and its options.

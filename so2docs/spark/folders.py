@@ -214,7 +214,7 @@ def _find_owner(folder: str) -> str:
 
 def _taken(folder: str) -> OutputError:
     return OutputError(
-        f"{folder}: another run writes to this folder; let it finish, or choose another output"
+        f"{folder}: another run is writing to this folder; let it finish, or choose another output"
     )
 
 

@@ -148,7 +148,7 @@ def names(dumps: Sequence[str]) -> list[str]:
         if f"{name}/".startswith(f"{shared}/")
     )
     raise OptionError(
-        f"{first} and {second}: have the same name; convert them one by one, into different folders"
+        f"{first} and {second} have the same name; convert them one by one, into different folders"
     )
 
 

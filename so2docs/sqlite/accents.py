@@ -43,12 +43,12 @@ def remove_accents(text: str) -> str:
 
 
 def pair_signs(text: str) -> list[str]:
-    """The pairs of neighbouring signs in Chinese and Japanese text, and the last sign of a run."""
+    """Pairs of adjacent Chinese or Japanese characters, and the last character of each run."""
     return [run[at : at + 2] for run in _SIGNS.findall(text) for at in range(len(run))]
 
 
 def list_forms(texts: Iterable[str | None]) -> str | None:
-    """Greek and Cyrillic words without accents, and pairs of Chinese and Japanese signs.
+    """Greek and Cyrillic words without accents, and pairs of Chinese and Japanese characters.
 
     Returns:
         The words, separated by spaces; None if there are none.

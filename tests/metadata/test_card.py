@@ -248,7 +248,9 @@ def test_a_flipped_byte_and_a_file_that_is_cut_or_gone(tmp_path: Path) -> None:
     with pytest.raises(so2docs.OutputError, match=r"questions\.jsonl\.gz: has sha256 .* again"):
         so2docs.verify(output)
     output.write_bytes(whole[:-1])
-    with pytest.raises(so2docs.OutputError, match=f"has bytes {len(whole) - 1}, its manifest says"):
+    with pytest.raises(
+        so2docs.OutputError, match=f"has bytes {len(whole) - 1}, but its manifest says"
+    ):
         so2docs.verify(output)
     output.unlink()
     with pytest.raises(so2docs.OutputError, match="cannot be read"):
@@ -264,13 +266,13 @@ def test_a_missing_document_and_answer(tmp_path: Path) -> None:
     output = convert(tmp_path)
     lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
     replace_lines(output, lines[:-1])
-    message = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
+    message = f"has {len(lines) - 1} questions, but its manifest says {len(lines)}"
     with pytest.raises(so2docs.OutputError, match=message):
         so2docs.verify(output)
     document = json.loads(lines[0])
     document["Answers"].pop()
     replace_lines(output, [json.dumps(document).encode() + b"\n", *lines[1:]])
-    with pytest.raises(so2docs.OutputError, match=r"answers, its manifest says"):
+    with pytest.raises(so2docs.OutputError, match=r"answers, but its manifest says"):
         so2docs.verify(output)
 
 

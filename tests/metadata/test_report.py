@@ -86,7 +86,7 @@ def test_another_document_and_another_schema_are_noticed(tmp_path: Path) -> None
     lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
     output.write_bytes(gzip.compress(b"".join(lines[:-1])))
     edit(report, files=[describe_file(output)])
-    message = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
+    message = f"has {len(lines) - 1} questions, but its manifest says {len(lines)}"
     with pytest.raises(so2docs.OutputError, match=message):
         so2docs.verify(output, report=report)
     output, report = convert(tmp_path, force=True)
@@ -154,7 +154,7 @@ def test_standard_output_by_size_counts_and_schema(tmp_path: Path) -> None:
     assert "line 1, the document: does not match the schema" in verified.stderr
     saved.write_text(result.stdout[:-1], encoding="utf-8")
     verified = run("verify", saved, "--report", tmp_path / "r.json")
-    assert f"saved.jsonl: has bytes {len(result.stdout.encode()) - 1}, its" in verified.stderr
+    assert f"saved.jsonl: has bytes {len(result.stdout.encode()) - 1}, but its" in verified.stderr
 
 
 def test_the_report_of_several_dumps_and_what_was_read_once(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_the_later_of_two_runs_has_the_folder(ends_first: str, tmp_path: Path) -
             with pytest.raises((so2docs.OutputError, OSError)) as raised:
                 publish(folder, "earlier", earlier)
             error = so2docs.ClusterError(str(raised.value))
-            with pytest.raises(so2docs.OutputError, match="another run writes to this folder"):
+            with pytest.raises(so2docs.OutputError, match="another run is writing to this folder"):
                 folders.clear(folder, "earlier", error)
             if ends_first == "earlier":
                 publish(folder, "later", later)

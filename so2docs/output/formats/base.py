@@ -17,7 +17,7 @@ from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Journal, Segment
 
 ID_LINE = b'{"Id":%d}\n'
-"""A line of a file of ids."""
+"""Template of a line in a file of deleted ids."""
 
 
 class FileFormat:

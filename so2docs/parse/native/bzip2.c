@@ -1,12 +1,12 @@
 /* Decode blocks of bzip2, four times as fast as libbz2.
 
-   Blocks are independent: each starts with a number of 48 bits, at any bit. libbz2 handles blocks that
+   Blocks are independent: each starts with a 48-bit number, at any bit position. libbz2 handles blocks that
    are damaged, incomplete or randomized (by bzip2 before 0.9.5). This file reads zeros after the end of
    the data, and checks afterwards whether it read too far.
 
    The slow part of bzip2 is the inverse Burrows-Wheeler transform: a walk through memory that waits at
    each step. This file makes several walks in a block at the same time. They start at evenly spaced
-   entries and end at the start of another walk; then they are joined, from the origin of the block on.
+   entries and end at the start of another walk; then they are joined, beginning at the origin of the block.
 
    Format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf */
 

@@ -586,8 +586,8 @@ typedef struct {
     Role role;
 } Piece;
 
-/* Open emphasis, an open link or open raw HTML, and the position of its start in the line. `signs` has
-   its signs. */
+/* Open emphasis, an open link or open raw HTML. `place` is the position of its start in the line; `sign`
+   and `closing` are ranges of the buffer `signs`. */
 typedef struct {
     int tag;
     const char *emphasis; /* Sign of emphasis; NULL for links and raw HTML. */
