@@ -1,4 +1,4 @@
-"""Documents as data frames: questions, answers, comments, links and tags, in typed columns.
+"""Documents as data frames: posts, their tags and nested rows, and users, in typed columns.
 
 Documents are split into rows a few thousand at a time, so only the requested columns have to fit
 into memory.
@@ -14,12 +14,15 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from so2docs.errors import OptionError, OutputError, flag
+from so2docs.errors import OptionError, OutputError, did_you_mean, flag
 from so2docs.options.option import contradiction, point_in_time, tag_filter
 from so2docs.options.option import tags as read_tags
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
+    BADGES,
+    INTEGER,
+    OTHER,
     POST_PARTS,
     POSTS,
     QUESTION_ATTRIBUTES,
@@ -35,7 +38,9 @@ if TYPE_CHECKING:
 
     from so2docs.types import Question
 
-FrameName = Literal["questions", "answers", "comments", "links", "tags"]
+FrameName = Literal[
+    "questions", "answers", "comments", "links", "votes", "history", "users", "tags"
+]
 Row = dict[str, Any]
 
 _BATCH = 4096
@@ -45,10 +50,7 @@ _PARTS = {part.key: part for part in POST_PARTS}
 _OF_POSTS: Attributes = {
     part.key: part.attributes[part.key] for part in POST_PARTS if part.shape == "value"
 } | {"Url": TEXT}
-_WITHOUT_FRAME = {key.lower(): f"`{key}`" for key in _PARTS} | {
-    "users": "`Owner`, `LastEditor` and `User`",
-    "badges": "`Badges` of users",
-}
+_WITHOUT_FRAME = {key.lower(): f"`{key}`" for key in _PARTS} | {"badges": "`Badges` of users"}
 """Keys of nested rows that have no frame, by table."""
 
 _NESTED = (ANSWERS, *(part.key for part in POST_PARTS if part.shape != "value"))
@@ -57,19 +59,50 @@ _NESTED = (ANSWERS, *(part.key for part in POST_PARTS if part.shape != "value"))
 class Frame:
     """Rows of one kind in documents, which are read on demand.
 
-    Questions, answers, comments and links have their attributes as columns, and posts also have
-    `Url` (with attribution). Tags are pairs of `QuestionId` and `Tag`. `Other` is a JSON object of
-    attributes without a column, or with a value of another type. Integers are `int64`, dates
-    `timestamp[ms, UTC]`, `Tags` a list. Rows exclude nested objects.
+    Rows have their attributes as columns; posts, comments and users also have `Url` (with
+    attribution), votes and history also `PostId`. Tags are pairs of `QuestionId` and `Tag`. `Other`
+    is a JSON object of attributes without a column, or with a value of another type. Integers are
+    `int64`, dates `timestamp[ms, UTC]`, `Tags` a list. Rows exclude nested objects.
 
     Args:
         name: Kind of the rows.
         source: Source of the documents.
+        question_columns: Columns of questions after those of the rows.
     """
 
-    def __init__(self, name: FrameName, source: Framed) -> None:
+    def __init__(
+        self, name: FrameName, source: Framed, question_columns: tuple[str, ...] = ()
+    ) -> None:
         self.name = name
         self._source = source
+        self._question_columns = question_columns
+
+    def with_questions(self, *columns: str) -> Frame:
+        """Add columns of the question that each row belongs to, such as `Question.Title`.
+
+        Args:
+            columns: Names of columns of the questions; if there are none, all columns.
+
+        Returns:
+            A frame with the same rows, and the added columns.
+
+        Raises:
+            OptionError: Questions have no column of this name, or rows of this kind do not belong
+                to one question.
+        """
+        if self.name in ("questions", "users"):
+            raise OptionError(
+                f"{self.name}: with_questions is for rows that belong to one question, such as "
+                "answers or comments"
+            )
+        names = (*QUESTION_ATTRIBUTES, *_OF_POSTS, OTHER)
+        for column in columns:
+            if column not in names:
+                raise OptionError(
+                    f"{column}: questions have no such column{did_you_mean(column, names)}; the "
+                    f"columns are {', '.join(names)}"
+                )
+        return Frame(self.name, self._source, columns or names)
 
     @property
     def schema(self) -> pa.Schema:
@@ -77,12 +110,19 @@ class Frame:
         _require("pyarrow", self.name)
         import pyarrow
 
+        fields = _columns("questions").fields
+        added = {field.name: field.with_name(f"Question.{field.name}") for field in fields}
+        chosen = [added[name] for name in self._question_columns]
         if self.name == "tags":
-            return pyarrow.schema({"QuestionId": pyarrow.int64(), "Tag": pyarrow.string()})
-        return pyarrow.schema(_columns(self.name).fields)
+            fields = [("QuestionId", pyarrow.int64()), ("Tag", pyarrow.string())]
+        else:
+            fields = _columns(self.name).fields
+        return pyarrow.schema([*fields, *chosen])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over Arrow record batches, for rows that do not fit into memory.
+
+        The ids of users stay in memory, since each user is one row.
 
         Raises:
             OutputError: A document was not written by so2docs.
@@ -90,16 +130,27 @@ class Frame:
         schema = self.schema
         import pyarrow
 
+        rows_of = _new_users() if self.name == "users" else _ROWS[self.name]
         for documents in self._source._document_batches():
             with _expect_documents(self._source, documents):
+                rows: list[Row] = []
+                question_indices: list[int] = []
+                for index, document in enumerate(documents):
+                    rows += rows_of(document)
+                    question_indices += [index] * (len(rows) - len(question_indices))
                 if self.name == "tags":
-                    pairs = [(row["Id"], tag) for row in documents for tag in row.get("Tags") or ()]
                     arrays = [
-                        pyarrow.array([pair[index] for pair in pairs], field.type)
-                        for index, field in enumerate(schema)
+                        pyarrow.array([row[field.name] for row in rows], field.type)
+                        for field in list(schema)[:2]
                     ]
                 else:
-                    arrays = _columns(self.name).columns(list(_ROWS[self.name](documents)))
+                    arrays = _columns(self.name).columns(rows)
+                if self._question_columns:
+                    columns = _columns("questions")
+                    questions = columns.columns(list(map(_without_nested, documents)))
+                    by_name = dict(zip((f.name for f in columns.fields), questions, strict=True))
+                    indices = pyarrow.array(question_indices, pyarrow.int64())
+                    arrays += [by_name[name].take(indices) for name in self._question_columns]
                 batch = pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
             yield batch
 
@@ -166,49 +217,86 @@ def _require(package: str, name: str) -> None:
 def _columns(name: FrameName) -> Any:
     from so2docs.output.formats.parquet import ObjectColumns
 
-    if name in ("comments", "links"):
-        part = _PARTS[name.capitalize()]
-        extra = {} if name == "links" else {"Url": TEXT}
-        return ObjectColumns({**part.attributes, **extra})
-    names = QUESTION_ATTRIBUTES if name == "questions" else ANSWER_ATTRIBUTES
-    return ObjectColumns({**{n: POSTS.attributes[n] for n in names}, **_OF_POSTS})
+    if name in ("questions", "answers"):
+        names = QUESTION_ATTRIBUTES if name == "questions" else ANSWER_ATTRIBUTES
+        return ObjectColumns({**{n: POSTS.attributes[n] for n in names}, **_OF_POSTS})
+    part = _PARTS["Owner" if name == "users" else name.capitalize()]
+    has_post = "PostId" in part.attributes or part.by
+    attributes = {} if has_post else {"PostId": INTEGER}
+    attributes |= {n: part.attributes[n] for n in part.columns or part.attributes}
+    return ObjectColumns(attributes | ({"Url": TEXT} if name in ("comments", "users") else {}))
 
 
-def _posts(documents: list[Row]) -> Iterator[Row]:
-    for question in documents:
-        yield question
-        yield from question.get(ANSWERS) or ()
+def _posts(question: Row) -> Iterator[Row]:
+    yield question
+    yield from question.get(ANSWERS) or ()
 
 
-def _without_nested(posts: Iterable[Row]) -> Iterator[Row]:
-    for post in posts:
-        for key in _NESTED:
-            post.pop(key, None)
-        yield post
+def _without_nested(post: Row) -> Row:
+    for key in _NESTED:
+        post.pop(key, None)
+    return post
 
 
-def _answers(documents: list[Row]) -> Iterator[Row]:
-    return _without_nested(row for q in documents for row in q.get(ANSWERS) or ())
-
-
-def _held(part: Part) -> Callable[[list[Row]], Iterator[Row]]:
+def _held(part: Part) -> Callable[[Row], Iterator[Row]]:
     inner = [inner_part.key for inner_part in part.parts]
+    names_post = "PostId" in part.attributes
 
-    def rows(documents: list[Row]) -> Iterator[Row]:
-        for post in _posts(documents):
+    def rows(question: Row) -> Iterator[Row]:
+        for post in _posts(question):
             for row in post.get(part.key) or ():
                 for key in inner:
                     row.pop(key, None)
+                if not names_post:
+                    row["PostId"] = post["Id"]
                 yield row
 
     return rows
 
 
-_ROWS: dict[str, Callable[[list[Row]], Iterator[Row]]] = {
-    "questions": _without_nested,
-    "answers": _answers,
+def _votes(question: Row) -> Iterator[Row]:
+    """Count the votes of each post that has the key, with 0 for types that it lacks."""
+    part = _PARTS["Votes"]
+    none = dict.fromkeys(part.columns or (), 0)
+    for post in _posts(question):
+        if part.key in post:
+            yield {"PostId": post["Id"], **none, **post[part.key]}
+
+
+def _new_users() -> Callable[[Row], Iterator[Row]]:
+    """Find the users in a document that no earlier document has."""
+    ids: set[int] = set()
+
+    def rows(question: Row) -> Iterator[Row]:
+        for post in _posts(question):
+            for user in _users(post, _PARTS.values()):
+                if user["Id"] not in ids:
+                    ids.add(user["Id"])
+                    user.pop(BADGES.key, None)
+                    yield user
+
+    return rows
+
+
+def _users(row: Row, parts: Iterable[Part]) -> Iterator[Row]:
+    for part in parts:
+        if part.by and row.get(part.key):
+            yield row[part.key]
+        elif part.parts:
+            for inner in row.get(part.key) or ():
+                yield from _users(inner, part.parts)
+
+
+_ROWS: dict[str, Callable[[Row], Iterable[Row]]] = {
+    "questions": lambda question: [_without_nested(question)],
+    "answers": lambda question: map(_without_nested, question.get(ANSWERS) or ()),
     "comments": _held(_PARTS["Comments"]),
     "links": _held(_PARTS["Links"]),
+    "history": _held(_PARTS["History"]),
+    "votes": _votes,
+    "tags": lambda question: [
+        {"QuestionId": question["Id"], "Tag": tag} for tag in question.get("Tags") or ()
+    ],
 }
 
 
@@ -220,7 +308,7 @@ class Framed:
     if not TYPE_CHECKING:  # Without this condition, type checkers would accept any attribute.
 
         def __getattr__(self, name: str) -> Any:
-            """Raise an error that explains tables without a frame, such as `votes`."""
+            """Raise an error that explains tables without a frame, such as `badges`."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in _WITHOUT_FRAME:
                 text += (
@@ -252,6 +340,21 @@ class Framed:
     def links(self) -> Frame:
         """The links, if nested."""
         return Frame("links", self)
+
+    @property
+    def votes(self) -> Frame:
+        """The votes, if nested; a row for each question or answer, a column for each type."""
+        return Frame("votes", self)
+
+    @property
+    def history(self) -> Frame:
+        """The revisions and events, if nested; `PostId` is the question or answer."""
+        return Frame("history", self)
+
+    @property
+    def users(self) -> Frame:
+        """The users in documents, if nested: authors, editors, commenters; a row for each."""
+        return Frame("users", self)
 
     @property
     def tags(self) -> Frame:

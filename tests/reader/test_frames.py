@@ -1,23 +1,31 @@
 """Data frames have every row and value of the documents, typed, from outputs and dumps."""
 
 import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
-from support.dumps import answer, question, write_dump
+from support.dumps import answer, question, row, write_dump
 from support.table_sites import SITE
 
 import so2docs
 from so2docs.reader.frames import Frame
-from so2docs.schema import POST_PARTS
+from so2docs.schema import POST_PARTS, VOTE_TYPES
 
-NAMES = ("questions", "answers", "comments", "links", "tags")
-NESTED = {"Answers", *(part.key for part in POST_PARTS)}
+NAMES = ("questions", "answers", "comments", "links", "votes", "history", "users", "tags")
+OF_ONE_QUESTION = tuple(name for name in NAMES if name not in ("questions", "users"))
+TABLES = ("all", "history-text", "badges")
+VOTES = tuple(VOTE_TYPES[number] for number in range(1, 17))
+NESTED = {"Answers", *(part.key for part in POST_PARTS if part.shape != "value")}
+INSIDE = {"User", "Voters", "Badges"}
 
 
 def flat(documents: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -25,17 +33,43 @@ def flat(documents: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     posts = [post for one in documents for post in (one, *one["Answers"])]
     comments = [row for post in posts for row in post.get("Comments", ())]
     links = [row for post in posts for row in post.get("Links", ())]
+    votes = [
+        {"PostId": post["Id"]} | dict.fromkeys(VOTES, 0) | post["Votes"]
+        for post in posts
+        if "Votes" in post
+    ]
+    history = [{"PostId": post["Id"]} | row for post in posts for row in post.get("History", ())]
+    users: dict[int, dict[str, Any]] = {}
+    for post in posts:
+        for user in users_in(post):
+            users.setdefault(user["Id"], user)
     return {
         "questions": documents,
         "answers": [row for one in documents for row in one["Answers"]],
         "comments": comments,
         "links": links,
+        "votes": votes,
+        "history": history,
+        "users": list(users.values()),
         "tags": [
             {"QuestionId": one["Id"], "Tag": tag}
             for one in documents
             for tag in one.get("Tags", ())
         ],
     }
+
+
+def users_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Find users at any depth of a post, except in its answers."""
+    if isinstance(value, list):
+        for element in value:
+            yield from users_in(element)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key in ("Owner", "LastEditor", "User"):
+                yield from [inner] if inner else []
+            elif key != "Answers":
+                yield from users_in(inner)
 
 
 def as_read(row: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +84,7 @@ def as_read(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_nested(row: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in row.items() if name not in NESTED | {"User"}}
+    kept = {name: value for name, value in row.items() if name not in NESTED | INSIDE}
     for name, value in kept.items():
         if name.endswith("Date"):
             with suppress(ValueError):
@@ -58,23 +92,43 @@ def without_nested(row: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+EVENTS = (
+    row(Id=1, PostHistoryTypeId=1, PostId=1, RevisionGUID="a", UserId=5, Text="t"),
+    row(Id=2, PostHistoryTypeId=2, PostId=1, RevisionGUID="a", UserId=5, Text="b"),
+    row(Id=3, PostHistoryTypeId=2, PostId=2, RevisionGUID="b", UserId=8, Text="c"),
+    row(Id=4, PostHistoryTypeId=5, PostId=2, RevisionGUID="c", UserId=9, Text="d", New=1),
+)
+BADGE = row(Id=1, UserId=5, Name="Teacher", Class=1)
+
+
 @pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample of a site, with a history and badges."""
+    folder = tmp_path_factory.mktemp("site")
+    for file in SITE.glob("*.xml"):
+        shutil.copy(file, folder)
+    write_dump(folder / "PostHistory.xml", *EVENTS)
+    write_dump(folder / "Badges.xml", BADGE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("frames") / "tea.jsonl.gz"
-    so2docs.convert(SITE, path, nest="all", attribution=True, site="tea.stackexchange.com")
+    so2docs.convert(folder, path, nest=TABLES, attribution=True, site="tea.stackexchange.com")
     return path
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("source", ["output", "dump"])
-def test_every_row_and_value(name: str, source: str, output: Path) -> None:
+def test_every_row_and_value(name: str, source: str, folder: Path, output: Path) -> None:
     expected = flat(list(so2docs.read(output, dict)))[name]
     if source == "output":
         with so2docs.open(output) as docs:
             actual = getattr(docs, name).to_arrow()
     else:
-        options: dict[str, Any] = {"nest": "all", "attribution": True}
-        with so2docs.documents(SITE, **options, site="tea.stackexchange.com") as documents:
+        options: dict[str, Any] = {"nest": TABLES, "attribution": True}
+        with so2docs.documents(folder, **options, site="tea.stackexchange.com") as documents:
             actual = getattr(documents, name).to_arrow()
     assert expected
     assert list(map(as_read, actual.to_pylist())) == list(map(without_nested, expected))
@@ -184,6 +238,67 @@ def test_selections_that_are_refused(wrong: dict[str, Any], some: Path) -> None:
         docs.where(**wrong)
 
 
+@pytest.mark.parametrize("name", OF_ONE_QUESTION)
+def test_rows_with_their_questions(name: str, output: Path) -> None:
+    documents = list(so2docs.read(output, dict))
+    chosen = ("Title", "Score", "Tags", "Other")
+    by_post = {post["Id"]: one["Id"] for one in documents for post in (one, *one["Answers"])}
+    with so2docs.open(output) as docs:
+        frame: Frame = getattr(docs, name)
+        questions = {row["Id"]: row for row in docs.questions.to_arrow().to_pylist()}
+        joined = frame.with_questions(*chosen).to_arrow()
+        alone = frame.to_arrow()
+        assert frame.with_questions(*chosen).schema == joined.schema
+        every = frame.with_questions().to_arrow()
+    assert joined.select(alone.column_names) == alone
+    expected = [
+        questions[by_post[row.get("QuestionId") or row.get("ParentId") or row["PostId"]]]
+        for row in alone.to_pylist()
+    ]
+    assert expected
+    names = [f"Question.{column}" for column in chosen]
+    assert joined.select(names).to_pylist() == [
+        {f"Question.{column}": row[column] for column in chosen} for row in expected
+    ]
+    names = [f"Question.{column}" for column in expected[0]]
+    assert every.column_names == [*alone.column_names, *names]
+    assert every["Question.Id"].to_pylist() == [row["Id"] for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "message"),
+    [
+        ("answers", "title", "did you mean Title"),
+        ("answers", "ParentId", "ParentId: questions have no such column.*Title, Tags"),
+        ("users", "Title", "rows that belong to one question"),
+        ("questions", "Title", "rows that belong to one question"),
+    ],
+)
+def test_questions_that_cannot_be_added(name: str, column: str, message: str, output: Path) -> None:
+    with so2docs.open(output) as docs, pytest.raises(so2docs.OptionError, match=message):
+        getattr(docs, name).with_questions(column)
+
+
+@pytest.mark.parametrize("name", OF_ONE_QUESTION)
+def test_no_rows_with_their_questions(name: str, output: Path) -> None:
+    with so2docs.open(output) as docs:
+        nothing = docs.where(until="1970")
+        frame = getattr(nothing, name).with_questions("Title")
+        assert frame.to_arrow().num_rows == 0
+        batches = list(getattr(docs, name).with_questions("Title").to_batches())
+        assert all(batch.schema == frame.schema for batch in batches)
+
+
+def test_comments_without_ids_of_posts(tmp_path: Path) -> None:
+    """Only votes and history need the Id of the post, which the documents may lack."""
+    nest = ["comments", "votes"]
+    so2docs.convert(SITE, tmp_path / "c.jsonl", nest=nest, fields=["Comments", "Votes"])
+    with so2docs.open(tmp_path / "c.jsonl") as docs:
+        assert docs.comments.to_arrow().num_rows
+        with pytest.raises(so2docs.OutputError, match="has no Id"):
+            docs.votes.to_arrow()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_published_dumps(name: str, real_dump: Path, tmp_path: Path) -> None:
@@ -193,6 +308,61 @@ def test_published_dumps(name: str, real_dump: Path, tmp_path: Path) -> None:
     with so2docs.open(output) as docs:
         actual = getattr(docs, name).to_arrow().to_pylist()
     assert list(map(as_read, actual)) == list(map(without_nested, expected))
+
+
+@pytest.fixture(scope="module")
+def site(
+    unpacked_dumps: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, list[dict[str, str]]]]:
+    """A published site with every table nested, and the rows of its files."""
+    folder = unpacked_dumps / "eosio.meta.stackexchange.com"
+    output = tmp_path_factory.mktemp("site") / "eosio.jsonl.gz"
+    so2docs.convert(folder, output, nest=TABLES)
+    files = ("Posts", "Comments", "Votes", "Users")
+    return output, {
+        name: [dict(row.attrib) for row in ElementTree.parse(folder / f"{name}.xml").getroot()]
+        for name in files
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_site(name: str, site: tuple[Path, Any]) -> None:
+    expected = flat(list(so2docs.read(site[0], dict)))[name]
+    with so2docs.open(site[0]) as docs:
+        actual = getattr(docs, name).to_arrow().to_pylist()
+    assert expected
+    assert list(map(as_read, actual)) == list(map(without_nested, expected))
+
+
+def test_frames_of_a_site_agree_with_its_files(site: tuple[Path, Any]) -> None:
+    """Votes, users, and the titles of answers are counted from the XML alone."""
+    output, rows = site
+    titles = {row["Id"]: row["Title"] for row in rows["Posts"] if row["PostTypeId"] == "1"}
+    answers = {
+        row["Id"]: titles[row["ParentId"]] for row in rows["Posts"] if row["PostTypeId"] == "2"
+    }
+    posts = titles.keys() | answers.keys()
+    votes = Counter((row["PostId"], row["VoteTypeId"]) for row in rows["Votes"])
+    named = {
+        row[name]
+        for row in rows["Posts"]
+        if row["Id"] in posts
+        for name in ("OwnerUserId", "LastEditorUserId")
+        if name in row
+    }
+    named |= {row["UserId"] for row in rows["Comments"] if row["PostId"] in posts}
+    by_id = {row["Id"]: row for row in rows["Users"]}
+    with so2docs.open(output) as docs:
+        found_votes = docs.votes.to_arrow().to_pylist()
+        users = {str(row["Id"]): row["DisplayName"] for row in docs.users.to_arrow().to_pylist()}
+        joined = docs.answers.with_questions("Title").to_arrow()
+    assert {str(row["PostId"]): (row["UpMod"], row["DownMod"]) for row in found_votes} == {
+        post: (votes[post, "2"], votes[post, "3"]) for post in posts
+    }
+    assert named & by_id.keys() <= users.keys() <= by_id.keys()
+    assert users == {user: by_id[user]["DisplayName"] for user in users}
+    ids = map(str, joined["Id"].to_pylist())
+    assert dict(zip(ids, joined["Question.Title"].to_pylist(), strict=True)) == answers
 
 
 DAMAGED = {
@@ -235,7 +405,7 @@ def write_indexed(folder: Path, line: str) -> Path:
     return output
 
 
-@pytest.mark.parametrize(("name", "key"), [("users", "Owner"), ("votes", "Votes"), ("badges", "")])
+@pytest.mark.parametrize(("name", "key"), [("bounties", "Bounties"), ("badges", "Badges")])
 def test_tables_without_a_frame_say_where_they_are(name: str, key: str, some: Path) -> None:
     with so2docs.open(some) as docs:
         for source in (docs, docs.where()):
