@@ -557,11 +557,13 @@ def _check_loaded(form: TableFormat, split_by: SplitBy | None, dialect: Dialect)
         raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
     if split_by is not None:
         raise contradiction("load", "split_by")
+    import pyarrow
     from pyarrow.csv import WriteOptions
 
     if dialect.null and not hasattr(WriteOptions, "null_string"):
         raise OptionError(
-            f"CSV for {dialect.name} needs a later pyarrow; pip install --upgrade pyarrow"
+            f"{flag('load', dialect.name)} needs a later pyarrow than {pyarrow.__version__}; "
+            "install it with: pip install --upgrade pyarrow"
         )
 
 

@@ -421,6 +421,14 @@ def test_files_are_for_one_system(hard_site: Path, tmp_path: Path) -> None:
         so2docs.tables(hard_site, tmp_path, only="badges", format="csv", load="postgres")
 
 
+def test_a_pyarrow_that_cannot_write_null_words(
+    hard_site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyarrow.csv.WriteOptions", object)
+    with pytest.raises(so2docs.OptionError, match="a later pyarrow than"):
+        so2docs.tables(hard_site, tmp_path, format="csv", load="mysql")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
