@@ -19,12 +19,19 @@ KINDS = ("question", "answer", "answered", "unanswered", "accepted", "closed", "
 MOST_WORDS = 32
 """Maximum words and phrases of a search, because each is looked up separately."""
 
+TEXT_FILTERS = ("title", "body", "code")
+FILTERS = ("score", "answers", "views", "created", "user", "is", "closed", "duplicate",
+           "hasaccepted", "isaccepted", *TEXT_FILTERS)  # fmt: skip
+"""Filters that are understood."""
+OTHER_FILTERS = ("wiki", "locked", "migrated", "hascode", "hasnotice", "deleted", "lastactive",
+                 "inquestion", "inbookmarks", "infavorites", "saves")  # fmt: skip
+"""Filters of the sites that are not understood here."""
+
 _PART = re.compile(
-    r"""
+    rf"""
     (?P<minus>-(?![->=]))?
     (?: \[ \s* (?P<tag>[^\s\[\]]+) \s* \] (?P<or> \s+ or (?=\s*\[) )?
-      | (?P<name>score|answers|views|created|user|is|closed|duplicate|hasaccepted|isaccepted
-          |title|body|code) : (?P<value>"[^"]*"|\S+)
+      | (?P<name>{"|".join((*FILTERS, *OTHER_FILTERS))}) : (?P<value>"[^"]*"|\S+)
       | " (?P<phrase>[^"]*) "?
       | (?P<word>[^\s"\[\]]+ | [\[\]]) )
     """,
@@ -143,7 +150,7 @@ def parse(text: str) -> Query:
         name, value = (part["name"] or "").lower(), (part["value"] or "").strip('"')
         if part["tag"] is not None:
             _add_tag(query, part, is_alternative=is_alternative)
-        elif name and name not in ("title", "body", "code"):
+        elif name and name not in TEXT_FILTERS:
             _add_filter(query, name, value, part[0], is_unwanted=has_minus)
         else:
             words = part["word"] if part["word"] is not None else part["phrase"] or value
@@ -191,6 +198,8 @@ def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None
     """Add a tag, after an `or` to the group of the previous tag."""
     tag = part["tag"].lower()
     if part["minus"] is not None:
+        if part["or"]:
+            query.problems.append(f"or after -[{tag}] was not understood; tags after it must hold")
         query.without_tags.append(tag)
     elif is_alternative:
         query.tags[-1] = (*query.tags[-1], tag)
@@ -227,7 +236,7 @@ def _add_filter(query: Query, name: str, value: str, typed: str, *, is_unwanted:
         if value.lower() in ("yes", "no", "1", "0"):
             condition = Filter("is", kind)
             is_unwanted ^= value.lower() in ("no", "0")
-    elif (match := _RANGE.fullmatch(value)) and value.strip("."):
+    elif name in _COLUMNS and (match := _RANGE.fullmatch(value)) and value.strip("."):
         low, dots, high = match.groups()
         # As on the sites, `answers:0` is exactly none, and every other number is the least.
         end = 0 if (name, value) == ("answers", "0") else _MOST
@@ -353,12 +362,13 @@ def parse_conditions(query: Query, tables: Collection[str]) -> Conditions:
         elif condition.name == "is":
             _add_kind(query, conditions, condition, tables)
         else:
-            word = "NOT " * condition.is_unwanted
             low, high = conditions.key(condition.low), conditions.key(condition.high)
             is_of_post = condition.name in ("score", "created")
             parts = conditions.of_post if is_of_post else conditions.of_question
             column = _COLUMNS[condition.name]
-            parts.append(f"{word}{column} BETWEEN {low} AND {high}")
+            sql = f"{column} BETWEEN {low} AND {high}"
+            # A post without a value does not pass the filter, so it passes the negated one.
+            parts.append(f"NOT coalesce({sql}, 0)" if condition.is_unwanted else sql)
     if not query.kinds():
         conditions.of_question.append("0")
     for words, end in ((query.code, "> 0"), (query.without_code, "= 0")):

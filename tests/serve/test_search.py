@@ -15,7 +15,8 @@ for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
-from so2docs.serve.query import parse  # noqa: E402
+from so2docs.serve.query import FILTERS as OPERATORS  # noqa: E402
+from so2docs.serve.query import OTHER_FILTERS, TEXT_FILTERS, parse  # noqa: E402
 from so2docs.serve.store import SEARCH_SORTS, SORTS, Store, hints  # noqa: E402
 from so2docs.sqlite.about import read_about  # noqa: E402
 
@@ -181,6 +182,76 @@ def test_filters_narrow_words_down(text: str, store: Store) -> None:
     }
     hits = store.hits(parse(f"word1 {text}"), "relevance").hits
     assert {post_id for _, post_id, _ in hits} == expected
+
+
+VALUES = {
+    "score": ["10", "3..9", "..0"], "answers": ["2", "0"], "views": ["5", "..4"],
+    "created": ["2015", "2012..2014-05"], "user": ["3", '"Ada"', "404"],
+    "is": ["question", "answer", "a", "answered", "unanswered", "accepted", "closed", "duplicate"],
+    "closed": ["yes", "no"], "duplicate": ["yes", "no"], "hasaccepted": ["yes", "0"],
+    "isaccepted": ["yes", "no"], "title": ["3", '"question 3"'], "body": ["word2", "answer"],
+    "code": ["word2", '"word2 body"'],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["bare", "complete"])
+def posts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A site without values in many columns, or one with values, links and users."""
+    documents = site(60)
+    for question in documents:
+        for post in (question, *question["Answers"]):
+            post["Body"] += "<p>common</p>"
+    if request.param == "complete":
+        for question in documents[::2]:
+            question |= {"ViewCount": question["Id"] % 9, "ClosedDate": "2020-01-01T00:00:00.000"}
+            question["Owner"] = {"Id": question["OwnerUserId"], "DisplayName": "Ada"}
+        link = {"Id": 1, "PostId": 10, "RelatedPostId": 20, "LinkTypeId": 3}
+        documents[0]["Links"] = [link | {"LinkType": "duplicate"}]
+    path = tmp_path_factory.mktemp(request.param) / "q.db"
+    so2docs.to_sqlite(documents, path)
+    about = read_about(str(path))
+    opened = Store(about, about.sites[0])
+    yield opened
+    opened.close()
+
+
+PARTS = [f"{name}:{value}" for name in OPERATORS for value in VALUES[name]]
+
+
+@pytest.mark.parametrize("part", [*PARTS, "[odd]", "[nosuch]", '"answer 2"', "answer", "ord2:x"])
+def test_a_minus_negates_every_filter(part: str, posts: Store) -> None:
+    """A post passes a filter or its negation, but not both, unless a message says otherwise."""
+
+    def find(text: str) -> tuple[set[tuple[bool, int]], list[str]]:
+        query = parse(text)
+        return {hit[:2] for hit in posts.hits(query, "newest").hits}, query.problems
+
+    everything, _ = find('"common"')
+    passing, _ = find(f'"common" {part}')
+    others, problems = find(f'"common" -{part}')
+    assert len(everything) > 150
+    if problems:
+        assert "duplicate" in part
+        assert others == everything
+    else:
+        assert passing | others == everything
+        assert not passing & others
+
+
+@pytest.mark.parametrize(
+    "name", [*OTHER_FILTERS, *(name for name in OPERATORS if name not in (*TEXT_FILTERS, "user"))]
+)
+def test_a_filter_that_is_not_understood_says_so(name: str) -> None:
+    for part in (f"{name}:5?", f"-{name}:5?"):
+        query = parse(f"word {part}")
+        assert query.problems == [f"{part} was not understood"]
+        assert query.match == '"word"'
+
+
+def test_or_after_a_negated_tag_is_not_understood() -> None:
+    query = parse("-[a] or [b]")
+    assert (query.without_tags, query.tags) == (["a"], [("b",)])
+    assert "or after -[a] was not understood" in query.problems[0]
 
 
 @pytest.mark.parametrize("sort", SORTS)
