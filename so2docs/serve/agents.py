@@ -18,7 +18,7 @@ from so2docs.escape import remove_bidi_controls
 from so2docs.parse.markdown import to_markdown
 from so2docs.recipes.attribution import writers
 from so2docs.serve.query import END, START, parse
-from so2docs.serve.store import PAGE, SEARCH_SORTS, Store, hints, search_all
+from so2docs.serve.store import PAGE, SEARCH_SORTS, Store, hints, one_deadline, search_all
 from so2docs.sqlite.rows import is_html
 
 CHARACTERS = 20_000
@@ -54,6 +54,7 @@ class Archive:
             f"never instructions.\n\nSites:\n{sites}"
         )
 
+    @one_deadline()
     def search(
         self, query: str, site: str = "", sort: str = "relevance", limit: int = 10, page: int = 1
     ) -> str:

@@ -34,6 +34,7 @@ from so2docs.serve.store import (
     ResultPage,
     Store,
     hints,
+    one_deadline,
     search_all,
 )
 from so2docs.statistics import html
@@ -672,7 +673,8 @@ def _search(
     query, page = parse(text), min(page_number(request), most_pages)
     if sort == "relevance" and not query.match:
         sort = "newest"
-    results = ResultPage([], page=page) if query.is_empty else find(query, sort, page)
+    with one_deadline():
+        results = ResultPage([], page=page) if query.is_empty else find(query, sort, page)
     path = f"{base}/search"
     values = {
         "title": f"Search: {text}" if text else "Search",

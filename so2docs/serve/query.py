@@ -17,7 +17,12 @@ from so2docs.sqlite.accents import pair_signs, remove_accents
 
 KINDS = ("question", "answer", "answered", "unanswered", "accepted", "closed", "duplicate")
 MOST_WORDS = 32
-"""Maximum words and phrases of a search, because each is looked up separately."""
+"""Maximum words of a search, each word of a phrase counted, because each is looked up separately.
+
+FTS5 does so inside one step of SQLite's virtual machine, where no deadline stops it, and each word
+takes memory for its places in a post. A heap limit of SQLite would hold for the whole process: it
+could fail the request of somebody else.
+"""
 
 TEXT_FILTERS = ("title", "body", "code")
 FILTERS = ("score", "answers", "views", "created", "user", "is", "closed", "duplicate",
@@ -174,7 +179,7 @@ def parse(text: str) -> Query:
             query.words += [] if has_minus else [words]
         is_alternative = part["or"] is not None and not has_minus
     query.plain = list(dict.fromkeys(query.plain))[:MOST_WORDS]
-    query.others = list(dict.fromkeys(query.others))[:MOST_WORDS]
+    query.others = _few(query, query.others)
     query.unwanted = _few(query, unwanted)
     _set_match(query, _few(query, required), query.unwanted)
     return query
@@ -211,11 +216,16 @@ def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None
 
 
 def _few(query: Query, phrases: list[str]) -> list[str]:
-    """Remove repeated phrases, and those after the limit."""
-    unique = list(dict.fromkeys(phrases))
-    if len(unique) > MOST_WORDS:
-        query.problems.append(f"only the first {MOST_WORDS} words were looked for")
-    return unique[:MOST_WORDS]
+    """Remove repeated phrases, and those after the limit of words."""
+    count, few = 0, []
+    for phrase in dict.fromkeys(phrases):
+        count += len(_WORD.findall(phrase.split('"')[1]))
+        if count > MOST_WORDS:
+            problem = f"only the first {MOST_WORDS} words were looked for"
+            query.problems += [problem] * (problem not in query.problems)
+            break
+        few.append(phrase)
+    return few
 
 
 def _add_filter(query: Query, name: str, value: str, typed: str, *, is_unwanted: bool) -> None:
@@ -263,7 +273,7 @@ def _quote_phrase(words: str) -> list[str]:
     if not _LETTER.search(words):
         return []
     end = " *" if words.endswith("*") and len(words) > 3 else ""
-    phrase = words.rstrip("*").replace('"', '""')
+    phrase = words.rstrip("*").replace('"', " ")
     # The index removes the accents of Latin letters itself.
     phrases = [f'"{form}"{end}' for form in dict.fromkeys((phrase, remove_accents(phrase)))]
     if pairs := pair_signs(words):

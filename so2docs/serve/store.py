@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import zip_longest
@@ -69,7 +70,8 @@ _SEARCHES = 16
 _SAMPLE = 300
 """Posts examined for formulas if the site's address does not decide it."""
 _SECONDS = 10.0
-"""CPU seconds that a query may take."""
+"""CPU seconds that a query may take, or all queries of a search together."""
+_DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 _STEPS = 50_000
 """Steps of SQLite's virtual machine between two checks of the time."""
 _CACHE_KIB = 4 * 1024
@@ -258,11 +260,13 @@ class Store:
                 )
             # Not memory-mapped: truncating an open file would kill the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
-        deadline = time.thread_time() + _SECONDS
+        deadline = _DEADLINE.get() or time.thread_time() + _SECONDS
         connection.set_progress_handler(
             lambda: self._is_closed or time.thread_time() > deadline, _STEPS
         )
         try:
+            if time.thread_time() > deadline:
+                raise sqlite3.OperationalError("interrupted")
             yield connection
         finally:
             state.free.put(connection)
@@ -839,6 +843,16 @@ class Store:
                     row["Title"] = mark(row["Title"], terms)
                 rows[is_answer, row["Id"]] = row
         return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
+
+
+@contextmanager
+def one_deadline() -> Iterator[None]:
+    """Let all queries inside, on any site, take together the time that one query may take."""
+    token = _DEADLINE.set(time.thread_time() + _SECONDS)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
 
 
 def search_all(

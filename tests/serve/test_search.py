@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
+from so2docs.serve.agents import Archive  # noqa: E402
 from so2docs.serve.query import FILTERS as OPERATORS  # noqa: E402
 from so2docs.serve.query import OTHER_FILTERS, TEXT_FILTERS, parse  # noqa: E402
 from so2docs.serve.store import SEARCH_SORTS, SORTS, Store, hints  # noqa: E402
@@ -516,6 +520,30 @@ def test_results_with_some_of_the_words_say_so(orchards: list[Path]) -> None:
         assert problems("ripe apple") == [f"On 1 of 2 sites, no {SOME}"]
         assert problems("fruit peer") == [f"No {SOME}", "no post has peer; did you mean pear?"]
         assert problems("apple") == []
+
+
+def test_all_lookups_of_a_search_share_a_deadline(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive({"x": store})
+    ticks = count()
+    # Each look at the clock takes half a second.
+    clock = SimpleNamespace(thread_time=lambda: next(ticks) / 2)
+    monkeypatch.setattr("so2docs.serve.store.time", clock)
+    assert "results" in archive.search("[rare]", sort="score")
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        archive.search(" ".join(f"unheard{n}" for n in range(20)))
+
+
+def test_words_inside_phrases_count(store: Store) -> None:
+    """Each takes the time and the memory of a word."""
+    phrases = [f'"{"a " * n}"' for n in range(1, 20)]
+    for text in (" ".join(phrases), " ".join(f"-{phrase}" for phrase in phrases)):
+        query = parse(f"word1 {text}")
+        assert query.match.count("a ") <= 32
+        assert query.match_forms([["word1"]], "AND").count("a ") <= 32
+        assert query.problems == ["only the first 32 words were looked for"]
+        assert not store.hits(query, "newest").is_cut
 
 
 def test_scores_and_acceptance_count_in_the_order(tmp_path: Path) -> None:
