@@ -528,7 +528,8 @@ class Options:
             name = "split_share" if self.form.split_share is None else "recipe"
             raise OptionError(f"{flag('without_linked', True)} needs {flag(name)}")
         if METADATA in self.filters.left_out:
-            schema = {} if self.recipe is None else self.recipe.recipe.schema
+            whole = None if self.recipe is None else replace(self.recipe, left_out=())
+            schema = {} if whole is None else whole.recipe.schema
             if schema is not None and METADATA not in schema.get("properties", ()):
                 raise OptionError(
                     f"{flag('without', METADATA)} needs a recipe whose records have this column"
