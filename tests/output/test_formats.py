@@ -30,6 +30,7 @@ import so2docs
 from so2docs.options.choices import FORMATS
 from so2docs.options.table import OutputForm
 from so2docs.output.formats import footer as footers
+from so2docs.output.formats import parquet as parquet_format
 from so2docs.output.formats.parquet import Parquet
 from so2docs.pipeline import session
 from so2docs.processes.pool import Workers
@@ -43,7 +44,7 @@ def expected_of(sample: str) -> list[Document]:
 
 
 def wide_dump(path: Path, questions: int = 40) -> Path:
-    """Questions with an answer, each in a separate bucket."""
+    """Write questions with an answer, each in a separate bucket."""
     rows = []
     for number in range(1, questions + 1):
         question_id = number * 20_000
@@ -454,13 +455,13 @@ def test_strays_next_to_any_format(tmp_path: Path) -> None:
         (
             "q.csv",
             {},
-            r"no output format ends in .csv .* choose .* \.jsonl \.ndjson \.json \.ravendb",
+            r"no output format has the extension .csv .* \.jsonl \.ndjson \.json \.ravendb",
         ),
-        ("q.csv", {"format": "jsonl"}, "no output format ends in .csv"),
-        ("q.db", {}, "no output format ends in .db"),
-        ("q.jsonl.xz", {}, "no output format ends in .xz"),
-        ("q.jsonl.bz2", {}, "no output format ends in .bz2"),
-        ("q.tar.gz", {}, "no output format ends in .tar"),
+        ("q.csv", {"format": "jsonl"}, "no output format has the extension .csv"),
+        ("q.db", {}, "no output format has the extension .db"),
+        ("q.jsonl.xz", {}, "no output format has the extension .xz"),
+        ("q.jsonl.bz2", {}, "no output format has the extension .bz2"),
+        ("q.tar.gz", {}, "no output format has the extension .tar"),
         ("q.parquet.zst", {}, r"choose a name that ends in \.parquet"),
         (
             "q.jsonl.gz",
@@ -592,8 +593,33 @@ def test_parquet_says_its_order(recipe: str | None, order: str | None, tmp_path:
             assert ids == sorted(ids)
 
 
-def test_row_groups_are_smaller_for_small_dumps() -> None:
-    """The ids decide, so that the same dump gives the same bytes."""
-    sizes = [Parquet(OutputForm("parquet")).enough_bytes(first) for first in (1, 1 << 20, 1 << 22)]
-    assert sizes == [4 << 20, 8 << 20, 32 << 20]
-    assert Parquet(OutputForm("parquet", split_size=4_000_000)).enough_bytes(1) == 1_000_000
+def test_row_groups_grow_with_the_output() -> None:
+    """The footer of all documents of Stack Overflow stays below 10 MB."""
+    form = Parquet(OutputForm("parquet"))
+    assert form.bytes_of_segments(1_000_000_000) == form.segment_bytes == 4 << 20
+    assert form.bytes_of_segments(100_000_000_000) > 40_000_000
+    form = Parquet(OutputForm("parquet", split_size=4_000_000))
+    assert form.bytes_of_segments(100_000_000_000) == 1_000_000
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 7}, {"recipe": "thread", "site": "a.com"}])
+def test_a_row_group_of_several_buckets(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = wide_dump(tmp_path / "Posts.xml", 20)
+
+    def converted(name: str, jobs: int) -> tuple[list[bytes], list[Any], int]:
+        (tmp_path / name).mkdir()
+        so2docs.convert(dump, tmp_path / name / "q.parquet", jobs=jobs, **options)
+        paths = sorted((tmp_path / name).glob("*.parquet"))
+        rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
+        groups = sum(pq.read_metadata(path).num_row_groups for path in paths)
+        return [path.read_bytes() for path in paths], rows, groups
+
+    _, rows, groups = converted("usual", 1)
+    monkeypatch.setattr(parquet_format, "_MOST_CHUNKS", 1)
+    monkeypatch.setattr(Parquet, "segment_bytes", 1)
+    data, grown_rows, grown_groups = converted("grown", 1)
+    assert grown_rows == rows
+    assert grown_groups == 1 < groups
+    assert converted("again", 2)[0] == data

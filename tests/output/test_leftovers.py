@@ -27,7 +27,7 @@ def kill(event, arguments):
 sys.addaudithook(kill)
 main(sys.argv[3:])
 """
-"""The command, which is killed at an event of the file system."""
+"""Script that runs the command, and kills it at an event of the file system."""
 
 COMMANDS = {
     "diff of dumps": (

@@ -68,7 +68,7 @@ def test_a_file_has_one_writer(
     with output_lock(str(folder / name)):
         result = run(*command, *force, "-q", cwd=folder)
         assert (result.returncode, result.stdout) == (1, "")
-        assert f"{name}: another so2docs is writing it (it holds " in result.stderr
+        assert f"{name}: another so2docs process is writing it and holds " in result.stderr
         assert result.stderr.count("\n") == 1
         assert (folder / name).exists() == bool(force)
     if writer not in ("card", "report"):  # Commands whose outputs are complete, or resumed.
@@ -90,7 +90,7 @@ def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -
 
     def documents() -> Iterator[dict[str, Any]]:
         yield {"Id": 1}
-        with pytest.raises(OutputError, match="another so2docs is writing it"):
+        with pytest.raises(OutputError, match="another so2docs process is writing it"):
             so2docs.to_sqlite([{"Id": 2}, {"Id": 3}], path, force=True)
         assert (path.read_bytes() if former else None) == before
         yield {"Id": 4}

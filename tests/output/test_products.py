@@ -17,6 +17,9 @@ from so2docs.changes.diff import _ChangesFile
 from so2docs.changes.patch import PatchedOutput
 from so2docs.flat.tables import _TableFiles
 from so2docs.flat.tags import TagsFile, write_tags
+from so2docs.inspection.inspect import load_or_inspect
+from so2docs.metadata.card import CardFiles, describe_existing
+from so2docs.metadata.manifest import manifest_path
 from so2docs.output.paths import OutputOfConversion
 from so2docs.output.product import ExistingOutputError, Product, read_provenance
 from so2docs.output.provenance import Provenance
@@ -26,13 +29,15 @@ from so2docs.sqlite.build import DatabaseFile
 
 
 def make_inputs(folder: Path) -> Path:
-    """A dump with two tables, and two outputs."""
+    """Make a dump with some tables, and two outputs."""
     for name, score in (("site", 1), ("old", 1), ("new", 2)):
         (folder / name).mkdir()
-        write_dump(folder / name / "Posts.xml", *[question(n, Score=score) for n in (1, 2)])
+        questions = [question(n, Score=score, OwnerUserId=1) for n in (1, 2)]
+        write_dump(folder / name / "Posts.xml", *questions)
         for table, row in (
             ("comments", 'Id="1" PostId="1" Text="text"'),
             ("tags", 'Id="1" TagName="python" Count="1"'),
+            ("users", 'Id="1" DisplayName="Ada" Location="Ghent"'),
         ):
             path = folder / name / f"{table.title()}.xml"
             path.write_text(f"<{table}>\n<row {row} />\n</{table}>\n")
@@ -70,8 +75,16 @@ def diff(folder: Path, *, only: Any = None, ignore: Any = None, **options: Any) 
     changes.write(folder / "c.jsonl", deleted=deleted, **options)
 
 
-def sqlite(folder: Path, *, source: str = "old.jsonl", tags: bool = False, **options: Any) -> None:
+def sqlite(
+    folder: Path,
+    *,
+    source: str = "old.jsonl",
+    tags: bool = False,
+    profiles: bool = False,
+    **options: Any,
+) -> None:
     described = {"tags": folder / "tags.jsonl"} if tags else {}
+    described |= {"profiles": folder / "site"} if profiles else {}
     so2docs.to_sqlite(folder / source, folder / "q.db", jobs=1, **described, **options)
 
 
@@ -113,6 +126,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
                 "site": "beer.stackexchange.com",
                 "nest": None,
                 "tags": True,
+                "profiles": True,
             },
             {"1 output": "old.jsonl"},
             read=lambda path: read_about(path).record,
@@ -121,14 +135,16 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             lambda folder, **options: sqlite(folder, source="site", **options),
             "q.db",
             {"search": None, "stemming": None, "site_field": None, "site": None, "tags": False}
-            | {"nest": []},
+            | {"nest": [], "profiles": False},
             {
                 "1 posts": "site/Posts.xml",
                 "1 comments": "site/Comments.xml",
+                "1 users": "site/Users.xml",
+                "profiles": "site/Users.xml",
                 "tags": "tags.jsonl",
             },
             read=lambda path: read_about(path).record,
-            with_all={"nest": ["comments"], "tags": True},
+            with_all={"nest": ["comments", "users"], "tags": True, "profiles": True},
         ),
     ],
     TagsFile: [
@@ -162,7 +178,7 @@ CASES_OF_ALL = [case for cases in CASES.values() for case in cases]
 
 def test_every_product_has_a_case() -> None:
     # The folder of a site needs Spark, so its case is in tests/spark/test_spark.py.
-    assert set(Product.__subclasses__()) == {*CASES, PatchedOutput, SiteFolder}
+    assert set(Product.__subclasses__()) == {*CASES, CardFiles, PatchedOutput, SiteFolder}
 
 
 @pytest.mark.parametrize("case", CASES_OF_ALL, ids=lambda case: case.path)
@@ -220,6 +236,37 @@ def test_a_patched_output_is_known_by_its_bytes(tmp_path: Path) -> None:
         so2docs.patch(old, changes, new)
     assert error.value.state == "another input"
     assert so2docs.patch(old, changes, new, update=True) == made
+
+
+def test_a_card_is_known_by_its_bytes(tmp_path: Path) -> None:
+    folder = make_inputs(tmp_path)
+    outputs = [str(folder / name) for name in ("old.jsonl", "new.jsonl")]
+    for output in outputs:
+        card, croissant = map(Path, describe_existing(output))
+    product = CardFiles(str(folder))
+    before = version(card)
+    for output in outputs:
+        describe_existing(output)
+        assert (product.compare().state, version(card)) == ("up to date", before)
+        manifest = Path(manifest_path(output))
+        away = manifest.rename(folder / "away")
+        assert product.compare().state == "another input"
+        away.rename(manifest)
+    inspections = load_or_inspect(str(folder / "old"), progress=False)
+    describe_existing(outputs[0], inspections=("old", inspections))
+    assert (product.compare().state, version(card) == before) == ("up to date", False)
+    text = card.read_text()
+    for path, other in ((croissant, "{}"), (card, text + "more")):
+        path.write_text(other)
+        assert product.compare().state == "another input"
+        assert describe_existing(outputs[1]) == (str(card), str(croissant))
+        assert product.compare().state == "up to date"
+    card.write_text("# Mine")
+    with pytest.raises(ExistingOutputError) as error:
+        describe_existing(outputs[0])
+    assert (error.value.state, "update" in str(error.value)) == ("unknown", False)
+    describe_existing(outputs[0], force=True)
+    assert card.read_text() == text
 
 
 def test_files_that_a_killed_run_did_not_name_are_made_again(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_another_table_is_another_dump(site: Path, tmp_path: Path) -> None:
 def test_an_output_that_does_not_say_it(site: Path, tmp_path: Path) -> None:
     convert(site, tmp_path / "q.jsonl")
     (tmp_path / ".q.jsonl.index").unlink()
-    with pytest.raises(ExistingOutputError, match="does not say how it was made") as refused:
+    with pytest.raises(ExistingOutputError, match="has no record of how it was made") as refused:
         convert(site, tmp_path / "q.jsonl")
     assert refused.value.state == "unknown"
     with so2docs.open(tmp_path / "q.jsonl") as docs:
@@ -194,7 +194,8 @@ def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
         result = run(*command)
         assert result.returncode == 1
         assert (
-            f"{output}: how it was made cannot be read: its index cannot be read (" in result.stderr
+            f"{output}: the record of how it was made cannot be read: its index cannot be read ("
+            in result.stderr
         )
     result = run("show", output, next(so2docs.read(output))["Id"])
     assert "the index is kept in memory" in result.stderr

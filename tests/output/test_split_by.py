@@ -25,7 +25,7 @@ UNUSUAL = ("21-10-01", "yesterday", "", None)
 
 
 def dated_rows(questions: int = 160, months: int = 60) -> list[bytes]:
-    """Questions in many buckets, not ordered by date, some without a date; with answers."""
+    """Make questions with answers in many buckets, not ordered by date, some without a date."""
     rng = random.Random(4)
     rows = []
     for number in range(1, questions + 1):
@@ -47,7 +47,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_date(documents: list[Document], by: str) -> dict[str, list[Document]]:
-    """The expected documents of each file."""
+    """Return the expected documents of each file."""
     by_period = defaultdict(list)
     for document in documents:
         date = document.get("CreationDate") or ""
@@ -57,7 +57,7 @@ def by_date(documents: list[Document], by: str) -> dict[str, list[Document]]:
 
 
 def parts(folder: Path) -> dict[str, Path]:
-    """The files, by the distinctive part of their names."""
+    """Return the files, by the distinctive part of their names."""
     return {path.name.split(".")[0].partition("-")[2]: path for path in folder.glob("q*-*")}
 
 
@@ -129,7 +129,7 @@ def test_interrupted(
         file.write(b"more")
     with heard() as messages:
         assert convert(dump, output, split_by=by).resumed
-    assert [message for message in messages if "% of the documents are written" in message]
+    assert [message for message in messages if "% of the documents were already written" in message]
     assert left_by(output) == left_by(tmp_path / "wanted" / name)
 
 
@@ -152,7 +152,7 @@ def test_more_files_than_there_may_be(
     dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("so2docs.output.writer.MOST_FILES", 20)
-    with pytest.raises(so2docs.OutputError, match="makes more than 20 files of the dates"):
+    with pytest.raises(so2docs.OutputError, match="would create more than 20 files from the dates"):
         convert(dump, tmp_path / "q.jsonl.gz")
     assert convert(dump, tmp_path / "q.jsonl.gz", split_by="year", restart=True).files == 6
 

@@ -1,8 +1,8 @@
 """The formats of documents, each a small class.
 
-A new format is a class with the few members of `Format` and a line here; properties that are known
-without writing it are in `options.choices`. Another package adds a format as an entry point of the
-group `so2docs.formats`: a subclass of `Format` with a `FormatTraits` as `traits`.
+A new format is a class with the few members of `Format` and a line here; its properties that are
+needed without the class are in `options.choices`. Another package adds a format as an entry point
+of the group `so2docs.formats`: a subclass of `Format` with a `FormatTraits` as `traits`.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
 
 
 def of(options: Options) -> Format:
-    """The format of an output with these options."""
+    """Return the format of an output with these options."""
     recipe = None if options.recipe is None else options.recipe.recipe
     if options.form.format == "parquet":
-        from so2docs.output.formats.parquet import Parquet, RecordParquet  # PyArrow loads slowly.
+        from so2docs.output.formats.parquet import Parquet, RecordParquet
 
         if recipe is not None and recipe.schema is not None:
             form = RecordParquet(options.form, level=options.level)

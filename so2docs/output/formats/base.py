@@ -44,8 +44,39 @@ class FileFormat:
         return compress(raw, self.compression, self.level, first_id, documents)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """Bytes after the last segment."""
+        """Return the bytes after the last segment."""
         return b""
+
+
+class OpenSegment:
+    """Documents that do not yet form a segment.
+
+    Attributes:
+        size: Approximate size of the documents, in bytes.
+    """
+
+    def __init__(self, form: Format, first_id: int) -> None:
+        self.size = 0
+        self._format, self._first_id = form, first_id
+        self._parts: list[Buffer] = []
+        self._count = 0
+
+    def add(self, document: Document) -> None:
+        """Add a document, or a run of them."""
+        if self._count and self._format.between:
+            self._parts.append(self._format.between)
+        self._parts += document.parts if document.run else self._format.frame(document)
+        self.size += document.size
+        self._count += document.run or 1
+
+    def end(self) -> Segment:
+        """Make the segment."""
+        return self._format.segment(self._take(), self._first_id, self._count)
+
+    def _take(self) -> bytes:
+        raw = b"".join(self._parts)
+        self._parts.clear()  # Free the parts now, so that the data is not in memory twice.
+        return raw
 
 
 class Format(FileFormat):
@@ -78,12 +109,24 @@ class Format(FileFormat):
         self.site = site
         self.is_attributed = is_attributed
         if form.split_size is not None:
-            # Segments must fit into a file of this size, and fill it well.
+            # Limit segments to a quarter of the file size, so that they fit and fill the file well.
             self.segment_bytes = min(self.segment_bytes, form.split_size // 4)
 
-    def enough_bytes(self, first_id: int) -> int:
-        """Bytes after which a segment ends, by the id of its first document."""
+    def open_segment(self, first_id: int) -> OpenSegment:
+        """Begin a segment.
+
+        Args:
+            first_id: Question id of the first document.
+        """
+        return OpenSegment(self, first_id)
+
+    def bytes_of_segments(self, total: int) -> int:
+        """Return the approximate bytes of a segment if all documents have `total` bytes."""
         return self.segment_bytes
+
+    def ends_segment(self, document: Document) -> bool:
+        """Return whether a segment with enough bytes may end after a document."""
+        return True
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Frame a document."""
@@ -95,11 +138,11 @@ class Format(FileFormat):
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
     def deletion(self, question_id: int) -> bytes:
-        """The bytes of a deletion: in this file if the format `deletes`, else in a file of ids."""
+        """Encode a deletion for this file if the format `deletes`, else for a file of ids."""
         return ID_LINE % question_id
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Maximum bytes of the footer after one more segment."""
+        """Return the maximum bytes of the footer after one more segment."""
         return len(self.footer(journal))
 
 
@@ -109,7 +152,7 @@ class JsonLines(Format):
     closing = b"}\n"
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The object and a line feed."""
+        """Return the object and a line feed."""
         document.parts.append(self.closing)
         return document.parts
 
@@ -121,12 +164,12 @@ class JsonArray(Format):
     between = b",\n"
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The object."""
+        """Return the object."""
         document.parts.append(b"}")
         return document.parts
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """The end of the array."""
+        """Return the end of the array."""
         return b"\n]\n"
 
 
@@ -147,11 +190,11 @@ class Elasticsearch(Format):
         return b'{"%b":{"_index":%b,"_id":"%b%d"}}\n' % names
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The action line and the document line."""
+        """Return the action line and the document line."""
         return [self._action(b"index", document.question_id), *document.parts, b"}\n"]
 
     def deletion(self, question_id: int) -> bytes:
-        """The action line."""
+        """Return the action line."""
         return self._action(b"delete", question_id)
 
 
@@ -160,7 +203,7 @@ class RavenDB(Format):
 
     The importer (StreamSource in RavenDB's source) reads `BuildVersion` first, then a section named
     `Docs`; a document's id and collection are in its `@metadata`. 40000 is the first release with
-    this form of metadata, which every later one reads. `ReadTombstones` there requires `Key`,
+    this form of metadata; every later release reads it. `ReadTombstones` there requires `Key`,
     `Type`, `Collection` and `LastModified` in each tombstone.
     """
 
@@ -173,7 +216,7 @@ class RavenDB(Format):
         self._deleted: dict[bytes, array[int]] = {}  # Question ids by prefix.
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The object with metadata in it."""
+        """Return the object with metadata in it."""
         comma = b"" if document.is_empty else b","
         metadata = b'%b"@metadata":{"@id":"questions/%b%d","@collection":"Questions"}}' % (
             comma,
@@ -183,12 +226,12 @@ class RavenDB(Format):
         return [*document.parts, metadata]
 
     def deletion(self, question_id: int) -> bytes:
-        """Nothing; the footer has the tombstone."""
+        """Return nothing; the footer contains the tombstone."""
         self._deleted.setdefault(self.id_prefix, array("q")).append(question_id)
         return b""
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """The end of the documents, the tombstones if any were deleted, and the end of the file."""
+        """Return the end of the documents, any tombstones, and the end of the file."""
         if not self._deleted:
             return b"\n]}\n"
         tombstones = (
@@ -211,10 +254,10 @@ class MongoDB(Format):
         return b'{"_id":%b%b%d%b' % (quote, self.id_prefix, question_id, quote)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The object, starting with `_id`, and a line feed."""
+        """Return the object, starting with `_id`, and a line feed."""
         opening = self._id(document.question_id) + (b"" if document.is_empty else b",")
         return [opening, document.parts[0][1:], *document.parts[1:], b"}\n"]
 
     def deletion(self, question_id: int) -> bytes:
-        """A line for `mongoimport --mode=delete`."""
+        """Return a line for `mongoimport --mode=delete`."""
         return self._id(question_id) + b"}\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from isal.isal_zlib import crc32
 from so2docs.dump.kinds import PARQUET
 from so2docs.output.segments import Journal, Segment
 
-# The part of Apache Thrift's compact protocol that Parquet footers need.
+# The part of Apache Thrift's compact protocol that Parquet footers use.
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
@@ -28,6 +29,56 @@ class Field:
 
     type: int
     value: Any
+
+    @classmethod
+    def boolean(cls, value: bool) -> Field:
+        """A boolean."""
+        return cls(_TRUE if value else _FALSE, None)
+
+    @classmethod
+    def i32(cls, value: int) -> Field:
+        """A 32-bit integer."""
+        return cls(_I32, value)
+
+    @classmethod
+    def i64(cls, value: int) -> Field:
+        """A 64-bit integer."""
+        return cls(_I64, value)
+
+    @classmethod
+    def binary(cls, value: bytes) -> Field:
+        """Bytes, or a text in UTF-8."""
+        return cls(_BINARY, value)
+
+    @classmethod
+    def struct(cls, value: Struct) -> Field:
+        """A structure."""
+        return cls(_STRUCT, value)
+
+    @classmethod
+    def booleans(cls, values: Iterable[bool]) -> Field:
+        """A list of booleans."""
+        return cls(_LIST, Sequence(_TRUE, [_TRUE if value else _FALSE for value in values]))
+
+    @classmethod
+    def i32s(cls, values: Iterable[int]) -> Field:
+        """A list of 32-bit integers."""
+        return cls(_LIST, Sequence(_I32, list(values)))
+
+    @classmethod
+    def i64s(cls, values: Iterable[int]) -> Field:
+        """A list of 64-bit integers."""
+        return cls(_LIST, Sequence(_I64, list(values)))
+
+    @classmethod
+    def binaries(cls, values: Iterable[bytes]) -> Field:
+        """A list of bytes."""
+        return cls(_LIST, Sequence(_BINARY, list(values)))
+
+    @classmethod
+    def structs(cls, values: Iterable[Struct]) -> Field:
+        """A list of structures."""
+        return cls(_LIST, Sequence(_STRUCT, list(values)))
 
 
 Struct = dict[int, Field]
@@ -49,7 +100,7 @@ class ThriftReader:
         self.at = at
 
     def struct(self) -> Struct:
-        """A structure."""
+        """Read a structure."""
         fields: Struct = {}
         field_id = 0
         while header := self._byte():
@@ -100,7 +151,7 @@ class ThriftReader:
 
 
 def write_struct(fields: Struct) -> bytearray:
-    """The bytes of a structure."""
+    """Encode a structure."""
     out = bytearray()
     last = 0
     for field_id, field in sorted(fields.items()):
@@ -150,16 +201,17 @@ _LENGTH = struct.Struct("<I")
 _NUM_ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5
 _COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
 _CHUNK_OFFSET, _CHUNK_METADATA, _PAGES_OFFSET, _PAGES_LENGTH, _COLUMN_INDEX = 2, 3, 4, 5, 6
-_COLUMN_OFFSETS = {9, 10, 11, 14}  # data, index and dictionary page, bloom filter
+_COLUMN_OFFSETS = {9, 10, 11, 14}  # The pages of data, index and dictionary, and the bloom filter.
 _PAGES, _PAGE_OFFSET = 1, 1
 _KEY, _VALUE = 1, 2
 
 
 def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0) -> Segment:
-    """Make a segment of the row group of a file that has only one.
+    """Make a segment from a file with a single row group.
 
     The note describes the row group. It ends with the positions of the pages (`OffsetIndex`), in
-    the order of the columns: These are offsets in the whole file, so they must be at its end.
+    the order of the columns. They become offsets in the whole file, so they can only be written at
+    the end of the file.
     """
     metadata, size = _metadata(file)
     (group,) = metadata[_ROW_GROUPS].value.values
@@ -172,11 +224,11 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
 
 
 def join_footers(empty: bytes, journal: Journal) -> bytes:
-    """The footer of a file, after the positions of its pages."""
+    """Make the footer of a file, preceded by the positions of its pages."""
     row_groups: list[Struct] = []
     pages = bytearray()
     for segment in journal:
-        if not segment.note:  # The header.
+        if not segment.note:  # The header has no note.
             continue
         reader = ThriftReader(segment.note)
         group = reader.struct()
@@ -190,7 +242,7 @@ def join_footers(empty: bytes, journal: Journal) -> bytes:
 
 
 def read_value(path: str, key: bytes) -> bytes:
-    """A value in the metadata of a Parquet file; empty if the name is missing."""
+    """Read a value in the metadata of a Parquet file; empty if the key is missing."""
     end = _LENGTH.size + len(PARQUET)
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -228,7 +280,8 @@ def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, 
         pages: The buffer for the positions of its pages.
         start: Offset of `pages` in the file.
     """
-    group.pop(_ORDINAL, None)  # The field has sixteen bits, and no reader needs it.
+    # Optional, and too small: the field has sixteen bits, and no reader needs it.
+    group.pop(_ORDINAL, None)
     _shift(group, {_GROUP_OFFSET}, distance)
     for column in group[_COLUMNS].value.values:
         index = reader.struct()

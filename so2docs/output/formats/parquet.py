@@ -7,215 +7,147 @@ columns; the columns of a recipe's records come from their JSON Schema.
 
 from __future__ import annotations
 
-import inspect
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import chain
+from operator import itemgetter
+from types import NoneType
 from typing import Any, ClassVar
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.json as pj
-import pyarrow.parquet as pq
+from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import OptionError, RecipeError, flag
 from so2docs.merge import Document
 from so2docs.nest import Buffer
-from so2docs.options.field_paths import Fields
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
-from so2docs.output.formats.base import Format
+from so2docs.output.formats.base import Format, OpenSegment
+from so2docs.output.formats.columns import ObjectColumns, question_columns
+from so2docs.output.formats.row_group import (
+    NUMBER,
+    Column,
+    Group,
+    Kind,
+    Node,
+    Repeated,
+    RowGroup,
+    check,
+    count_columns,
+    empty_file,
+    milliseconds,
+)
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
-from so2docs.schema import (
-    ANSWER_ATTRIBUTES,
-    ANSWERS,
-    BOOLEAN,
-    DATE,
-    INTEGER,
-    INTEGERS,
-    OTHER,
-    POSTS,
-    QUESTION_ATTRIBUTES,
-    TEXT,
-    TEXTS,
-    Attributes,
-    Part,
-    Shape,
-    Type,
-    select_parts,
-)
+from so2docs.schema import BOOLEAN, DATE, INTEGER, INTEGERS, OTHER, TEXT, TEXTS, Type
 
 _NONE: set[str] = set()
 
 Row = dict[str, Any]
 
-
-@dataclass(frozen=True)
-class ObjectColumns:
-    """The columns of a document, or of the objects under one of its keys.
-
-    Attributes:
-        attributes: Attributes of the object.
-        parts: Nested parts after the attributes.
-        is_post: Whether the object is a post, whose `Id` and `Answers` are never null.
-        key: The key; empty for a document.
-        shape: Shape of the value under the key.
-    """
-
-    attributes: Attributes
-    parts: tuple[ObjectColumns, ...] = ()
-    is_post: bool = False
-    key: str = ""
-    shape: Shape = "record"
-
-    @cached_property
-    def fields(self) -> list[Any]:
-        """The Arrow fields."""
-        always = {"Id", "Answers"} if self.is_post else set()
-        types = [(name, TYPES[kind]) for name, kind in self.attributes.items()]
-        types.append((OTHER, pa.string()))
-        types += [(part.key, part.type) for part in self.parts]
-        return [pa.field(name, kind, name not in always) for name, kind in types]
-
-    @cached_property
-    def type(self) -> Any:
-        """The Arrow type of the value under the key."""
-        inside = pa.struct(self.fields)
-        return pa.list_(pa.field("element", inside)) if self.shape == "list" else inside
-
-    def columns(self, rows: list[Row]) -> list[Any]:
-        """Make a column for each field; this removes the parts from the rows."""
-        nested = [[row.pop(part.key, None) for row in rows] for part in self.parts]
-        arrays = _columns(rows, self.attributes)
-        return arrays + [
-            part.array(values) for part, values in zip(self.parts, nested, strict=True)
-        ]
-
-    def array(self, values: list[Any]) -> Any:
-        """Make an array of the values under the key, one for each object."""
-        if self.shape == "list":
-            offsets = list(accumulate((len(items or ()) for items in values), initial=0))
-            structs = self._structs([row for items in values for row in items or ()])
-            return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=self.type)
-        if self.shape == "counts":
-            none = dict.fromkeys(self.attributes, 0)
-            return self._structs([none | (value or {}) for value in values])
-        missing = pa.array([value is None for value in values], pa.bool_())
-        return self._structs([value or {} for value in values], missing)
-
-    def _structs(self, rows: list[Row], missing: Any = None) -> Any:
-        return pa.StructArray.from_arrays(self.columns(rows), fields=self.fields, mask=missing)
+_ELEMENTS: dict[Type, Kind] = {TEXTS: TEXT, INTEGERS: INTEGER}
+"""Types of the elements of lists."""
 
 
-def ordered(fields: list[Any], path: str = "") -> list[str]:
-    """Paths of the ordered columns, whose statistics are worth their space."""
-    names: list[str] = []
-    for field in fields:
-        kind, name = field.type, path + field.name
-        if pa.types.is_list(kind):
-            kind, name = kind.value_type, f"{name}.list.element"
-        if pa.types.is_struct(kind):
-            names += ordered(list(kind), f"{name}.")
-        elif pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
-            names.append(name)
-    return names
+def _document_group(columns: ObjectColumns) -> Group:
+    """Return the columns of an object in a file."""
+    children: list[Node] = []
+    for name, kind in columns.attributes.items():
+        is_required = columns.is_required(name)
+        if kind in _ELEMENTS:
+            children.append(Repeated(name, Column("element", _ELEMENTS[kind]), is_required))
+        else:
+            children.append(Column(name, kind, is_required))
+    children.append(Column(OTHER, TEXT))
+    for part in columns.parts:
+        group = _document_group(part)
+        if part.shape == "list":
+            group = replace(group, name="element")
+            children.append(Repeated(part.key, group, columns.is_required(part.key)))
+        else:
+            children.append(group)
+    return Group(columns.key, tuple(children), partial(_split_documents, columns))
 
 
-def make_columns(
-    attributes: Attributes,
-    parts: Iterable[Part],
-    added: Attributes,
-    *,
-    is_post: bool = False,
-    key: str = "",
-    shape: Shape = "record",
-) -> ObjectColumns:
-    """Make the columns of an object."""
-    values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
-    inner = tuple(_part_columns(part, added) for part in parts if part.shape != "value")
-    all_attributes = {**attributes, **values, **(added if is_post else {})}
-    return ObjectColumns(all_attributes, inner, is_post, key, shape)
-
-
-def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
-    names = part.attributes if part.columns is None else part.columns
-    attributes = {name: kind for name, kind in part.attributes.items() if name in names}
-    attributes |= added if part.by else {}
-    return make_columns(attributes, part.parts, added, key=part.key, shape=part.shape)
-
-
-TYPES: dict[Type, Any] = {
-    INTEGER: pa.int64(),
-    TEXT: pa.string(),
-    DATE: pa.timestamp("ms", tz="UTC"),
-    BOOLEAN: pa.bool_(),
-    TEXTS: pa.list_(pa.field("element", pa.string())),
-    INTEGERS: pa.list_(pa.field("element", pa.int64())),
-}
-"""The Arrow types of attributes."""
-
-
-def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
-    """Make a column for each attribute, and one for the other values."""
+def _split_documents(columns: ObjectColumns, rows: list[Row]) -> list[list[Any]]:
+    """Make a list of values for each column; this removes the parts from the rows."""
+    nested = [_nested_values(part, rows) for part in columns.parts]
     misfits: dict[int, set[str]] = {}
-    columns = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
+    attributes = columns.attributes
+    values = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
     names = attributes.keys()
     other = [
-        orjson.dumps({name: row[name] for name in row if name not in names or name in misfit})
+        orjson.dumps(
+            {name: row[name] for name in row if name not in names or name in misfit}
+        ).decode()
         if (misfit := misfits.get(index, _NONE)) or row.keys() - names
         else None
         for index, row in enumerate(rows)
     ]
-    columns.append(pa.array(other, pa.binary()).cast(pa.string()))
-    return columns
+    return [*values, other, *nested]
 
 
-def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> Any:
-    """Make the column of an attribute; values of another type are left for `OTHER`."""
-    values = [row.get(name) for row in rows]
+def _nested_values(part: ObjectColumns, rows: list[Row]) -> list[Any]:
+    values = [row.pop(part.key, None) for row in rows]
+    if part.shape == "list":
+        return [value or [] for value in values]
+    if part.shape == "counts":
+        none = dict.fromkeys(part.attributes, 0)
+        return [none | (value or {}) for value in values]
+    return values
+
+
+def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> list[Any]:
+    """Return the values of an attribute; values of another type are left for `OTHER`."""
     try:
-        return _array(kind, values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        values = [*map(itemgetter(name), rows)]  # Fast path: most attributes are in every row.
+    except KeyError:
+        values = [row.get(name) for row in rows]
+    try:
+        return _convert(kind, values)
+    except (TypeError, ValueError):
         pass
     for index, value in enumerate(values):
         try:
-            _array(kind, [value])
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            (values[index],) = _convert(kind, [value])
+        except (TypeError, ValueError):
             values[index] = None
             misfits.setdefault(index, set()).add(name)
-    return _array(kind, values)
+    return values
 
 
-def _array(kind: Type, values: list[Any]) -> Any:
-    if kind == "date":
-        texts = pa.array(values, pa.string())
-        return pc.assume_timezone(texts.cast(pa.timestamp("ms")), "UTC")
-    return pa.array(values, TYPES[kind])
+def _convert(kind: Type, values: list[Any]) -> list[Any]:
+    """Check the values of an attribute, and convert dates.
+
+    Raises:
+        TypeError, ValueError: A value has another type.
+    """
+    if kind == DATE:
+        return [*milliseconds(values)]
+    if kind not in _ELEMENTS:
+        check(kind, values)
+        return values
+    _check_lists(values)
+    check(_ELEMENTS[kind], chain.from_iterable(value for value in values if value))
+    return values
 
 
-ROW_GROUP_BYTES = 32 * 1024 * 1024
-"""Maximum bytes of JSON in a row group; a bucket may have less.
+def _check_lists(values: list[Any]) -> None:
+    if not {*map(type, values)} <= {list, NoneType}:
+        raise TypeError("not every value is a list")
 
-For 300 MB of dump this makes 17 groups of up to 22 MB and a footer of 81 kB, in 631 MiB at two
-jobs; 8 MiB made 40 groups and a footer of 184 kB, in 580 MiB. More would require documents of
-several buckets in one task.
-"""
 
-_SMALL_GROUPS = ((1 << 20, 4 * 1024 * 1024), (1 << 22, 8 * 1024 * 1024))
-"""Smaller row groups for the first ids, which are all ids of a small dump.
+ROW_GROUP_BYTES = 4 * 1024 * 1024
+"""Bytes of JSON after which a row group ends, except in large outputs."""
 
-A dump of 60 MB took 450 to 485 MiB with recipes instead of 740 to 840. With larger ids, most row
-groups are a bucket each anyway, and their number determines the size of the footer.
-"""
+_MOST_CHUNKS = 80_000
+"""Approximate maximum number of column chunks in a file; the footer describes each."""
 
-_FOOTER_ROOM = 64 * 1024
-_NOTE_ROOM = 512
+_DOCUMENTS_PER_MARK = 64
+"""A page or a row group may end after one document in this many, or at twice its usual size."""
 
 
 class Parquet(Format):
@@ -226,145 +158,88 @@ class Parquet(Format):
     segment_bytes = ROW_GROUP_BYTES
 
     @cached_property
-    def record(self) -> ObjectColumns:
-        """The columns of a document, which depend only on the options."""
-        return _question(self.fields, self.tables, self.site, is_attributed=self.is_attributed)
+    def columns(self) -> Group:
+        """The columns, which depend only on the options."""
+        columns = question_columns(
+            self.fields, self.tables, self.site, is_attributed=self.is_attributed
+        )
+        return replace(_document_group(columns), is_required=True)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The object on a line, for use by `segment` only."""
+        """Return the object on a line, for use by `OpenRowGroup` only."""
         document.parts.append(b"}\n")
         return document.parts
 
-    def segment(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Segment:
-        """Make a row group of some documents."""
-        if not documents:
-            return super().segment(raw)
-        with system_memory():
-            file = self._file(self.read(raw))
-        return footer.row_group(file, len(raw), first_id, documents)
+    def open_segment(self, first_id: int) -> OpenSegment:
+        """Begin a row group."""
+        return OpenRowGroup(self, first_id)
 
-    def enough_bytes(self, first_id: int) -> int:
-        """Bytes of JSON after which a row group ends."""
-        size = next((size for before, size in _SMALL_GROUPS if first_id < before), ROW_GROUP_BYTES)
-        return min(size, self.segment_bytes)
+    def bytes_of_segments(self, total: int) -> int:
+        """Return the bytes of JSON in a row group, which grow with the output."""
+        if self.form.split_size is not None:
+            return self.segment_bytes
+        return max(self.segment_bytes, total * count_columns(self.columns) // _MOST_CHUNKS)
+
+    def ends_segment(self, document: Document) -> bool:
+        """Return whether a page or a row group may end after a document.
+
+        The ids determine it, so that most pages of the next quarter's output are the same, and a
+        hub stores and transfers only the others.
+        """
+        return crc32(b"%d" % document.question_id) % _DOCUMENTS_PER_MARK == 0
+
+    def add_page(self, group: RowGroup, rows: list[Row]) -> None:
+        """Add a page of documents to a row group; this changes them."""
+        group.add(rows)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Make the footer: schema, positions of the row groups, and provenance."""
-        schema = self.schema.with_metadata({KEY: record}) if record else self.schema
-        return footer.join_footers(self._file(no_rows(schema)), journal)
+        return footer.join_footers(
+            empty_file(self.columns, {KEY: record} if record else {}), journal
+        )
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Size for the notes so far and this note, with room for larger offsets."""
+        """Return the size for the notes so far and this note, with room for larger offsets."""
         notes = len(segment.note) + journal.note_bytes
         return _FOOTER_ROOM + 2 * notes + _NOTE_ROOM * (1 + journal.count)
-
-    @cached_property
-    def schema(self) -> Any:
-        """The Arrow schema."""
-        return pa.schema(self.record.fields)
-
-    @cached_property
-    def _writer_options(self) -> dict[str, Any]:
-        """Options that this version of pyarrow supports, for readers and content-defined chunking.
-
-        The content determines the ends of pages. So the output of the next quarter shares most
-        pages with this output, and a hub stores and transfers only the others.
-        """
-        parameters = inspect.signature(pq.ParquetWriter.__init__).parameters
-        options: dict[str, Any] = {}
-        if "use_content_defined_chunking" in parameters:
-            options["use_content_defined_chunking"] = True
-        if self.sorted_by and "sorting_columns" in parameters:
-            order = [(self.sorted_by, "ascending")]
-            options["sorting_columns"] = pq.SortingColumn.from_ordering(self.schema, order)
-        return options
 
     @property
     def sorted_by(self) -> str:
         """The column by which the rows are sorted in ascending order; empty if unknown."""
         return "Id" if self.fields.has("Id") else ""
 
-    def _file(self, table: Any) -> bytes:
-        return encode_parquet(table, self.level or None, **self._writer_options)
 
-    def read(self, raw: bytes) -> Any:
-        """The Arrow table of lines of JSON."""
-        return pa.concat_tables([self.table(rows) for rows in _batches(raw)])
-
-    def table(self, rows: list[Row]) -> Any:
-        """Make an Arrow table of some documents, which are changed."""
-        return pa.Table.from_arrays(self.record.columns(rows), schema=self.schema)
+_FOOTER_ROOM = 64 * 1024
+_NOTE_ROOM = 512
 
 
-def _question(
-    fields: Fields,
-    tables: Sequence[str],
-    site: tuple[str, str] | None,
-    *,
-    is_attributed: bool,
-) -> ObjectColumns:
-    """The columns of a document; the site follows the attributes, as in the JSON object."""
-    added: Attributes = {"Url": TEXT} if is_attributed else {}
-    question = _post(fields, tables, "", QUESTION_ATTRIBUTES, added)
-    attributes, parts = dict(question.attributes), question.parts
-    if site is not None:
-        attributes[site[0]] = TEXT
-    if is_attributed:
-        attributes["Licenses"] = TEXTS
-        author: Attributes = {"DisplayName": TEXT, "Url": TEXT}
-        parts = (*parts, ObjectColumns(author, key="Authors", shape="list"))
-    if fields.has_answers:
-        answers = _post(fields, tables, f"{ANSWERS}.", ANSWER_ATTRIBUTES, added)
-        parts = (*parts, replace(answers, key=ANSWERS, shape="list"))
-    return replace(question, attributes=attributes, parts=parts)
+class OpenRowGroup(OpenSegment):
+    """Documents of a row group; only those of the last page are not yet encoded."""
 
+    def __init__(self, form: Parquet, first_id: int) -> None:
+        super().__init__(form, first_id)
+        self._parquet = form
+        self._group = RowGroup(form.columns, form.level, form.sorted_by)
+        self._encoded = self._raw_size = 0
 
-def _post(
-    fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str], added: Attributes
-) -> ObjectColumns:
-    """The attributes of a post and its nested parts, in the order of the JSON object."""
-    attributes = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
-    return make_columns(attributes, select_parts(tables, fields.has, prefix), added, is_post=True)
+    def add(self, document: Document) -> None:
+        """Add a document."""
+        super().add(document)
+        times = 1 if self._parquet.ends_segment(document) else 2
+        if self.size - self._encoded >= times * SEGMENT_BYTES:
+            self._end_page()
 
+    def end(self) -> Segment:
+        """Make the row group."""
+        if self.size > self._encoded:
+            self._end_page()
+        return self._group.segment(self._raw_size, self._first_id)
 
-@contextmanager
-def system_memory() -> Iterator[None]:
-    """Arrow's default allocators keep freed memory, 50 MiB per worker."""
-    usual = pa.default_memory_pool()
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        pa.set_memory_pool(usual)
-
-
-def _batches(raw: bytes) -> Iterator[list[Row]]:
-    """Yield about a MiB of documents at a time; dictionaries take several times their bytes."""
-    lines = io.BytesIO(raw)
-    while batch := lines.readlines(SEGMENT_BYTES):
-        yield [orjson.loads(line) for line in batch]
-
-
-def encode_parquet(table: Any, level: int | None, **options: Any) -> bytes:
-    """Encode a Parquet file with one row group."""
-    sink = io.BytesIO()
-    pq.write_table(
-        table,
-        sink,
-        row_group_size=max(1, table.num_rows),
-        compression="zstd",
-        compression_level=level,
-        # Statistics of long texts would only make the footer longer.
-        write_statistics=ordered(list(table.schema)),
-        write_page_index=True,  # Readers of a few rows fetch only their pages.
-        **options,
-    )
-    return sink.getvalue()
-
-
-def no_rows(schema: Any) -> Any:
-    """Make an Arrow table without rows; `empty_table` would import pandas if it is installed."""
-    return pa.Table.from_batches([], schema)
+    def _end_page(self) -> None:
+        raw = self._take()
+        self._raw_size += len(raw)
+        self._encoded = self.size
+        self._parquet.add_page(self._group, [orjson.loads(line) for line in io.BytesIO(raw)])
 
 
 class RecordParquet(Parquet):
@@ -384,49 +259,70 @@ class RecordParquet(Parquet):
         return "Id" if self.is_one_a_question else ""
 
     @cached_property
-    def schema(self) -> Any:
-        """The Arrow schema."""
-        return pa.schema(_fields(self.record_schema))
+    def columns(self) -> Group:
+        """The columns of a record."""
+        return _record_group("", self.record_schema, is_required=True)
 
-    def read(self, raw: bytes) -> Any:
-        """The Arrow table of lines of JSON."""
-        reading = pj.ReadOptions(use_threads=False, block_size=len(raw) + 1)
-        parsing = pj.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="ignore")
-        try:
-            return pj.read_json(pa.BufferReader(raw), reading, parsing).cast(self.schema)
-        except pa.ArrowInvalid:  # The slower way converts more values, and names one that is wrong.
-            return super().read(raw)
+    def add_page(self, group: RowGroup, rows: list[Row]) -> None:
+        """Add a page of records to a row group.
 
-    def table(self, rows: list[Row]) -> Any:
-        """Make an Arrow table of some records."""
+        Raises:
+            RecipeError: A record does not fit the schema.
+        """
         try:
-            return pa.Table.from_pylist(rows, schema=self.schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            group.add(rows)
+        except TypeError as error:
             raise RecipeError(f"a record does not fit the schema of its recipe: {error}") from error
 
 
-def _fields(schema: Mapping[str, Any]) -> list[Any]:
+def _record_group(name: str, schema: Mapping[str, Any], *, is_required: bool) -> Group:
     required = schema.get("required", ())
-    return [
-        pa.field(name, _record_type(kind), nullable=name not in required)
+    children = tuple(
+        _record_node(name, kind, is_required=name in required)
         for name, kind in schema["properties"].items()
-    ]
+    )
+    return Group(name, children, partial(_split_records, children), is_required)
 
 
-_JSON_TYPES = {
-    "string": pa.string(),
-    "integer": pa.int64(),
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
+_KINDS: dict[str, Kind] = {
+    "string": TEXT,
+    "integer": INTEGER,
+    "number": NUMBER,
+    "boolean": BOOLEAN,
 }
 
 
-def _record_type(schema: Mapping[str, Any]) -> Any:
+def _record_node(name: str, schema: Mapping[str, Any], *, is_required: bool = False) -> Node:
     kind = schema.get("type")
-    if kind == "object" and "properties" in schema:
-        return pa.struct(_fields(schema))
+    if kind == "object" and schema.get("properties"):
+        return _record_group(name, schema, is_required=is_required)
     if kind == "array" and "items" in schema:
-        return pa.list_(pa.field("element", _record_type(schema["items"])))
-    if not isinstance(kind, str) or kind not in _JSON_TYPES:
+        return Repeated(name, _record_node("element", schema["items"]), is_required)
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise OptionError(f"{flag('format', 'parquet')}: no column type for {dict(schema)!r}")
-    return _JSON_TYPES[kind]
+    return Column(name, _KINDS[kind], is_required)
+
+
+def _split_records(children: tuple[Node, ...], rows: list[Row]) -> list[list[Any]]:
+    """Make a list of values for each column.
+
+    Raises:
+        TypeError: A value has another type than its column.
+    """
+    columns = [[row.get(child.name) for row in rows] for child in children]
+    for child, values in zip(children, columns, strict=True):
+        try:
+            _check(child, values)
+        except TypeError as error:
+            raise TypeError(f"{child.name}: {error}") from error
+    return columns
+
+
+def _check(node: Node, values: list[Any]) -> None:
+    if isinstance(node, Column):
+        check(node.kind, values)
+    elif isinstance(node, Repeated):
+        _check_lists(values)
+        _check(node.element, list(chain.from_iterable(value for value in values if value)))
+    elif not {*map(type, values)} <= {dict, NoneType}:
+        raise TypeError("not every value is an object")

@@ -1,0 +1,170 @@
+"""Row groups, read back by pyarrow and DuckDB: every kind of column, at every depth."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from so2docs.merge import Document
+from so2docs.options.table import OutputForm
+from so2docs.output.formats import footer
+from so2docs.output.formats.parquet import RecordParquet
+from so2docs.output.formats.row_group import milliseconds
+from so2docs.output.segments import Journal, Segment
+
+OBJECT = {
+    "type": "object",
+    "properties": {
+        "n": {"type": "integer"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "inner": {"type": "object", "properties": {"flag": {"type": "boolean"}}},
+    },
+    "required": ["n"],
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer"},
+        "text": {"type": "string"},
+        "same": {"type": "string"},
+        "number": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "none": {"type": "string"},
+        "one": OBJECT,
+        "many": {"type": "array", "items": OBJECT},
+        "deep": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+    },
+    "required": ["id", "many"],
+}
+
+
+def random_record(number: int, rng: random.Random) -> dict[str, Any]:
+    def maybe(value: Any) -> Any:
+        return value if rng.random() < 0.7 else None
+
+    def nested() -> dict[str, Any]:
+        tags = [maybe(rng.choice("abc")) for _ in range(rng.randrange(4))]
+        inner = maybe({"flag": maybe(rng.random() < 0.5)})
+        return {"n": rng.randrange(-5, 5), "tags": maybe(tags), "inner": inner}
+
+    return {
+        "id": number,
+        "text": maybe("ä€𝄞" * rng.randrange(20) + str(rng.random())),
+        "same": rng.choice(["x", "y", "z"]),
+        "number": maybe(rng.choice([0, 1, -2.5, 1e300])),
+        "flag": maybe(rng.random() < 0.5),
+        "none": None,
+        "one": maybe(nested()),
+        "many": [maybe(nested()) for _ in range(rng.randrange(5))],
+        "deep": maybe([[maybe(1 << 62) for _ in range(rng.randrange(3))] for _ in range(3)]),
+    }
+
+
+def row_group(form: RecordParquet, records: list[dict[str, Any]]) -> Segment:
+    pending = form.open_segment(0)
+    for number, record in enumerate(records):
+        json = orjson.dumps(record)
+        pending.add(Document(number, [json[:-1]], len(json)))
+    return pending.end()
+
+
+def written(groups: list[list[dict[str, Any]]], path: Path) -> RecordParquet:
+    """Write a file with a row group for each list of records."""
+    form = RecordParquet(OutputForm("parquet", "none"))
+    form.record_schema = SCHEMA
+    journal, data = Journal(str(path), form.header), io.BytesIO()
+    data.write(form.header)
+    for records in groups:
+        segment = row_group(form, records)
+        data.write(segment.data)
+        journal.add(segment)
+    data.write(form.footer(journal, b"{}"))
+    path.write_bytes(data.getvalue())
+    return form
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 300])
+def test_every_kind_of_column_is_read_back(size: int, tmp_path: Path) -> None:
+    rng = random.Random(size)
+    groups = [[random_record(9 * at + size * at + n, rng) for n in range(size)] for at in range(3)]
+    path = tmp_path / "r.parquet"
+    written(groups, path)
+    expected = [record for group in groups for record in group]
+    assert pq.read_table(path).to_pylist() == expected
+    names = [*SCHEMA["properties"]]
+    with duckdb.connect() as database:
+        rows = database.execute(f"FROM '{path}'").fetchall()
+    assert [dict(zip(names, row, strict=True)) for row in rows] == expected
+
+
+def test_the_ids_say_where_a_page_ends() -> None:
+    """An earlier record that is longer moves no later page."""
+    form = RecordParquet(OutputForm("parquet", "none"))
+    form.record_schema = SCHEMA
+
+    def first_ids(of_first: int) -> set[int]:
+        sizes = [of_first, *[9_000] * 999]
+        records = [{"id": n, "text": "a" * size, "many": []} for n, size in enumerate(sizes)]
+        reader = footer.ThriftReader(row_group(form, records).note)
+        reader.struct()
+        reader.struct()  # The pages of the ids: only one.
+        return {page[3].value for page in reader.struct()[1].value.values}
+
+    pages = first_ids(9_000)
+    assert len(pages) > 4
+    assert len(pages & first_ids(100_000)) > len(pages) // 2
+
+
+@pytest.mark.parametrize(
+    ("record", "column"),
+    [
+        ({"id": "1", "many": []}, "id"),
+        ({"id": 1 << 63, "many": []}, "id"),
+        ({"id": 1}, "many"),
+        ({"id": 1, "many": {}}, "many"),
+        ({"id": 1, "many": [{"n": True}]}, "n"),
+        ({"id": 1, "many": [], "one": {"n": 1, "tags": [1]}}, "tags"),
+        ({"id": 1, "many": [], "one": []}, "one"),
+    ],
+)
+def test_a_record_that_does_not_fit(record: dict[str, Any], column: str, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=f"does not fit the schema of its recipe: .*{column}"):
+        written([[record]], tmp_path / "r.parquet")
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("1970-01-01T00:00:00.001", 1),
+        ("1970-01-02", 86_400_000),
+        ("1969-12-31 23:59:59.9", -100),
+        ("2008-07-31T21:42:52.667", 1_217_540_572_667),
+        ("2008-07-31T21:42", 1_217_540_520_000),
+    ],
+)
+def test_times(time: str, expected: int) -> None:
+    assert milliseconds([time, None, time]) == [expected, None, expected]
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["", "yesterday", "2008-02-30", "2008-07-31T21:42:52.6671", "2008-07-31T21:42:52Z", "20080731"],
+)
+def test_other_texts_are_no_times(time: str) -> None:
+    with pytest.raises(ValueError, match=r"time|day|month"):
+        milliseconds(["2008-07-31", time])
+
+
+def test_pages_after_a_full_dictionary_are_plain(tmp_path: Path) -> None:
+    texts = [f"{number}" for number in range(70_000)]
+    doubled = [text for text in texts for _ in range(2)]
+    records = [{"id": n, "text": text, "many": []} for n, text in enumerate(doubled)]
+    written([records], tmp_path / "r.parquet")
+    assert pq.read_table(tmp_path / "r.parquet")["text"].to_pylist() == doubled
