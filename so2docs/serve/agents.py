@@ -41,7 +41,7 @@ class Archive:
         self._stores = dict(stores)
 
     def instructions(self) -> str:
-        """The introduction that a model reads first."""
+        """Return the introduction that a model reads first."""
         sites = "\n".join(
             f"- {name}: {overview['questions']:,} questions, {overview['answers']:,} answers"
             + f", {overview['first'][:10]} to {overview['last'][:10]}" * bool(overview["first"])
@@ -60,7 +60,7 @@ class Archive:
     ) -> str:
         """Find questions and answers that contain the words of a query, the best first.
 
-        They contain all words, or, of four words and more, at least some of them.
+        Results contain all words of the query; for four or more words, some results may lack a few.
 
         Args:
             query: Words; also `"a phrase"`, `ferment*`, `-word`, `title:word`, `[tag]`, `score:5`,
@@ -75,8 +75,9 @@ class Archive:
         if parsed.is_empty:
             raise OptionError("; ".join(["the query is empty", *parsed.problems]))
         if sort not in SEARCH_SORTS:
-            raise OptionError(f"there is no order {sort!r}; choose of {', '.join(SEARCH_SORTS)}")
-        if parsed.match and not any(store.about.has_search for store in stores):
+            names = ", ".join(SEARCH_SORTS)
+            raise OptionError(f"unknown sort order {sort!r}; choose one of {names}")
+        if parsed.has_text and not any(store.about.has_search for store in stores):
             raise OptionError("this database has no full-text index; search only by filters")
         sort = sort if parsed.match or sort != "relevance" else "newest"
         limit, page = max(1, min(limit, PAGE)), max(1, min(page, _MOST_PAGES))
@@ -147,7 +148,7 @@ class Archive:
         return f"{reply.text}{more}"
 
     def _find_site(self, name: str) -> Store:
-        """A site by its name or host, or the only site."""
+        """Find a site by its name or host; without a name, the only site."""
         if not name and len(self._stores) == 1:
             return next(iter(self._stores.values()))
         store = self._stores.get(name)
@@ -159,7 +160,7 @@ class Archive:
         return store
 
     def _find(self, post_id: int, site: str) -> tuple[Store, Post]:
-        """The site and the document of a post."""
+        """Find the site and the document of a post."""
         store = self._find_site(site)
         is_possible = 0 < post_id < 1 << 63
         question_id = store.find_question(post_id) if is_possible else None
@@ -169,7 +170,7 @@ class Archive:
         return store, document
 
     def _answers(self, store: Store, document: Post) -> list[Post]:
-        """The answers of a document, the best first."""
+        """List the answers of a document, the best first."""
         by_id = {answer["Id"]: answer for answer in document.get("Answers") or ()}
         return [by_id[key] for key in store.answer_ids(document["Id"]) if key in by_id]
 
@@ -214,7 +215,7 @@ class _Reply:
 
 
 def _describe(row: Post, store: Store) -> str:
-    """A search result."""
+    """Format a search result."""
     kind = f"question {row['Id']}"
     if row["IsAnswer"]:
         kind = f"answer {row['Id']} to question {row['QuestionId']}"
@@ -228,7 +229,7 @@ def _describe(row: Post, store: Store) -> str:
 
 
 def _facts(post: Post, store: Store) -> str:
-    """Id, score, dates, licence, authors and source of a post."""
+    """Format id, score, dates, licence, authors and source of a post."""
     is_answer = "ParentId" in post
     facts = [f"{'answer' if is_answer else 'question'} {post['Id']} on {store.site.title}"]
     facts += [f"score {post.get('Score') or 0}"]
@@ -260,7 +261,7 @@ def _body(post: Post, store: Store) -> str:
 
 
 def _authors(part: Post, store: Store) -> str:
-    """The authors of a post, with those of its revisions, or of a comment."""
+    """Format the authors of a comment, or of a post with its revisions."""
     base = f"https://{store.site.host}" if store.site.host else ""
     named = (
         f"[{_line(name)}]({url})" if url and base else _line(name)
@@ -284,7 +285,7 @@ def _day(part: Post, name: str) -> str:
 
 
 def _line(text: object) -> str:
-    """The start of a text as one line, without characters that reverse its direction."""
+    """Shorten a text to one line without characters that reverse its direction."""
     return " ".join(remove_bidi_controls(str(text)[:_MOST_LINE]).split())
 
 

@@ -1,4 +1,4 @@
-"""The server: serves outputs and databases under addresses, with strict security headers."""
+"""The server, which serves outputs and databases with strict security headers."""
 
 from __future__ import annotations
 
@@ -56,14 +56,12 @@ def open_sites(
     formulas: bool | None = None,
     images: Sequence[str] = (),
 ) -> Guard:
-    """The application for some outputs and databases.
-
-    Takes the arguments of `open_stores`.
+    """Make the application for outputs and databases.
 
     Args:
         paths: Outputs, dumps, databases, or folders of these.
-        progress: Show progress bars meanwhile.
-        site: Address of the site.
+        progress: Show progress bars.
+        site: Host name of the site.
         local: Reject requests whose `Host` is not this machine.
         formulas: Whether posts have formulas in TeX.
         images: Folders and ZIP archives of pictures.
@@ -77,19 +75,20 @@ def bind(host: str, port: int) -> socket.socket:
     """Open the socket of the server.
 
     Args:
-        host: An address; the default is only reachable from this machine.
+        host: Host name or IP address to listen on; the default is only reachable from this machine.
         port: The port; 0 for any free port.
 
     Raises:
         So2docsError: The address cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without a named protocol, asyncio leaves Nagle's algorithm on: 40 ms more for every page.
+    # Name the protocol, since asyncio otherwise leaves Nagle's algorithm on, which adds 40 ms to
+    # every page.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-        bound.listen()  # Early connections wait until the server is ready.
+        bound.listen()  # Listen now, so that early connections wait until the server is ready.
     except OSError as error:
         bound.close()
         raise So2docsError(
@@ -169,20 +168,20 @@ class Guard:
 
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
         if self.local and not is_own_name(host):
-            await refuse(400, "Asked under a foreign name.")
+            await refuse(400, "This host name is not allowed; use localhost or 127.0.0.1.")
             return
         try:
             await self.app(scope, receive, send_with_headers)
         except asyncio.CancelledError:
-            # The server stops while a request is pending.
-            await refuse(503, "The server ends.")
+            # A request is pending while the server stops.
+            await refuse(503, "The server is stopping.")
         except Exception as error:
             _LOG.error("%s: %s: %s", for_terminal(scope["path"]), type(error).__name__, error)
             await refuse(500, "The page failed.")
 
 
 def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) -> Guard:
-    """The application.
+    """Make the application.
 
     Args:
         stores: The sites by the first part of their paths; a single site has an empty one.
@@ -203,7 +202,7 @@ def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) ->
     def picture(request: Request) -> Response:
         content = pictures.read(request.path_params["key"])
         if content is None:
-            raise HTTPException(404, "This picture is not here.")
+            raise HTTPException(404, "Picture not found.")
         return Response(content[0], media_type=content[1])
 
     routes: list[Any] = [Mount("/static", StaticFiles(directory=_STATIC), name="static")]
@@ -232,7 +231,7 @@ def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) ->
             return Response(content, status, headers, media_type="application/json")
         values = {"title": text, "status": status, "site": None, "base": "", "q": ""}
         pages = sites.get("/" + request.url.path.split("/")[1] if several else "")
-        # With a broken database, the page has no navigation.
+        # If the database cannot be read, the page has no navigation.
         if pages is not None and is_http:
             with contextlib.suppress(So2docsError, sqlite3.Error):
                 values = pages.common(request) | {"title": text, "status": status}
@@ -250,7 +249,7 @@ def _environment() -> Environment:
         loader=PackageLoader("so2docs.serve"),
         autoescape=True,
         undefined=StrictUndefined,
-        # Isolate texts, so none changes the direction of the text after it.
+        # Isolate each text, so that its direction does not affect the text after it.
         finalize=lambda value: for_terminal(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -258,20 +257,20 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": lambda value: f"{value:,}" if isinstance(value, int) else str(value),
         "day": lambda value: str(value or "")[:10],
-        # Break host names only after their dots.
+        # Allow line breaks in host names only after dots.
         "breakable": lambda name: Markup(".<wbr>").join(name.split(".")),
     }
     return environment
 
 
 def _describe_error(error: Exception) -> tuple[int, str]:
-    """Status and text of an error."""
+    """Return the status and the text of an error."""
     if isinstance(error, HTTPException):
         is_plain = error.status_code == 404 and error.detail == "Not Found"
-        text = "There is nothing at this address." if is_plain else error.detail
+        text = "Page not found." if is_plain else error.detail
         return error.status_code, text
     if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
-        return 503, "That takes too long; ask for less."
+        return 503, "This request takes too long; narrow it down."
     if isinstance(error, sqlite3.Error | So2docsError):
         return 500, f"The database cannot be read: {error}"
-    return 500, "This page cannot be made; the output of the server has the reason."
+    return 500, "This page could not be made; see the server's output for the reason."

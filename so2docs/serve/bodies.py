@@ -1,4 +1,4 @@
-"""Bodies, comments and titles -> safe HTML, or HTML with marked changes. Pure.
+"""Bodies, comments and titles -> safe HTML, or HTML with marked changes. Pure functions.
 
 nh3 sanitizes bodies; links to pages of this reader become local, code is highlighted, formulas
 become MathML. Every pattern takes linear time for any text.
@@ -36,18 +36,18 @@ _MOST_STEPS = 5_000_000
 _CONTEXT = 2
 """Unchanged lines shown before and after a change."""
 _MOST_SHOWN = 20_000
-"""Characters shown of a change; of each line around it, a hundredth of that."""
+"""Maximum characters shown of a change; a hundredth of this is shown of each line around it."""
 _LEAST_ALIKE = 0.3
 """Minimum share of common words for two versions of a line to be shown as one text."""
 _WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-"""A word or sign with the white space after it: separate white space gives too many equal items."""
+"""A word or symbol with the white space after it; separate white space would match too often."""
 
 Change = tuple[int, int, int, int]
 """Start and end in the old sequence, and in the new one."""
 
 
 def diff(old: str, new: str) -> str:
-    """The changes between two texts, with some lines around each, as HTML."""
+    """Show the changes between two texts as HTML, with some lines around each change."""
     before, after = old.splitlines(), new.splitlines()
     changes = _changes(before, after, _Steps())
     return "".join(_shown(before, after, changes))
@@ -146,7 +146,7 @@ def _inline(before: list[str], after: list[str], changes: list[Change]) -> Itera
 
 
 def _cut(text: str, most: int) -> str:
-    """The start of a text, escaped."""
+    """Escape the start of a text."""
     return str(escape(text if len(text) <= most else f"{text[:most]} …"))
 
 
@@ -186,8 +186,8 @@ _INLINE = {"br"}
 _ALIGNMENT = re.compile(r"\s*(?:text-align\s*:)?\s*(left|center|right)\s*;?\s*")
 _LANGUAGE = re.compile(r"\blang-([\w+#.-]+)")
 _NEVER_HIGHLIGHTED = {"none", "default", "text"}
-# `code`, [text](address), an address, **strong**, *emphasis*: the Markdown that comments have.
-# Comments have 600 characters; the limits keep texts of other makes from taking longer than that.
+# The Markdown of comments: `code`, [text](URL), a URL, **strong**, *emphasis*. Comments have at
+# most 600 characters; the limits here bound the time for longer texts from other programs.
 _IN_COMMENT = re.compile(
     r"(?P<tick>`{1,5}+)(?P<code>.{1,600}?)(?<!`)(?P=tick)(?!`)"
     r"|\[(?:meta-)?tag:(?P<tag>[^\s\[\]]{1,100}+)\]"
@@ -211,10 +211,10 @@ class Renderer:
     r"""Renders the texts of one page as HTML.
 
     Attributes:
-        host: The site's address, for links without a host; None if unknown.
+        host: The site's host name, for links without a host; None if unknown.
         pages: Paths in this reader of linked pages, by `Link.key`, and of pictures, by
             `picture KEY`.
-        images: Whether images are loaded from their addresses.
+        images: Whether images are loaded from their URLs.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
         macros: Definitions in the formulas so far, by name.
@@ -264,7 +264,7 @@ class Renderer:
         """Render the parts of a sanitized body."""
         run: list[str] = []  # Text up to the next tag that ends a formula.
         spoilers: list[bool] = []  # For each open quotation, whether it is a spoiler.
-        headings: list[int] = []  # Levels of the headings that the text is under, in the post.
+        headings: list[int] = []  # The levels of the headings that enclose the current text.
         at = literal = 0
         while match := _TOKEN.search(safe, at):
             run.append(safe[at : match.start()])
@@ -303,7 +303,7 @@ class Renderer:
     def _with_formulas(
         self, text: str, render_text: Callable[[str], str], hidden: str | None = None
     ) -> Iterator[str]:
-        """A text with its formulas; `hidden` is the same without what can hold none."""
+        """Render a text and its formulas; `hidden` is the text without code and URLs."""
         if not self.sign:
             yield render_text(text)
             return
@@ -326,7 +326,7 @@ class Renderer:
         if name == "table":
             return "</table></div>" if is_end else '<div class="scroll" tabindex="0"><table>'
         if name in ("td", "th"):
-            # The page's policy allows no `style`.
+            # Do not use `style`, which the page's content security policy forbids.
             return match[0].replace(" style=", " align=")
         return self._image(match[0]) if name == "img" else match[0]
 
@@ -375,7 +375,7 @@ class Renderer:
         return value
 
     def address(self, value: str) -> str | None:
-        """Convert an address to an absolute or local one; None if it is invalid."""
+        """Convert a URL to an absolute or local one; None if it is invalid."""
         value = value.strip()
         if value.lower().startswith("mailto:"):
             return value
@@ -414,7 +414,7 @@ _HEADING = re.compile(r"h[1-6]")
 
 
 def _heading(levels: list[int], match: re.Match[str]) -> str:
-    """The start or the end of a heading, below those of the page and without gaps in levels."""
+    """Render the start or end of a heading: below the page's headings, without gaps in levels."""
     level = int(match["name"][1])
     if not match["end"]:
         while levels and levels[-1] >= level:
@@ -424,7 +424,7 @@ def _heading(levels: list[int], match: re.Match[str]) -> str:
 
 
 def _quotation(spoilers: list[bool], match: re.Match[str]) -> str:
-    """The start or the end of a quotation; spoilers are folded."""
+    """Render the start or end of a quotation; spoilers are folded."""
     if match["end"]:
         return "</blockquote></details>" if spoilers.pop() else "</blockquote>"
     spoilers.append("spoiler" in match["rest"])
@@ -444,7 +444,7 @@ def _highlight(code: str, names: tuple[str, ...]) -> str | None:
 
 @cache
 def _lexer(name: str) -> Any:
-    """The lexer of a language, by its name in tags and classes."""
+    """Find the lexer of a language by its name in tags and classes."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
@@ -458,7 +458,7 @@ def _lexer(name: str) -> Any:
 
 
 def _is_deep(body: str) -> bool:
-    """Whether elements are nested too deep."""
+    """Whether elements are nested too deeply."""
     depth = 0
     for is_end, name in _TAG.findall(body):
         if name.lower() not in _VOID:

@@ -1,4 +1,4 @@
-"""Find the pages that addresses in texts lead to. Pure functions."""
+"""Find the pages that URLs in texts lead to. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from so2docs.domain import site_host
 from so2docs.escape import unescape
 
 AFTER_ADDRESS = ".,;:!?)*_"
-"""Signs after an address in a text that do not belong to it."""
+"""Characters after a URL in a text that do not belong to the URL."""
 
-# An address, or in an attribute a path on the same site. A slash that starts the next address also
-# ends this one, so the time is linear.
+# A URL, or, in an attribute, a path on the same site. A slash that starts the next URL also ends
+# this one, so the time is linear.
 _ADDRESS = re.compile(r"""(?:(?:https?:)?//|(?<=["'])/)[^\s"'<>()]{1,2000}+""", re.IGNORECASE)
 _TAG = re.compile(r"\[(?:meta-)?tag:([^\s\[\]]{1,100}+)\]")
 _PATHS = {
@@ -55,10 +55,10 @@ class Link(NamedTuple):
 
 
 def parse_link(address: str, host: str | None) -> Link | None:
-    """The page of an address; None for other pages and invalid addresses.
+    """Find the page that a URL leads to; None for other pages and invalid URLs.
 
     Args:
-        address: An address, or a path on the same site.
+        address: A URL, or a path on the same site.
         host: Current host of this site; None if unknown.
     """
     try:
@@ -80,7 +80,7 @@ def parse_link(address: str, host: str | None) -> Link | None:
             elif kind == "tag":
                 values["name"] = unquote(values["name"])
             elif kind == "post" and not values["name"]:
-                # Old addresses of answers have the id only in the fragment.
+                # In the old form of URLs, the id of an answer is only in the fragment.
                 fragment = parts.fragment if re.fullmatch(r"\d{1,18}", parts.fragment) else ""
                 values["name"] = fragment or values["question"]
             return Link(host, "post" if kind == "short" else kind, **values)
@@ -88,12 +88,12 @@ def parse_link(address: str, host: str | None) -> Link | None:
 
 
 def find_links(texts: Iterable[str], host: str | None) -> set[Link]:
-    """The pages that some texts lead to, including pages of sites that are not served."""
+    """Find the pages that texts link to, including pages of sites that are not served."""
     return set(_find_links(texts, host))
 
 
 def tag_link(name: str, host: str | None) -> Link:
-    """The page of a tag of this site."""
+    """Make the link to the page of a tag of this site."""
     return Link(host or "", "tag", name)
 
 

@@ -1,4 +1,4 @@
-"""Formulas in TeX -> MathML, which a browser shows. Pure.
+"""Formulas in TeX -> MathML, which a browser shows. Pure functions.
 
 The sites show formulas with MathJax. Here, math-core converts them to MathML, with all text
 escaped; unsupported commands (plain TeX, mhchem) are rewritten first. Invalid formulas are shown as
@@ -8,6 +8,7 @@ typed.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -37,7 +38,7 @@ def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) ->
         macros |= found
     known = macros | found
     used = [name for name in _COMMAND.findall(tex) if name in known]
-    for name in used:  # The list grows: macros use others.
+    for name in used:  # The loop extends this list, because macros use other macros.
         used += {n for n in _COMMAND.findall(known[name]) if n in known} - set(used)
     start = "".join(known[name] for name in dict.fromkeys(used))
     return _convert(start + tex, is_block=is_block) if len(start) <= MOST_CHARACTERS else None
@@ -46,18 +47,22 @@ def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) ->
 @lru_cache(maxsize=4096)
 def _convert(tex: str, *, is_block: bool) -> str | None:
     converter, error = _converter()
-    try:
-        output = converter.convert_with_local_state(_rewritten(tex), displaystyle=is_block)
-    except error:
-        return None
-    return _bounded(_STYLE.sub(_style, output))
+    tex = _rewritten(tex)
+    # Retry without colours, of which some are unknown to the converter.
+    for source in dict.fromkeys((tex, _COLOUR.sub("", tex))):
+        with suppress(error):
+            output = converter.convert_with_local_state(source, displaystyle=is_block)
+            return _bounded(_STYLE.sub(_style, output))
+    return None
 
 
 @lru_cache(maxsize=1)
 def _converter() -> tuple[Any, type[Exception]]:
     from math_core import LatexError, LatexToMathML
 
-    return LatexToMathML(fancy_error=False), LatexError
+    return LatexToMathML(
+        fancy_error=False, macros=_COMMANDS, allow_unreliable_rendering=True
+    ), LatexError
 
 
 def _depth(tex: str) -> int:
@@ -68,8 +73,8 @@ def _depth(tex: str) -> int:
     return most
 
 
-# The page's policy forbids `style` attributes, so styles of cells become classes, and colours
-# become attributes of MathML. Other styles are removed.
+# The page's content security policy forbids `style` attributes, so styles of cells become classes,
+# colours become attributes of MathML, and other styles are removed.
 _STYLE = re.compile(r' style="([^"]*)"')
 _CLASSES = {
     "text-align: left": "cell-left",
@@ -99,7 +104,7 @@ _SIZE = re.compile(r'(?<= )(width|height|depth|voffset|linethickness)="-?([\d.]+
 
 
 def _bounded(output: str) -> str:
-    """Limit the sum of the sizes in a formula, so that none makes a page too wide or too high."""
+    """Limit the sum of the sizes in a formula, so that no formula makes a page too wide."""
     left = float(_MOST_EM)
 
     def bound(match: re.Match[str]) -> str:
@@ -149,43 +154,120 @@ def _verbatim(match: re.Match[str]) -> str:
     return rf"\texttt{{{''.join(_ESCAPES.get(sign, sign) for sign in match[2])}}}"
 
 
-_NAMES = {"eqnarray": "align", "split": "aligned"}
-_RENAMED = re.compile(r"\\(begin|end)\{(eqnarray|split)(\*?)\}")
-_DROPPED = re.compile(
-    r"\\(?:label|require|class|style|href|color\{[^{}]*\}\s*(?=$))\{[^{}]*\}"
-    r"|\\bbox\s*(?:\[[^\[\]]*\])?|\\smash(?![a-zA-Z])"
-    r"|\\(?:raise|lower|moveleft|moveright)\s*-?[\d.]+\s*(?:pt|em|ex|mu|cm|mm|in|px)"
-    r"|\\(?:displaylimits|nonumber|notag|tiny|small|normalsize|large|Large|LARGE|huge|Huge)"
-    r"(?![a-zA-Z])"
+_COMMANDS = {
+    "*": "{*}",
+    "LaTeX": r"\text{LaTeX}",
+    "TeX": r"\text{TeX}",
+    "cancelto": r"\cancel{#2}^{#1}",
+    "dotsb": r"\cdots",
+    "dotsc": r"\ldots",
+    "dotsi": r"\cdots",
+    "dotsm": r"\cdots",
+    "dotso": r"\ldots",
+    "llap": "{#1}",
+    "mit": "",
+    "pmb": r"\boldsymbol",
+    "rlap": "{#1}",
+    "scr": r"\mathscr",
+    "smallsetminus": r"\setminus",
+    "strut": "",
+    "varinjlim": r"\underrightarrow{\lim}",
+    "varprojlim": r"\underleftarrow{\lim}",
+}
+"""Commands of MathJax that math-core lacks."""
+_NAMES = {
+    "align": "align*",  # The sites number only formulas with a \tag.
+    "alignat": "align*",
+    "alignedat": "aligned",
+    "eqnarray": "align*",
+    "equation": "equation*",
+    "flalign": "align*",
+    "gather": "gather*",
+    "multline": "multline*",
+    "split": "aligned",
+}
+_RENAMED = re.compile(
+    rf"\\(begin|end)\{{({'|'.join(_NAMES)})\*?\}}(?:(?<=at\}}|t\*\}})\s*\{{\d+\}})?"
 )
-_TEXT = re.compile(r"\\(?:mbox|hbox|textnormal|textup)(?![a-zA-Z])")
+_DROPPED = re.compile(
+    r"\\(?:label|require|class|cssId|style|href|color\{[^{}]*\}\s*(?=$))\{[^{}]*\}"
+    r"|\\bbox\s*(?:\[[^\[\]]*\])?|\\smash(?![a-zA-Z])"
+    # The position of an array, and spaces between its columns.
+    r"|(?<=\\begin\{array\})\s*\[[tbc]\]|@\{[^{}]*\}"
+    # math-core accepts limits only after operators.
+    r"|(?<=\})\s*\\(?:no)?limits(?![a-zA-Z])"
+    r"|\\(?:raise|lower|moveleft|moveright)\s*-?[\d.]+\s*(?:pt|em|ex|mu|cm|mm|in|px)"
+    r"|\\(?:displaylimits|nonumber|notag|Tiny|tiny|scriptsize|footnotesize|small|normalsize"
+    r"|large|Large|LARGE|huge|Huge)(?![a-zA-Z])"
+)
+_TEXT = re.compile(r"\\(?:mbox|hbox|textnormal|textup|f?colorbox\s*(?:\{\w+\})+(?=\{))(?![a-zA-Z])")
+_COLOURED = re.compile(r"\\color\s*\{\s*(#?)(\w+)\s*\}\s*\{")
+_COLOUR = re.compile(r"\\color(?:\[HTML\])?\{\w+\}")
+_SPECIAL = re.compile(r"(?<!\\)[_&#^]")
 _ANGLE = re.compile(r"(\\(?:left|right|middle|[bB]igg?[lmr]?))\s*(<|>|\\[lg]t(?![a-zA-Z]))")
 _ANGLES = {"<": r"\langle ", r"\lt": r"\langle ", ">": r"\rangle ", r"\gt": r"\rangle "}
 _RULE = re.compile(r"\\[rR]ule\s*(?:\[[^\[\]]*\])?\s*\{([^{}]*)\}\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _TAG = re.compile(r"\\tag\*?\{([^{}]*)\}")
-_WITH_GROUP = re.compile(r"\\(ce|text|substack|cases|matrix|pmatrix|eqalign)\s*\{")
+_WITH_GROUP = re.compile(
+    r"\\(ce|text|substack|cases|matrix|pmatrix|eqalign|eqalignno|displaylines)\s*\{"
+)
 _PLAIN_TEX = {
     "cases": "cases",
     "matrix": "matrix",
     "pmatrix": "pmatrix",
     "eqalign": "aligned",
+    "eqalignno": "aligned",
+    "displaylines": "gathered",
     "substack": "matrix",
 }
 
 
+def _colour(match: re.Match[str]) -> str:
+    """Colour only the next group, as MathJax does on the sites."""
+    sign, colour = match.groups()
+    if not sign:
+        return rf"{{\color{{{colour}}}"
+    colour = "".join(digit * 2 for digit in colour) if len(colour) == 3 else colour
+    return rf"{{\color[HTML]{{{colour.upper()}}}"
+
+
 def _rule(match: re.Match[str]) -> str:
-    """A blank to fill in; a rule without width, which keeps lines apart, becomes nothing."""
+    """Convert a rule to a blank to fill in; remove a rule without width, which only adds height."""
     is_wide = re.search("[1-9]", match[1]) is not None
     return rf"\underline{{\hspace{{{match[1]}}}}}" if is_wide else "{}"
 
 
+_ABOVE = re.compile(r"\\above\s*-?([\d.]+)\s*(?:pt|em|ex|mu|cm|mm|in|px)")
+_DIAGRAM = re.compile(r"\\(begin|end)\{CD\}")
+_ARROW = re.compile(
+    r"@(?:(?P<side>[<>])([^<>@]*)(?P=side)([^<>@]*)(?P=side)"
+    r"|(?P<way>[AV])((?:(?!(?P=way))[^@])*)(?P=way)((?:(?!(?P=way))[^@])*)(?P=way)|(?P<line>[=|.]))"
+)
+_LINES = {"=": "& = &", "|": r"\| & &", ".": "& &"}
+
+
+def _arrow(match: re.Match[str]) -> str:
+    """Convert an arrow of a diagram, with its labels, to a cell of a matrix."""
+    if side := match["side"]:
+        name = "right" if side == ">" else "left"
+        return rf"& \x{name}arrow[{{{match[3]}}}]{{{match[2]}}} &"
+    if way := match["way"]:
+        labels = rf"{{\scriptstyle {match[5]}}}", rf"{{\scriptstyle {match[6]}}}"
+        return rf"{labels[0]}\{'down' if way == 'V' else 'up'}arrow{labels[1]} & &"
+    return _LINES[match["line"]]
+
+
 def _rewritten(tex: str) -> str:
     """Rewrite commands that math-core lacks by supported commands."""
-    tex = _RENAMED.sub(lambda m: rf"\{m[1]}{{{_NAMES[m[2]]}{m[3]}}}", tex)
+    tex = _RENAMED.sub(lambda m: rf"\{m[1]}{{{_NAMES[m[2]]}}}", tex)
     tex = _TEXT.sub(r"\\text", _DROPPED.sub("", tex))
+    tex = _COLOURED.sub(_colour, tex)
     tex = _TAG.sub(r"\\qquad\\text{(\1)}", tex)
     tex = _ANGLE.sub(lambda m: m[1] + _ANGLES[m[2]], tex)
     tex = _RULE.sub(_rule, tex)
+    tex = _ABOVE.sub(lambda m: r"\over " if re.search("[1-9]", m[1]) else r"\atop ", tex)
+    if r"\begin{CD}" in tex:
+        tex = _ARROW.sub(_arrow, _DIAGRAM.sub(r"\\\1{matrix}", tex))
     tex = tex.replace(r"\begin{smallmatrix}", r"{\scriptstyle\begin{matrix}")
     tex = tex.replace(r"\end{smallmatrix}", r"\end{matrix}}").replace(r"\hfill", r"\quad ")
     parts, at = [], 0
@@ -211,8 +293,9 @@ def _with_group(command: str, group: str) -> str:
     if command == "ce":
         return _chemistry(group)
     if command == "text":
-        # Formulas inside of text.
+        # Formulas inside text.
         parts = re.split(r"(?<!\\)\$", group)
+        parts[::2] = (_SPECIAL.sub(lambda m: f"{{{_ESCAPES[m[0]]}}}", part) for part in parts[::2])
         text = [rf"\text{{{part}}}" if n % 2 == 0 else part for n, part in enumerate(parts)]
         return "".join(text) if len(parts) % 2 else rf"\text{{{group}}}"
     name = _PLAIN_TEX[command]

@@ -30,15 +30,15 @@ def open_stores(
     site: str | None = None,
     formulas: bool | None = None,
 ) -> dict[str, Store]:
-    """The sites of some outputs and databases, by their names in addresses.
+    """Open the sites of outputs and databases, by their names in URLs.
 
     The database of an output is made next to it, once. Files of a folder that cannot be read are
     logged.
 
     Args:
         paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
-        progress: Show progress bars meanwhile.
-        site: Address of the site, if the file names do not contain it.
+        progress: Show progress bars.
+        site: Host name of the site, if the file names do not contain it.
         formulas: Whether posts have TeX formulas; if None, the site or its posts decide.
 
     Raises:
@@ -66,7 +66,7 @@ def open_stores(
 
 
 def _inside(folder: str) -> list[str]:
-    """The outputs in a folder, and its databases of other outputs.
+    """List the outputs in a folder, and the databases in it that were made from other outputs.
 
     Raises:
         OutputNotFoundError: The folder has no database.
@@ -89,7 +89,7 @@ def _inside(folder: str) -> list[str]:
 
 
 def _find_database(path: str, *, progress: bool, site: str | None) -> str:
-    """The database of a path: the path itself, the database next to it, or a new one."""
+    """Find the database of a path: the path itself, the database next to it, or a new one."""
     is_folder = os.path.isdir(path)
     if not is_folder:
         try:
@@ -98,11 +98,13 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
                     return path
         except OSError as error:
             raise unreadable_output(path, error) from error
-    # From a site's archive or folder, include every table.
+    # The archive or folder of a site has all tables, so nest them all.
     nest: tuple[NestName, ...] = ("all",) if is_folder or path.endswith(".7z") else ()
     name = f"{open_source(path).stem}.db"
     database = os.path.join(os.path.dirname(path) or ".", name)
-    product = find_database(path, database, site=site, progress=progress, nest=nest)
+    product = find_database(
+        path, database, site=site, progress=progress, nest=nest, profiles=path if nest else None
+    )
     state, reason = product.compare()
     if state in (UP_TO_DATE, "other options"):
         return database
@@ -112,8 +114,8 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
             "move the file away"
         )
     if state == "missing":
-        log.info(f"{path}: making a database of it, once: {database}")
+        log.info(f"{path}: making the database {database}, which later starts reuse")
     else:
-        log.info(f"{database}: was made from an earlier version of {path}; making it again")
+        log.info(f"{database}: was made from an earlier version of {path}; rebuilding it")
     product.build(force=False, update=True)
     return database

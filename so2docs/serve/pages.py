@@ -44,7 +44,7 @@ _TAGS = 12
 
 
 def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
-    """Title, plot and legend of each plot of a front page, drawn as those of `so2docs stats`."""
+    """Draw the plots of a front page as in `so2docs stats`, each with title and legend."""
     charts = []
     years = sorted({*overview["questions_by_year"], *overview["answers_by_year"]})[-24:]
     if len(years) > 1:
@@ -92,7 +92,7 @@ _NOT_INCLUDED = {
     "Votes": "votes",
     "Owner": "users",
     "Answers": "answers",
-    "History": "reasons of closing and revisions",
+    "History": "close reasons and revisions",
 }
 """Names of parts for the page `about`, which lists the parts that no document has."""
 
@@ -100,7 +100,7 @@ Values = dict[str, Any]
 
 
 class _PostId(IntegerConvertor):
-    """The id of a post in an address, which must fit into 63 bits."""
+    """The id of a post in a URL, which must fit into 63 bits."""
 
     regex = "[0-9]{1,18}"
 
@@ -112,7 +112,7 @@ class _UserId(IntegerConvertor):
 
 
 class _Json(StringConvertor):
-    """The end of an address, with or without `.json`."""
+    """The end of a URL, with or without `.json`."""
 
     regex = r"(?:\.json)?"
 
@@ -150,12 +150,12 @@ class Pages:
         self._renderings = renderings
 
     def routes(self) -> list[Route]:
-        """The addresses of this site."""
+        """List the routes of this site."""
         table = {
             "/": self.front,
             "/index.json": self.front,
             "/questions{end:json}": self.questions,
-            "/questions/tagged/{tag}": self.tagged,
+            "/questions/tagged/{tag}": self.questions,
             "/unanswered": self.unanswered,
             "/questions/{id:post}{end:json}": self.question,
             "/questions/{id:post}/{title}": self.question,
@@ -168,7 +168,7 @@ class Pages:
             "/posts/comments/{id:post}": self.comment,
             "/posts/{id:post}/revisions{end:json}": self.revisions,
             "/tags{end:json}": self.tags,
-            "/tags/{tag}/info": self.tagged,
+            "/tags/{tag}/info": self.questions,
             "/users{end:json}": self.users,
             "/users/{id:user}{end:json}": self.user,
             "/users/{id:user}/{name}": self.user,
@@ -190,7 +190,7 @@ class Pages:
         *,
         path: str = "",
     ) -> Response:
-        """A page of a list.
+        """Make a page of a list.
 
         Args:
             request: The request.
@@ -208,7 +208,7 @@ class Pages:
         return self._answer(request, f"{name}.html", values, data)
 
     def common(self, request: Request) -> Values:
-        """The values that every page of the site shows."""
+        """Return the values that every page of the site shows."""
         return {
             "q": "",
             "base": self.base,
@@ -254,12 +254,12 @@ class Pages:
         return dict(zip(some, self._renderings.render(renderer, some), strict=True))
 
     def _linked_pages(self, texts: Iterable[str]) -> dict[str, str]:
-        """Paths of the pages in this reader that some texts lead to, by `Link.key`."""
+        """Find the paths of pages in this reader that texts link to, by `Link.key`."""
         links: dict[str, list[Link]] = {}
         texts = list(texts)
         for link in find_links(texts, self.store.site.host):
             links.setdefault(link.host, []).append(link)
-        # This site is known even if its database names no host.
+        # Include this site even if its database names no host.
         sites = self.sites | {self.store.site.host or "": self}
         keys = self.pictures.find(picture_keys(texts))
         pages = {f"picture {key}": f"/pictures/{key}" for key in keys}
@@ -268,7 +268,7 @@ class Pages:
         return pages
 
     def find_pages(self, links: Sequence[Link]) -> dict[str, str]:
-        """Paths of those pages of this site that exist, by `Link.key`."""
+        """Find the paths of the linked pages that exist on this site, by `Link.key`."""
         store, ids = self.store, dict[str, set[int]]()
         for link in links:
             if link.kind in ("post", "revisions", "comment", "user"):
@@ -283,7 +283,7 @@ class Pages:
         for link in links:
             name, path = link.name, ""
             if link.kind == "post":
-                # A missing answer leads to its question.
+                # If an answer is missing, link to its question.
                 for number in (int(name), int(link.question or 0)):
                     if number in questions and not path:
                         kind = "questions" if questions[number] == number else "a"
@@ -318,59 +318,79 @@ class Pages:
         return self._answer(request, "front.html", values, data)
 
     def questions(self, request: Request) -> Response:
-        """A list of questions."""
-        tag = request.path_params.get("tag") or request.query_params.get("tag") or None
-        tag = None if tag is None else self.store.tag_name(tag)
+        """Show a list of questions: all, those from a year, or those with one or several tags.
+
+        Questions of `a+b` have both tags; `a+or+b` is a search for questions with one of them.
+        """
         sort = _choice(request, "sort", SORTS, _SITE_SORTS)
+        text = request.path_params.get("tag") or request.query_params.get("tag", "")
+        tags = self.store.tag_names(text)
+        if "or" in tags[1:-1]:
+            text = " ".join(name if name == "or" else f"[{name}]" for name in tags)
+            return RedirectResponse(_address(f"{self.base}/search", {"q": text}), 302)
+        tags = list(dict.fromkeys(tags))
+        years = [] if tags else sorted(self.store.site.overview["questions_by_year"])
+        year = request.query_params.get("year", "") if years else ""
+        if year not in ("", *years):
+            raise HTTPException(404, f"There are no questions from the year {year}.")
         unanswered = _is_set(request, "unanswered")
         results = self.store.questions(
-            sort=sort, tag=tag, unanswered=unanswered, page=page_number(request)
+            sort=sort, tags=tags, year=year, unanswered=unanswered, page=page_number(request)
         )
-        title = "Unanswered questions" if unanswered else "Questions"
+        heading = "Unanswered questions" if unanswered else "Questions"
+        of_what = f" tagged {', '.join(tags)}" if tags else f" of {year}" if year else ""
         values = {
-            "title": title if tag is None else f"{title} tagged {tag}",
+            "title": heading + of_what,
+            "heading": heading,
             "rows": self.with_titles(results.rows),
             "sorts": list(SORTS),
-            "related": self.store.related_tags(tag) if tag else [],
-            **self._described(tag),
+            "tags": tags,
+            "years": years if len(years) > 1 else [],
+            "related": self.store.related_tags(tags) if tags else [],
+            **self._described(tags[0] if len(tags) == 1 else None),
         }
-        query = {"tag": tag, "sort": sort, "unanswered": "1" if unanswered else None}
+        query = {
+            "tag": " ".join(tags),
+            "year": year,
+            "sort": sort,
+            "unanswered": "1" if unanswered else None,
+        }
         return self._list(request, "questions", results, query, values)
-
-    def tagged(self, request: Request) -> Response:
-        """Questions of a tag, or of several: `a+b` has both, `a+or+b` at least one."""
-        names = request.path_params["tag"].replace("+", " ").split()
-        if len(names) < 2 or self.store.tag(request.path_params["tag"]):
-            return self.questions(request)
-        query = " ".join(name if name == "or" else f"[{name}]" for name in names)
-        return RedirectResponse(_address(f"{self.base}/search", {"q": query}), 302)
 
     def unanswered(self, request: Request) -> Response:
         """Redirect to the questions without an answer."""
         return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
 
     def _described(self, tag: str | None) -> Values:
-        """The description of a tag, as HTML that is safe to show."""
+        """Convert the description of a tag to HTML that is safe to show."""
         described = {} if tag is None else self.store.tag_texts(tag)
-        excerpt, wiki = described.get("Excerpt"), described.get("Wiki")
-        if wiki:
-            renderer = Renderer(
-                self.store.site.host, self._linked_pages([wiki]), sign=self.store.sign
-            )
-            wiki = self._render(renderer, [("body", wiki)])["body", wiki]
-        return {"excerpt": excerpt, "wiki": wiki}
+        wiki = described.get("Wiki") or ""
+        return {
+            "excerpt": described.get("Excerpt"),
+            "wiki": self._body(self._renderer([wiki]), wiki),
+        }
+
+    def _renderer(self, texts: Iterable[str], **settings: Any) -> Renderer:
+        """Make a renderer of texts, which links to pages of this reader if possible."""
+        pages = self._linked_pages(texts)
+        return Renderer(self.store.site.host, pages, sign=self.store.sign, **settings)
+
+    def _body(self, renderer: Renderer, body: str) -> Markup | None:
+        """Convert a body to HTML that is safe to show; None if it is empty."""
+        return self._render(renderer, [("body", body)])["body", body] if body else None
 
     def tags(self, request: Request) -> Response:
-        """All tags, or those with some letters."""
+        """Show all tags, or those whose names contain a string."""
         like = request.query_params.get("like", "").strip()
         results = self.store.tags(like, page_number(request))
         return self._list(request, "tags", results, {"like": like}, {"title": "Tags"})
 
     def users(self, request: Request) -> Response:
-        """All users, or those with some letters in their names."""
+        """Show all users, or those whose names contain a string."""
         if not self.store.has_users:
             raise HTTPException(
-                404, "This database has no users; make it of documents with users: --with users."
+                404,
+                "This database has no users; rebuild it from documents with users: --with users.",
             )
         like = request.query_params.get("like", "").strip()
         sort = _choice(request, "sort", USER_SORTS)
@@ -380,7 +400,7 @@ class Pages:
         return self._list(request, "users", results, query, values)
 
     def user(self, request: Request) -> Response:
-        """A user with their best or latest questions and answers."""
+        """Show a user with their best or latest questions and answers."""
         user_id = request.path_params["id"]
         user = self.store.user(user_id)
         if user is None:
@@ -391,11 +411,16 @@ class Pages:
             query = parse(f"user:{user_id} is:{kind}")
             posts[f"{kind}s"] = self.store.search(query, 1, sort).rows[:_ON_PROFILE]
         name = user["DisplayName"] or f"user {user_id}"
+        about, website = user["AboutMe"] or "", user["WebsiteUrl"] or ""
+        renderer = self._renderer([about, website])
+        address = renderer.address(website) or ""
         host = self.store.site.host
         values = {
             "title": name,
             "user": user,
             "name": name,
+            "self_description": self._body(renderer, about),
+            "website": address if address.lower().startswith(("http:", "https:", "/")) else None,
             "sort": sort,
             "source": f"https://{host}/users/{user_id}" if host else None,
             **{kind: self.with_titles(rows) for kind, rows in posts.items()},
@@ -403,7 +428,7 @@ class Pages:
         return self._answer(request, "user.html", values, {"user": user, **posts})
 
     def about(self, request: Request) -> Response:
-        """The page about the site: content, source and licences."""
+        """Show the page about the site: content, source and licences."""
         about, site = self.store.about, self.store.site
         data = {
             "site": site.title,
@@ -416,7 +441,8 @@ class Pages:
             "missing": [
                 *(name for path, name in _NOT_INCLUDED.items() if path not in site.parts),
                 *["badges"] * (not self.store.has_badges),
-                *["descriptions of tags"] * (not self.store.has_wikis),
+                *["descriptions of tags"] * (not about.record.options["tags"]),
+                *["profiles of users"] * (not about.record.options["profiles"]),
             ],
             "search": about.record.options["search"],
             "stemming": about.record.options["stemming"],
@@ -426,13 +452,13 @@ class Pages:
         return self._answer(request, "about.html", values, data)
 
     def search(self, request: Request) -> Response:
-        """Posts that hold words and pass filters."""
+        """Show the posts that match a search."""
         return self._answer(request, "search.html", *_search(request, self._found, self.base))
 
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        if query.match and not self.store.about.has_search:
+        if query.has_text and not self.store.about.has_search:
             raise HTTPException(
-                404, "This database has no full text; make it again with --search all or titles."
+                404, "This database has no full text; rebuild it with --search all or titles."
             )
         results = self.store.search(query, page, sort)
         query.problems += hints([self.store], query)
@@ -440,7 +466,7 @@ class Pages:
         return results
 
     def question(self, request: Request) -> Response:
-        """A question with a page of its answers."""
+        """Show a question with a page of its answers."""
         question_id = request.path_params["id"]
         sort = _choice(request, "sort", ANSWER_SORTS)
         if wants_json(request):
@@ -477,17 +503,12 @@ class Pages:
 
     def _thread(self, document: Values, *, images: bool) -> Values:
         texts = list(thread.document_texts(document))
-        renderer = Renderer(
-            self.store.site.host,
-            self._linked_pages(text for _, text in texts),
-            images,
-            tuple(thread.tags(document)),
-            self.store.sign,
-        )
+        tags = tuple(thread.tags(document))
+        renderer = self._renderer((text for _, text in texts), images=images, tags=tags)
         return thread.thread(document, self._render(renderer, texts), self.store.site.host)
 
     def _states(self, document: Values, post_ids: list[int], originals: list[Values]) -> Values:
-        """The states of posts shown to readers, and the lengths of their histories.
+        """Make the states of posts shown to readers, and the lengths of their histories.
 
         Args:
             document: The document of the question.
@@ -499,7 +520,7 @@ class Pages:
         of_question = states_by_post[post_ids[0]]
         closed = of_question.get("PostClosed", thread.closing(document))
         if closed is not None or originals:
-            # Links may be newer than the closing, or the only source.
+            # Add the originals from links, which may be newer than the closing, or the only source.
             linked = (row["Id"] for row in originals)
             ids = dict.fromkeys([*thread.original_ids([closed or {}]), *linked])
             closed = {"Events": [], **(closed or {}), "OriginalQuestionIds": list(ids)}
@@ -521,22 +542,22 @@ class Pages:
         titles = self.store.titles(thread.original_ids(entries))
         html_titles = self._titles(title for title in titles.values() if title)
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
-        host = self.store.site.host
         return thread.Known(
             self.base,
-            host,
+            self.store.site.host,
             self.store.user_names(thread.user_ids(entries)),
             {number: html_titles.get(title or "") for number, title in titles.items()},
             numbers or {},
-            Renderer(host, self._linked_pages(urls)).address,
+            self._renderer(urls).address,
         )
 
     def revisions(self, request: Request) -> Response:
-        """The history of a post: its revisions and other events."""
+        """Show the history of a post: its revisions and other events."""
         post_id, question_id = self._find_post(request)
         if not self.store.has_history:
             raise HTTPException(
-                404, "This database has no history; make it of documents with it: --with history."
+                404,
+                "This database has no history; rebuild it from documents with it: --with history.",
             )
         results = self.store.revisions(post_id, page_number(request))
         is_back = any(row.get("RollbackTo") for row in results.rows)
@@ -554,11 +575,12 @@ class Pages:
         return self._list(request, "revisions", results, {}, values, path=path)
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
-        """Linked questions by the kind of link."""
+        """Find linked questions, by kind of link."""
         links: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
         listed = set()
         rows = self._named(self.store.linked_questions(question_id))
-        # A question that is linked in several ways is listed once, as a duplicate if it is one.
+        # List a question that is linked in several ways once, as a duplicate if one of the links
+        # says so.
         for row in sorted(rows, key=lambda row: row["kind"] != "duplicate"):
             if row["Id"] not in listed:
                 links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
@@ -566,7 +588,7 @@ class Pages:
         return links
 
     def _related(self, document: Values, links: dict[str, list[Values]]) -> list[Values]:
-        """Questions with the same tags that are not linked with this one."""
+        """Find questions with the same tags that are not linked with this question."""
         linked = {row["Id"] for rows in links.values() for row in rows}
         rows = self.store.related_questions(document["Id"], thread.tags(document))
         return self._named([row for row in rows if row["Id"] not in linked][:_ON_QUESTION])
@@ -605,7 +627,7 @@ class Pages:
         return RedirectResponse(address + f"#{fragment}" * bool(fragment), 302)
 
     def _find_post(self, request: Request) -> tuple[int, int]:
-        """Ids of the requested post and of its question."""
+        """Find the ids of the requested post and of its question."""
         post_id = request.path_params["id"]
         question_id = self.store.find_question(post_id)
         if question_id is None:
@@ -620,7 +642,7 @@ class AllSites:
         self._sites, self._environment = sites, environment
 
     def routes(self) -> list[Route]:
-        """The addresses."""
+        """List the routes."""
         table = {"/": self.front, "/index.json": self.front, "/search{end:json}": self.search}
         return [Route(path, handler) for path, handler in table.items()]
 
@@ -629,19 +651,19 @@ class AllSites:
         return _answer(request, self._environment, template, common | values, data)
 
     def front(self, request: Request) -> Response:
-        """The sites."""
+        """Show a list of the sites."""
         listed = [(pages.base, pages.store.site) for pages in self._sites]
         sites = [{"base": base, "site": site} for base, site in listed]
         data = [{"path": f"{base}/", "overview": site.overview} for base, site in listed]
         return self._answer(request, "sites.html", {"title": "Sites", "sites": sites}, data)
 
     def search(self, request: Request) -> Response:
-        """Posts of all sites that hold words and pass filters."""
+        """Show the posts of all sites that match a search."""
         values, data = _search(request, self._found, "", _MOST_PAGES_OF_ALL_SITES)
         return self._answer(request, "search.html", values, data)
 
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        """A page of results, merged from the first results of each site."""
+        """Merge the first results of each site to a page of results."""
         pages = {id(pages.store): pages for pages in self._sites}
         stores = [pages.store for pages in self._sites]
         hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
@@ -660,7 +682,7 @@ def _search(
     base: str,
     most_pages: int = MOST_PAGES,
 ) -> tuple[Values, Values]:
-    """The values of a page of results, for the template and as JSON.
+    """Make the values of a page of results, for the template and as JSON.
 
     Args:
         request: The request.
@@ -709,7 +731,7 @@ def _address(path: str, query: Values) -> str:
 
 
 def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_PAGES) -> Values:
-    """Links to the previous and the next page, and the number of pages if it is known."""
+    """Make links to the previous and the next page, and the number of pages if it is known."""
 
     def address(number: int) -> str:
         return _address(path, query | {"page": number if number > 1 else None})
@@ -735,13 +757,13 @@ def _answer(
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a request is for JSON, by its address or its headers."""
+    """Whether a request is for JSON, by its URL or its headers."""
     accepted = request.headers.get("accept", "")
     return request.url.path.endswith(".json") or accepted.startswith("application/json")
 
 
 def page_number(request: Request) -> int:
-    """The requested page; 1 if it is not a number."""
+    """Return the requested page; 1 if it is not a number."""
     text = request.query_params.get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
     return min(max(number, 1), MOST_PAGES)
@@ -773,6 +795,6 @@ def _choice(
     chosen_name = (other_names or {}).get(chosen_name.lower(), chosen_name)
     if chosen_name not in names:
         raise HTTPException(
-            400, f"There is no order {chosen_name!r}; choose of {', '.join(names)}."
+            400, f"Unknown sort order {chosen_name!r}; choose one of {', '.join(names)}."
         )
     return chosen_name

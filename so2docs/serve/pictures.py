@@ -1,4 +1,4 @@
-"""Pictures of posts on disk: files of folders and ZIP archives, by the keys in their addresses."""
+"""Pictures of posts on disk: files of folders and ZIP archives, by the keys in their URLs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MOST_BYTES = 1 << 26
 
 
 def picture_keys(texts: Iterable[str]) -> set[str]:
-    """The keys in all addresses of pictures in some texts: `AbC` of `i.stack.imgur.com/AbC.png`."""
+    """Find the keys of all pictures in texts, such as `AbC` in `i.stack.imgur.com/AbC.png`."""
     return {match[1] for text in texts for match in _KEY.finditer(text)}
 
 
 def picture_key(address: str) -> str | None:
-    """The key of a picture; None if it is not on a host of pictures."""
+    """Return the key in the URL of a picture; None for a host that serves no pictures of posts."""
     match = _KEY.fullmatch(address)
     return match[1] if match else None
 
@@ -40,7 +40,7 @@ class Pictures:
     """The pictures in folders and archives."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
-        """List them; a picture that occurs twice is taken from the first path.
+        """List the pictures; a picture that occurs twice is taken from the first path.
 
         Raises:
             OptionError: A path is neither a folder nor a ZIP archive.
@@ -68,11 +68,11 @@ class Pictures:
                 self._places.setdefault(stem, (place, name))
 
     def find(self, keys: Iterable[str]) -> list[str]:
-        """Those of some keys whose pictures are here."""
+        """Select the keys whose pictures are here."""
         return [key for key in keys if key in self._places]
 
     def read(self, key: str) -> tuple[bytes, str] | None:
-        """A picture and its type; None if it is missing, or not a picture."""
+        """Read a picture and its type; None if the file is missing or not a picture."""
         if key not in self._places:
             return None
         place, name = self._places[key]

@@ -1,8 +1,8 @@
-"""A search: typed text -> words and filters in SQL; marking words in results. Pure.
+"""A search: typed text -> words and filters in SQL; marking words in results. Pure functions.
 
 Frequent filters need only the indexes of questions and answers, not their rows. SQLite's `snippet`
-looks each result up in the full-text index again, which takes longer than the search for frequent
-words.
+looks up each result in the full-text index a second time, which takes longer than the search for
+frequent words.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from so2docs.sqlite.accents import pair_signs, remove_accents
 
 KINDS = ("question", "answer", "answered", "unanswered", "accepted", "closed", "duplicate")
 MOST_WORDS = 32
-"""Maximum words of a search, each word of a phrase counted, because each is looked up separately.
+"""Maximum number of words in a search. Each word of a phrase counts, because FTS5 looks it up.
 
-FTS5 does so inside one step of SQLite's virtual machine, where no deadline stops it, and each word
-takes memory for its places in a post. A heap limit of SQLite would hold for the whole process: it
-could fail the request of somebody else.
+It does so inside one step of SQLite's virtual machine, which no deadline can stop, and each word
+takes memory for its positions in a post. A heap limit of SQLite would apply to the whole process,
+so that another user's request could fail.
 """
 
 TEXT_FILTERS = ("title", "body", "code")
 FILTERS = ("score", "answers", "views", "created", "user", "is", "closed", "duplicate",
            "hasaccepted", "isaccepted", *TEXT_FILTERS)  # fmt: skip
-"""Filters that are understood."""
+"""Supported filters."""
 OTHER_FILTERS = ("wiki", "locked", "migrated", "hascode", "hasnotice", "deleted", "lastactive",
                  "inquestion", "inbookmarks", "infavorites", "saves")  # fmt: skip
-"""Filters of the sites that are not understood here."""
+"""Filters of the sites that are not supported here."""
 
+_NAME = "|".join((*FILTERS, *OTHER_FILTERS))
 _PART = re.compile(
     rf"""
-    (?P<minus>-(?![->=]))?
+    (?P<minus>-(?![->=]) (?:\s+ (?=\[ | (?:{_NAME}):) )? )?
     (?: \[ \s* (?P<tag>[^\s\[\]]+) \s* \] (?P<or> \s+ or (?=\s*\[) )?
-      | (?P<name>{"|".join((*FILTERS, *OTHER_FILTERS))}) : (?P<value>"[^"]*"|\S+)
+      | (?P<name>{_NAME}) : (?P<value>"[^"]*"|\S+)
       | " (?P<phrase>[^"]*) "?
       | (?P<word>[^\s"\[\]]+ | [\[\]]) )
     """,
@@ -45,12 +46,12 @@ _PART = re.compile(
 _RANGE = re.compile(r"(-?\d{1,18})?(?:(\.\.)(-?\d{1,18})?)?")
 _DATES = re.compile(r"(\d{4}(?:-\d\d){0,2})?(?:(\.\.)(\d{4}(?:-\d\d){0,2})?)?")
 _LETTER = re.compile(r"\w")
-# Words of code: with signs that the full-text index does not know, as `c++`, `foo_bar`, `--force`,
-# `a.b()`, but not `don't`, `well-known`, `end.` or `(so`.
+# Words that are code, with characters that the full-text index ignores: `c++`, `foo_bar`,
+# `--force`, `a.b()`, but not `don't`, `well-known`, `end.` or `(so`.
 _CODE = re.compile(r"\w[+#_$@\\/=<>&:()]|[+#_$@\\/=<>&:]\w|^(?:--?|\.)\w|\w\.\w")
-_OPERATOR = re.compile(
-    r"->|<-|=>|<=>?|>=|===?|!==?|&&|\|\||\+\+|--|::|:=|<<|>>|[-+*/%|&]=|\*\*|//|<>|\?[.?:]|\|>|=~"
-)
+# Operators such as `->` and `!=`, but neither punctuation such as `...` and `),` nor a single
+# character between words, such as `&`.
+_OPERATOR = re.compile(r"--|::|\?[.?:]|(?=\S*[#$%&*+/<=>@\\^`{|}~])[^\w\s]{2,}")
 _AROUND_WORDS = ".,;:!?'\""
 COMMON = frozenset(
     re.findall(
@@ -63,7 +64,7 @@ COMMON = frozenset(
         """,
     )
 )
-"""English words that tell little: posts need not have them if a search has others."""
+"""Frequent English words: posts need not contain them if a search has other words."""
 _SHORT_KINDS = {"q": "question", "a": "answer"}
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _AFTER_DATES = "~"
@@ -77,7 +78,7 @@ class Filter(NamedTuple):
         name: `is`, `score`, `answers`, `views`, `created` or `user`.
         low: Least value; of `is` one of `KINDS` or `isaccepted`, of `user` an id or a name.
         high: Greatest value of a range.
-        is_unwanted: Whether posts for which it holds are left out.
+        is_unwanted: Whether posts that meet the condition are left out.
     """
 
     name: str
@@ -100,7 +101,7 @@ class Query:
         filters: Tags and conditions, as they were typed.
         problems: Messages about ignored parts.
         words: Words to find, as they were typed.
-        plain: Those words that may have any form: not in quotes, and without signs.
+        plain: The words that match in any form: those without quotes and signs.
         others: Phrases for the index that posts must have besides the plain words.
         unwanted: Phrases for the index that posts must not have.
     """
@@ -120,11 +121,17 @@ class Query:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was asked for."""
-        return not (self.match or self.tags or self.without_tags or self.conditions)
+        """Whether the search is empty."""
+        is_filtered = self.tags or self.without_tags or self.conditions
+        return not (self.match or self.code or is_filtered)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the query needs the texts of a database."""
+        return bool(self.match or self.code or self.without_code)
 
     def kinds(self) -> set[str]:
-        """Kinds of posts that may match: `question`, `answer`, both or neither."""
+        """Return the kinds of posts that may match: `question`, `answer`, both or neither."""
         kinds = {"question", "answer"}
         for name, kind, _, is_unwanted in self.conditions:
             if name == "is" and kind in ("question", "answer"):
@@ -132,7 +139,7 @@ class Query:
         return kinds
 
     def match_forms(self, groups: Sequence[Sequence[str]], joint: str) -> str:
-        """The query for the full-text index with other words for the plain ones.
+        """Make the query for the full-text index, with the given forms of the plain words.
 
         Args:
             groups: The forms of each word.
@@ -159,7 +166,10 @@ def parse(text: str) -> Query:
             _add_filter(query, name, value, part[0], is_unwanted=has_minus)
         else:
             words = part["word"] if part["word"] is not None else part["phrase"] or value
-            code = words.lower() if name == "code" else _code(words) if part["word"] else ""
+            if name or (part["word"] is None and _LETTER.search(words)):
+                code = words.lower() if name == "code" else ""
+            else:
+                code = _code(words)
             if code:
                 (query.without_code if has_minus else query.code).append(code)
             if not (code and has_minus):
@@ -182,6 +192,8 @@ def parse(text: str) -> Query:
     query.others = _few(query, query.others)
     query.unwanted = _few(query, unwanted)
     _set_match(query, _few(query, required), query.unwanted)
+    if query.is_empty and text.strip() and not query.problems:
+        query.problems.append('single symbols are ignored, except as in code:"&"')
     return query
 
 
@@ -190,12 +202,8 @@ def _set_match(query: Query, required: list[str], unwanted: list[str]) -> None:
     query.match = " AND ".join(required)
     if unwanted and required:
         query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
-    elif unwanted or (query.without_code and not required):
-        query.problems.append("excluded words need other words to search for")
-    if not required:
-        if query.code:
-            query.problems.append("signs need words to search for")
-        query.code.clear()
+    elif unwanted or (query.without_code and query.is_empty):
+        query.problems.append("to exclude words, also give words to search for")
         query.without_code.clear()
 
 
@@ -204,7 +212,7 @@ def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None
     tag = part["tag"].lower()
     if part["minus"] is not None:
         if part["or"]:
-            query.problems.append(f"or after -[{tag}] was not understood; tags after it must hold")
+            query.problems.append(f"or after -[{tag}] is not supported; tags after it are required")
         query.without_tags.append(tag)
     elif is_alternative:
         query.tags[-1] = (*query.tags[-1], tag)
@@ -221,7 +229,7 @@ def _few(query: Query, phrases: list[str]) -> list[str]:
     for phrase in dict.fromkeys(phrases):
         count += len(_WORD.findall(phrase.split('"')[1]))
         if count > MOST_WORDS:
-            problem = f"only the first {MOST_WORDS} words were looked for"
+            problem = f"only the first {MOST_WORDS} words were searched for"
             query.problems += [problem] * (problem not in query.problems)
             break
         few.append(phrase)
@@ -248,7 +256,7 @@ def _add_filter(query: Query, name: str, value: str, typed: str, *, is_unwanted:
             is_unwanted ^= value.lower() in ("no", "0")
     elif name in _COLUMNS and (match := _RANGE.fullmatch(value)) and value.strip("."):
         low, dots, high = match.groups()
-        # As on the sites, `answers:0` is exactly none, and every other number is the least.
+        # As on the sites, `answers:0` means none; any other number is a minimum.
         end = 0 if (name, value) == ("answers", "0") else _MOST
         condition = Filter(
             name, int(low) if low else _LEAST, int(high) if high else _MOST if dots else end
@@ -261,7 +269,7 @@ def _add_filter(query: Query, name: str, value: str, typed: str, *, is_unwanted:
 
 
 def _code(word: str) -> str:
-    """A word of code in lower case; empty for an ordinary word."""
+    """Return a word of code in lower case; empty for an ordinary word."""
     if _OPERATOR.fullmatch(word):
         return word
     word = word.rstrip("*").rstrip(_AROUND_WORDS)
@@ -277,7 +285,8 @@ def _quote_phrase(words: str) -> list[str]:
     # The index removes the accents of Latin letters itself.
     phrases = [f'"{form}"{end}' for form in dict.fromkeys((phrase, remove_accents(phrase)))]
     if pairs := pair_signs(words):
-        # The last sign is the start of a pair only in some texts.
+        # The last pair depends on the character after the phrase, so drop it, or match it as a
+        # prefix.
         pairs = pairs[:-1] or [f"{pairs[0]}*"]
         signs = (f'"{pair.removesuffix("*")}"{" *" * pair.endswith("*")}' for pair in pairs)
         phrases.append(f"({' AND '.join(signs)})")
@@ -338,7 +347,7 @@ class Conditions:
         return f":{name}"
 
     def on(self, post: str, question: str) -> str:
-        """All conditions on posts and questions.
+        """Write all conditions on posts and questions.
 
         Args:
             post: SQL of a column of the post, whose name replaces `{0}`.
@@ -350,7 +359,7 @@ class Conditions:
 
 
 def parse_conditions(query: Query, tables: Collection[str]) -> Conditions:
-    """The conditions of a query, apart from its words.
+    """Translate the conditions of a query, apart from its words, to SQL.
 
     Args:
         query: The query; parts that need a table that is missing are added to its problems.
@@ -377,21 +386,24 @@ def parse_conditions(query: Query, tables: Collection[str]) -> Conditions:
             parts = conditions.of_post if is_of_post else conditions.of_question
             column = _COLUMNS[condition.name]
             sql = f"{column} BETWEEN {low} AND {high}"
-            # A post without a value does not pass the filter, so it passes the negated one.
+            # A post without a value fails the filter, so it must pass the negated filter.
             parts.append(f"NOT coalesce({sql}, 0)" if condition.is_unwanted else sql)
     if not query.kinds():
         conditions.of_question.append("0")
-    for words, end in ((query.code, "> 0"), (query.without_code, "= 0")):
+    for words, sql in ((query.code, "({})"), (query.without_code, "NOT coalesce({}, 0)")):
         for text in words:
-            texts = "coalesce(x.Title, '') || ' ' || coalesce(x.Tags, '') || ' ' || "
-            conditions.of_text.append(
-                f"instr(lower({texts}coalesce(x.Body, '')), {conditions.key(text)}) {end}"
-            )
+            # Search without case only if the text has letters, since making a text lower-case takes
+            # as long as searching it. Do not use LIKE, which needs seconds for a megabyte of one
+            # character.
+            column = "lower(x.{})" if _LETTER.search(text) else "x.{}"
+            columns = (column.format(name) for name in ("Title", "Tags", "Body"))
+            tests = (f"instr({column}, {conditions.key(text)})" for column in columns)
+            conditions.of_text.append(sql.format(" OR ".join(tests)))
     return conditions
 
 
 def _add_owner(conditions: Conditions, condition: Filter, tables: Collection[str]) -> None:
-    """Add the owner of a post, by id or by name, whatever the case of its letters."""
+    """Add the owner of a post, by id or by name, ignoring case."""
     key = conditions.key(condition.low)
     if isinstance(condition.low, int):
         sql = f"{{OwnerUserId}} = {key}"
@@ -410,7 +422,7 @@ def _add_kind(
     """Add the kind of a post or the state of its question."""
     word = "NOT " * condition.is_unwanted
     if condition.low == "duplicate" and "links" not in tables:
-        query.problems.append("duplicates are not known here: the documents have no links")
+        query.problems.append("duplicates are unknown, because the documents have no links")
     elif condition.low == "isaccepted":
         conditions.of_post.append(f"{word}coalesce({{Id}} = {{p}}.AcceptedAnswerId, 0)")
     elif condition.low in _OF_QUESTION:
@@ -419,7 +431,7 @@ def _add_kind(
 
 START, END = "\x02", "\x03"
 
-# The words of the FTS5 tokenizer unicode61.
+# Words, as split by the tokenizer unicode61 of FTS5.
 _WORD = re.compile(r"[^\W_]+")
 _WORDS = 36
 _ENDING = re.compile(r"(?:ing|ed|es|s|e|y|ies|ly|er|ation|ment)$")
@@ -451,7 +463,7 @@ def split_terms(words: Sequence[str], *, stemming: bool = False) -> list[str]:
 
 
 def mark(text: str, terms: Sequence[str]) -> str:
-    """Text with the words that were found between `START` and `END`."""
+    """Put `START` and `END` around the words of a text that match the terms."""
     is_found = _matcher(terms)
 
     def mark_word(match: re.Match[str]) -> str:
@@ -461,7 +473,7 @@ def mark(text: str, terms: Sequence[str]) -> str:
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
-    """The part of a text with most of the terms, marked; the start of a text without any."""
+    """Mark the terms in the part of a text that has most of them; without any, in its start."""
     is_found = _matcher(terms)
     places = [match.span() for match in _WORD.finditer(text)]
     words = ((number, fold(text[start:end])) for number, (start, end) in enumerate(places))

@@ -27,7 +27,7 @@ _CPU_SECONDS = 3
 _PAGE_SECONDS = 30
 """Seconds for all texts of a page, if the system cannot limit CPU time."""
 _MOST_FAILURES = 3
-"""Seconds for the texts of a page; texts left over are shown as their source."""
+"""Failed texts of a page after which the other texts are shown as their source."""
 _MOST_MEMORY = 1 << 30
 _MOST_REMEMBERED = 1_000
 
@@ -43,7 +43,8 @@ class Renderings:
         Args:
             command: The command of a worker; this module if None.
         """
-        # Import the modules of this process, not those of the current folder.
+        # Use the import path of this process, so that modules in the current folder are not
+        # imported.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import work; work()"
         self._command = list(command or (sys.executable, "-P", "-c", code))
         self._slots: queue.LifoQueue[subprocess.Popen[bytes] | None] = queue.LifoQueue()
@@ -106,7 +107,7 @@ class Renderings:
 
     @contextmanager
     def _worker(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Borrow a worker; no other thread uses it meanwhile."""
+        """Borrow a worker, which no other thread then uses."""
         process = self._slots.get()
         is_whole = False
         try:
@@ -118,7 +119,7 @@ class Renderings:
             yield process
             is_whole = process.poll() is None
         finally:
-            # A worker that ended is replaced when one is needed.
+            # Drop a worker that ended; it is replaced when one is needed.
             if process is not None and (self._is_closed or not is_whole):
                 self._forget(process)
                 process = None
@@ -154,7 +155,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def work() -> None:
     """Answer the requests on standard input, one text per line, until its end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The server handles Ctrl-C.
     _limit_memory()
     for line in sys.stdin.buffer:
         values, texts = orjson.loads(line)
@@ -162,7 +163,7 @@ def work() -> None:
         for kind, text in texts:
             _limit_time(_CPU_SECONDS)
             sys.stdout.buffer.write(orjson.dumps(_render(renderer, kind, text)) + b"\n")
-            # Flush at once: the server must know which text ended this process.
+            # Flush each result, so that the server knows which text ended this process.
             sys.stdout.buffer.flush()
         _limit_time(0)
 
@@ -172,7 +173,7 @@ def _render(renderer: Renderer, kind: Kind, text: str) -> str | None:
         return renderer.render(kind, text)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # Errors of compiled libraries may not be an `Exception`.
+    except BaseException:  # Errors of compiled libraries are not always an `Exception`.
         return None
 
 

@@ -1,11 +1,12 @@
 """Queries of the pages: lists, tags, users, search, a document. Thread-safe.
 
-A database is opened for reading; one that is replaced meanwhile is opened again.
+A database is opened for reading, and reopened if it was replaced.
 """
 
 from __future__ import annotations
 
 import queue
+import re
 import sqlite3
 import time
 from collections import OrderedDict
@@ -36,7 +37,7 @@ from so2docs.serve.query import (
     split_terms,
 )
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
-from so2docs.sqlite.layout import LAYOUTS, NESTED, index_name, literal, quoted
+from so2docs.sqlite.layout import LAYOUTS, NESTED, PROFILE, index_name, literal, quoted
 from so2docs.sqlite.rows import StoredDocuments, html_to_text
 
 PAGE = 20
@@ -49,14 +50,14 @@ _RANKED = 2_000
 words."""
 _FILTERED = 5_000
 _SENTENCE = 4
-"""Words from which on a search finds posts with some of them."""
+"""Minimum number of words of a search that also finds posts with only some of its words."""
 _LOOSE = 20_000
-"""Posts that the words of such a search have in all, the rarest words first."""
+"""Maximum number of posts with any of the words that such a search uses, the rarest words first."""
 _MOST_FORMS = 16
 _HINTED, _HINTING = 4, 4
 """Maximum unknown words that get a hint, and sites asked for one."""
 _VOCABULARY = 3_000
-"""Words of the index that are compared with a word."""
+"""Maximum number of words of the index that are compared with an unknown word."""
 _STEMMERS = {"en": "english", "es": "spanish", "pt": "portuguese", "ru": "russian"}
 MOST_RESULTS = 10_000
 _FEW = 2_000
@@ -68,7 +69,7 @@ _LIST_EXCERPT = 700
 _SEARCHES = 16
 """Number of searches whose results are cached for other pages, at most a megabyte each."""
 _SAMPLE = 300
-"""Posts examined for formulas if the site's address does not decide it."""
+"""Posts examined for formulas if the site's host name does not decide it."""
 _SECONDS = 10.0
 """CPU seconds that a query may take, or all queries of a search together."""
 _DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
@@ -79,16 +80,17 @@ _RELATED_OF = 2_000
 _RELATED = 12
 _MOST_TAGS = 5
 """Maximum tags for finding related questions; no site allows more."""
-_IS_OF_TAG = "t.Tag = :tag AND t.QuestionId = q.Id"
+_IS_OF_TAG = "t.Tag = :tag0 AND t.QuestionId = q.Id"
+_IS_OF_YEAR = "q.CreationDate BETWEEN :year AND :year || '~'"
+_BETWEEN_TAGS = re.compile(r"\s+|\+(?=[^+\s])")
+"""Separates tags in a URL. A name may end in plus signs, such as `c++`."""
 
+_BY_ID, _BY_SCORE, _BY_ACTIVITY, *_ = LAYOUTS["questions"].indexes
 SORTS = {
-    "newest": ("q.Id DESC", ("Id", "Score", "Answers", "AcceptedAnswerId", "OwnerUserId")),
-    "score": (
-        "q.Score DESC, q.Id DESC",
-        ("Score", "Id", "Answers", "AcceptedAnswerId", "OwnerUserId"),
-    ),
-    "active": ("q.LastActivityDate DESC, q.Id DESC", ("LastActivityDate", "Id", "Answers")),
-    "oldest": ("q.Id", ("Id", "Score", "Answers", "AcceptedAnswerId", "OwnerUserId")),
+    "newest": ("q.Id DESC", _BY_ID),
+    "score": ("q.Score DESC, q.Id DESC", _BY_SCORE),
+    "active": ("q.LastActivityDate DESC, q.Id DESC", _BY_ACTIVITY),
+    "oldest": ("q.Id", _BY_ID),
 }
 """Orders of lists, each with the columns of its covering index."""
 ANSWER_SORTS = ("votes", "newest", "oldest")
@@ -159,7 +161,8 @@ class Store:
         Args:
             about: The database.
             site: The site.
-            formulas: Whether posts have formulas; if None, the site's address or its posts decide.
+            formulas: Whether posts have formulas; if None, the site's host name or its posts
+                decide.
         """
         self._formulas = formulas
         self._is_closed = False
@@ -193,12 +196,6 @@ class Store:
         return self.has_users and self._value(sql) is not None
 
     @property
-    def has_wikis(self) -> bool:
-        """Whether the database has descriptions of tags."""
-        sql = "SELECT 1 FROM tags WHERE coalesce(Excerpt, Wiki) IS NOT NULL LIMIT 1"
-        return self._value(sql) is not None
-
-    @property
     def has_history(self) -> bool:
         """Whether the database knows the history of posts."""
         return "history" in self.about.rows
@@ -207,7 +204,7 @@ class Store:
         state = _State(_identify(about.path), about, site)
         with self._connection(state) as connection:
             if about.site_field is not None:
-                # The rows of a site are consecutive, so a search can skip other sites.
+                # The rows of a site are consecutive; with their bounds, a search skips other sites.
                 bounds = connection.execute(
                     "SELECT min(Row), max(Row) FROM (SELECT Row FROM questions UNION ALL "
                     "SELECT Row FROM answers)"
@@ -239,8 +236,8 @@ class Store:
                 site = sites.get(state.site.name)
                 if site is None:
                     raise OutputError(
-                        f"{about.path}: was replaced, and has no site {state.site.title} any more; "
-                        "start the server again"
+                        f"{about.path}: was replaced and no longer contains the site "
+                        f"{state.site.title}; restart the server"
                     )
                 self._state = self._open(about, site)
                 _close_all(state.free)
@@ -258,7 +255,7 @@ class Store:
                 connection.execute(
                     "CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, search, row)"
                 )
-            # Not memory-mapped: truncating an open file would kill the server.
+            # Do not map files into memory: truncating one would kill the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
         deadline = _DEADLINE.get() or time.thread_time() + _SECONDS
         connection.set_progress_handler(
@@ -283,7 +280,7 @@ class Store:
             return [dict(row) for row in connection.execute(sql, values)]
 
     def _page(self, sql: str, page: int, size: int, **values: Any) -> ResultPage:
-        """A page of the rows of a statement, without counting them."""
+        """Read a page of the rows of a statement, without counting them."""
         rows = self._rows(f"{sql} LIMIT {size + 1} OFFSET {size * (page - 1)}", **values)
         return ResultPage(rows[:size], has_more=len(rows) > size, page=page, size=size)
 
@@ -293,7 +290,7 @@ class Store:
         return None if row is None else row[0]
 
     def _narrow(self, table: str, alias: str, columns: tuple[str, ...] = ()) -> str:
-        """SQL for a table of the site that is read from an index alone."""
+        """Write SQL for a table of the site that is read from an index alone."""
         index = index_name(table, columns or LAYOUTS[table].indexes[0])
         site_field = self.about.site_field
         if site_field is None:
@@ -313,7 +310,7 @@ class Store:
         return document
 
     def answer_ids(self, question_id: int, sort: str = "votes") -> list[int]:
-        """Ids of the answers to a question, in an order of `ANSWER_SORTS`."""
+        """Return the ids of the answers to a question, in an order of `ANSWER_SORTS`."""
         rows = self._rows(
             "SELECT a.Id, a.Score, q.AcceptedAnswerId FROM answers a JOIN questions q "
             "ON q.Id = a.ParentId WHERE a.ParentId = :id",
@@ -328,7 +325,7 @@ class Store:
         return [answer_id for *_, answer_id in sorted(ranks)]
 
     def find_questions(self, post_ids: Iterable[int]) -> dict[int, int]:
-        """Question ids by post id, for the posts in this database."""
+        """Find the questions of posts in this database: question ids by post id."""
         ids = _comma_separated(post_ids)
         rows = self._rows(
             f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
@@ -337,16 +334,16 @@ class Store:
         return {row["Id"]: row["ParentId"] for row in rows}
 
     def find_question(self, post_id: int) -> int | None:
-        """The question of a post; None if the post does not exist."""
+        """Find the id of a post's question; None if the post does not exist."""
         return self.find_questions([post_id]).get(post_id)
 
     def find_comments(self, comment_ids: Iterable[int]) -> dict[int, int]:
-        """Ids of posts by the ids of their comments, for the comments in this database."""
+        """Find the posts of comments in this database: post ids by comment id."""
         is_known = "comments" in self.about.rows
         return self._column("comments", "PostId", comment_ids) if is_known else {}
 
     def find_users(self, user_ids: Iterable[int]) -> set[int]:
-        """Ids of the users among `user_ids` who have a page."""
+        """Select the ids of users who have a page."""
         ids = _comma_separated(user_ids)
         columns = [("questions", "OwnerUserId"), ("answers", "OwnerUserId")]
         columns += [("users", "Id")] * self.has_users
@@ -355,7 +352,7 @@ class Store:
         return {row["Id"] for row in self._rows(" UNION ".join(selects))}
 
     def linked_questions(self, question_id: int) -> list[Row]:
-        """Questions linked from a question, and (`is_from`) questions that link to it."""
+        """Find questions linked from a question, and (`is_from`) questions that link to it."""
         if "links" not in self.about.rows:
             return []
         return self._rows(
@@ -369,7 +366,7 @@ class Store:
         )
 
     def related_questions(self, question_id: int, tags: Sequence[str]) -> list[Row]:
-        """The best of the latest questions that have the same tags, rare ones before frequent ones.
+        """Find the best of the latest questions with the same tags, rare tags before frequent ones.
 
         Args:
             question_id: The question, which is left out of the result.
@@ -389,13 +386,13 @@ class Store:
             f"ORDER BY 2 DESC, 1 DESC LIMIT {10 * _RELATED}) r JOIN questions q "
             f"ON q.Id = r.QuestionId ORDER BY r.weight DESC, q.Score DESC, q.Id LIMIT {_RELATED}",
             id=question_id,
-            **{f"tag{number}": tag for number, tag in enumerate(tags[:_MOST_TAGS])},
+            **_tag_values(tags[:_MOST_TAGS]),
         )
 
     # History.
 
     def events(self, post_ids: Iterable[int]) -> dict[int, list[Row]]:
-        """The history of posts without its texts, in the order of time, by their ids."""
+        """Read the history of posts in chronological order, without its texts, by post id."""
         events: dict[int, list[Row]] = {}
         if self.has_history:
             for row in self._rows(
@@ -406,7 +403,7 @@ class Store:
         return events
 
     def revisions(self, post_id: int, page: int) -> ResultPage:
-        """A page of the history of a post, the latest first.
+        """Read a page of the history of a post, the latest entry first.
 
         An entry with a text of the post also has the previous text, such as `OldBody`.
         """
@@ -445,16 +442,16 @@ class Store:
         return {row["RevisionGUID"]: number for number, row in enumerate(rows, 1)}
 
     def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
-        """Names of users by id, for the users in this database."""
+        """Return the names of users by id, for the users in this database."""
         names = self._column("users", "DisplayName", user_ids) if self.has_users else {}
         return {user_id: name for user_id, name in names.items() if name is not None}
 
     def titles(self, question_ids: Iterable[int]) -> dict[int, str | None]:
-        """Titles of questions by id, for the questions in this database."""
+        """Return the titles of questions by id, for the questions in this database."""
         return self._column("questions", "Title", question_ids)
 
     def _column(self, table: str, column: str, ids: Iterable[int]) -> dict[int, Any]:
-        """Values of a column by id, for the rows in this database."""
+        """Return the values of a column by id, for the rows in this database."""
         rows = self._rows(f"SELECT Id, {column} FROM {table} WHERE Id IN ({_comma_separated(ids)})")
         return {row["Id"]: row[column] for row in rows}
 
@@ -464,48 +461,58 @@ class Store:
         self,
         *,
         sort: str = "newest",
-        tag: str | None = None,
+        tags: Sequence[str] = (),
+        year: str = "",
         unanswered: bool = False,
         page: int = 1,
     ) -> ResultPage:
-        """A page of a list of questions."""
+        """Return a page of the questions that have all of some tags, or that were asked in a year.
+
+        By date, read the index of a tag or of dates. By score, read all questions in that order if
+        many of them pass, else sort those that pass.
+        """
         order, index = SORTS[sort]
-        source = self._narrow("questions", "q", index)
+        source, overview = self._narrow("questions", "q", index), self.site.overview
         conditions = ["q.Answers = 0"] * unanswered
-        count: int | None = self.site.overview["unanswered" if unanswered else "questions"]
-        if tag is not None:
-            count = self.tag(tag)
-            source, order, condition = self._of_tag(count, source, order)
-            conditions.append(condition)
-            if unanswered:
-                of_tag = f"question_tags t CROSS JOIN {self._narrow('questions', 'q')}"
-                count = self._value(
-                    f"SELECT count(*) FROM {of_tag} WHERE {_IS_OF_TAG} AND q.Answers = 0", tag=tag
-                )
+        count: int | None = overview["unanswered" if unanswered else "questions"]
+        passing, is_by_date = 0, order.startswith("q.Id")
+        tags = sorted(tags, key=self.tag)
+        if tags:
+            conditions += _have_tags(tags[1:], "q.Id")
+            count = passing = self._count_tagged(tags, conditions)
+        elif year:
+            conditions.append(_IS_OF_YEAR)
+            passing = overview["questions_by_year"].get(year, 0)
+            count = None if unanswered else passing
+        are_sorted = is_by_date or passing**2 < overview["questions"] * PAGE
+        if tags and are_sorted:
+            # CROSS JOIN forces SQLite to read the left table first.
+            source = f"question_tags t CROSS JOIN {source if is_by_date else 'questions q'}"
+            order = order.replace("q.Id", "t.QuestionId")
+            conditions.append(_IS_OF_TAG)
+        elif tags:
+            conditions.append(f"EXISTS (SELECT 1 FROM question_tags t WHERE {_IS_OF_TAG})")
+        elif year and are_sorted:
+            source = self._narrow("questions", "q", ("CreationDate",))
+            order = order.replace("q.Id", "q.CreationDate") if is_by_date else order
         where = " AND ".join(conditions) or "1"
         sql = f"SELECT q.Id FROM {source} WHERE {where} ORDER BY {order}"
-        results = self._page(sql, page, PAGE, tag=tag)
+        results = self._page(sql, page, PAGE, year=year, **_tag_values(tags))
         results.count = count
         results.rows = self._summaries([row["Id"] for row in results.rows])
         return results
 
-    def _of_tag(self, count: int, source: str, order: str) -> tuple[str, str, str]:
-        """Source, order and condition in SQL for the questions of a tag.
-
-        By date, read the index of the tag. By score, read all questions in that order if the tag is
-        frequent, else sort its questions.
-        """
-        if order.startswith("q.Id"):
-            # CROSS JOIN makes SQLite read the left table first.
-            first = f"question_tags t CROSS JOIN {source}"
-            return first, order.replace("q.Id", "t.QuestionId"), _IS_OF_TAG
-        if count**2 < self.site.overview["questions"] * PAGE:
-            order = order.replace("q.Id", "t.QuestionId")
-            return "question_tags t CROSS JOIN questions q", order, _IS_OF_TAG
-        return source, order, f"EXISTS (SELECT 1 FROM question_tags t WHERE {_IS_OF_TAG})"
+    def _count_tagged(self, tags: Sequence[str], conditions: Sequence[str]) -> int:
+        """Count the questions with a tag that pass some conditions."""
+        if not conditions:
+            return self.tag(tags[0])
+        source = f"question_tags t CROSS JOIN {self._narrow('questions', 'q')}"
+        where = " AND ".join([_IS_OF_TAG, *conditions])
+        sql = f"SELECT count(*) FROM {source} WHERE {where}"
+        return int(self._value(sql, **_tag_values(tags)))
 
     def _summaries(self, question_ids: list[int]) -> list[Row]:
-        """Questions with the columns of lists, in the order of the given ids."""
+        """Read the columns of questions that lists show, in the order of the ids."""
         name, join = self._owner("q")
         rows = self._rows(
             "SELECT q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, "
@@ -518,7 +525,7 @@ class Store:
         return sorted(rows, key=lambda row: question_ids.index(row["Id"]))
 
     def _owner(self, alias: str) -> tuple[str, str]:
-        """The name of a post's owner in SQL, and the join that it needs."""
+        """Return the name of a post's owner in SQL, and the join that it needs."""
         own = f"{alias}.OwnerDisplayName"
         if not self.has_users:
             return own, ""
@@ -527,46 +534,53 @@ class Store:
     # Tags.
 
     def tag(self, name: str) -> int:
-        """The number of questions with a tag."""
+        """Return the number of questions with a tag."""
         return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
 
     def has_tags(self, names: str) -> bool:
-        """Whether there are questions of a tag, or of each of several: `a+b`, `a+or+b`."""
-        tags = [tag for tag in names.replace("+", " ").split() if tag != "or"]
-        return bool(self.tag(names)) or (bool(tags) and all(map(self.tag, tags)))
+        """Whether there are questions with a tag, or with each of several: `a+b`, `a+or+b`."""
+        tags = [tag for tag in self.tag_names(names) if tag != "or"]
+        return bool(tags) and all(map(self.tag, tags))
 
     def tag_texts(self, name: str) -> Row:
-        """The description of a tag: `Excerpt` (text) and `Wiki` (HTML), None if missing."""
+        """Return the description of a tag: `Excerpt` (text) and `Wiki` (HTML), None if missing."""
         rows = self._rows("SELECT Excerpt, Wiki FROM tags WHERE Name = :name", name=name)
         return rows[0] if rows else {"Excerpt": None, "Wiki": None}
 
-    def tag_name(self, name: str) -> str:
-        """Correct the case of a tag."""
-        return name if self.tag(name) else name.lower()
+    def tag_names(self, text: str) -> list[str]:
+        """Return the tags in a URL such as `a+b`, in the case of the database."""
+        is_one = self.tag(text) or self.tag(text.lower())
+        names = [text] if is_one else _BETWEEN_TAGS.split(text)
+        names = [name for name in names if name][: 2 * _MOST_TAGS]
+        return [name if self.tag(name) else name.lower() for name in names]
 
     def tags(self, like: str, page: int) -> ResultPage:
-        """A page of the tags whose names contain a string, the most frequent first."""
+        """Return a page of the tags whose names contain a string, the most frequent first."""
         where = "instr(lower(Name), lower(:like))"
         sql = f"SELECT Name, Questions FROM tags WHERE {where} ORDER BY Questions DESC, Name"
         results = self._page(sql, page, TAGS_PAGE, like=like)
         results.count = self._value(f"SELECT count(*) FROM tags WHERE {where}", like=like)
         return results
 
-    def related_tags(self, tag: str) -> list[Row]:
-        """The most frequent other tags of the latest questions of a tag."""
-        return self._rows(
-            "SELECT o.Tag AS Name, count(*) AS Questions FROM "
-            "(SELECT QuestionId FROM question_tags WHERE Tag = :tag "
-            f"ORDER BY QuestionId DESC LIMIT {_RELATED_OF}) t "
-            "JOIN question_tags o ON o.QuestionId = t.QuestionId WHERE o.Tag <> :tag "
-            f"GROUP BY o.Tag ORDER BY 2 DESC, 1 LIMIT {_RELATED}",
-            tag=tag,
+    def related_tags(self, tags: Sequence[str]) -> list[str]:
+        """Return the most frequent other tags of the latest questions with all of some tags."""
+        tags = sorted(tags, key=self.tag)
+        where = " AND ".join(["t.Tag = :tag0", *_have_tags(tags[1:], "t.QuestionId")])
+        rows = self._rows(
+            "SELECT o.Tag AS Name FROM "
+            f"(SELECT t.QuestionId FROM question_tags t WHERE {where} "
+            f"ORDER BY t.QuestionId DESC LIMIT {_RELATED_OF}) t "
+            "JOIN question_tags o ON o.QuestionId = t.QuestionId "
+            f"WHERE o.Tag NOT IN ({', '.join(f':{name}' for name in _tag_values(tags))}) "
+            f"GROUP BY o.Tag ORDER BY count(*) DESC, o.Tag LIMIT {_RELATED}",
+            **_tag_values(tags),
         )
+        return [row["Name"] for row in rows]
 
     # People.
 
     def users(self, like: str, sort: str, page: int) -> ResultPage:
-        """A page of the users whose names contain a string."""
+        """Return a page of the users whose names contain a string."""
         where = "DisplayName IS NOT NULL" + " AND instr(lower(DisplayName), lower(:like))" * bool(
             like
         )
@@ -581,8 +595,8 @@ class Store:
         return results
 
     def user(self, user_id: int) -> Row | None:
-        """A user with the number of their posts; None without a user or a post."""
-        names = ("DisplayName", "Reputation", "CreationDate", "Badges")
+        """Read a user with the number of their posts; None if there is neither a row nor a post."""
+        names = ("DisplayName", "Reputation", "CreationDate", "Badges", *PROFILE)
         sql = f"SELECT {', '.join(names)} FROM users WHERE Id = :id"
         rows = self._rows(sql, id=user_id) if self.has_users else []
         user: Row = {"Id": user_id, **dict.fromkeys(names)}
@@ -596,7 +610,7 @@ class Store:
     # Search.
 
     def search(self, query: Query, page: int = 1, sort: str = "relevance") -> ResultPage:
-        """A page of posts, the best first."""
+        """Return a page of posts, the best first."""
         found = self.hits(query, sort)
         hits, is_cut, _ = found
         query.problems += describe_partial(query, [found])
@@ -604,7 +618,7 @@ class Store:
         return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
 
     def hits(self, query: Query, sort: str) -> Found:
-        """All results of a search, cached for its other pages."""
+        """Return all results of a search, cached for its other pages."""
         searches = self._current().searches
         conditions = parse_conditions(query, self.about.rows)
         key = f"{sort} {query!r}"
@@ -639,7 +653,7 @@ class Store:
         return found
 
     def _match_loosely(self, query: Query, groups: dict[str, list[str]]) -> str:
-        """The query for posts with some words: the rarest ones, so that few posts are ranked."""
+        """Make the query for posts with some words: the rarest, so that few posts are ranked."""
         counts = {word: self._count(query.match_forms([groups[word]], "AND"), _LOOSE)
                   for word in groups}  # fmt: skip
         kept: list[list[str]] = []
@@ -651,14 +665,14 @@ class Store:
         return query.match_forms(kept, "OR") if kept else ""
 
     def _forms(self, word: str) -> list[str]:
-        """The words of the index with the same stem as a word; empty if the index has none."""
+        """List the words of the index with the same stem as a word."""
         known = self._current().forms
         forms = known.get(word)
         if forms is None:
             stem = self._stem(word)
-            # Stems of words on -y end in -i.
+            # The stem of a word in -y ends in -i, so search for words without the last letter.
             start = stem.removesuffix("i") if word.startswith(stem) else stem[:-1]
-            # A stemmed index has stems in place of words.
+            # A stemmed index has no words to list, only stems.
             is_stemmed = self.about.record.options["stemming"] or len(start) < 2
             rows = [] if is_stemmed else self._vocabulary(start, f"{start}\U0010ffff")
             same = [row for row in rows if self._stem(row["term"]) == stem]
@@ -676,7 +690,7 @@ class Store:
         return str(stemmer(language).stemWord(word)) if language else word
 
     def _vocabulary(self, low: str, high: str) -> list[Row]:
-        """Words of the index between two words, with the number of their posts."""
+        """List the words of the index between two words, each with its number of posts."""
         return self._rows(
             "SELECT term, doc FROM temp.vocabulary WHERE term >= :low AND term < :high "
             f"LIMIT {_VOCABULARY}",
@@ -689,7 +703,7 @@ class Store:
         return bool(self._forms(word))
 
     def similar_word(self, word: str) -> str:
-        """The most frequent of the words of the index that resemble a word; empty without any."""
+        """Find the most frequent word of the index that resembles a word; empty without any."""
         rows = self._vocabulary(word[:2], f"{word[:2]}\U0010ffff")
         counts = {row["term"]: row["doc"] for row in rows}
         similar = get_close_matches(word, counts, 3, 0.75)
@@ -713,7 +727,7 @@ class Store:
         rank, latest = "bm25(search, 10.0, 4.0, 1.0)", "ORDER BY 2" * is_loose
         order = {"newest": "Id DESC", "score": "Score DESC, Id DESC"}.get(sort, "Rank, Id DESC")
         if is_cut:
-            # Of too many matches, rank the latest by score.
+            # If there are too many matches, rank only the latest, by score.
             rank, latest = "0.0", "ORDER BY rowid DESC"
             order = "Score DESC, Id DESC" if sort == "relevance" else order
         kinds = {"question": "q.Id IS NOT NULL", "answer": "a.Id IS NOT NULL"}
@@ -743,7 +757,7 @@ class Store:
         return Found([(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut)
 
     def _count(self, match: str, most: int) -> int:
-        """The number of posts that match; `most` + 1 if there are more."""
+        """Count the posts that match; `most` + 1 if there are more."""
         low, high = self._current().rows
         count = self._value(
             "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
@@ -756,18 +770,22 @@ class Store:
         return int(count)
 
     def _filter(self, query: Query, conditions: Conditions, sort: str) -> Found:
-        """Find posts by filters alone: questions, unless a filter asks for answers."""
+        """Find posts by filters and signs alone.
+
+        They are questions, unless there are signs or a filter asks for answers.
+        """
         of_query = query.kinds()
         if len(of_query) == 1:
             kinds = [f"{kind}s" for kind in of_query]
         else:
-            kinds = ["questions", "answers"] if conditions.has_owner else ["questions"]
+            has_answers = conditions.has_owner or query.code
+            kinds = ["questions", "answers"] if has_answers else ["questions"]
         by = "Score" if sort == "score" else "Id"
         matches = []
         for kind in kinds:
             rows = self._rows(
                 self._filter_sql(kind, conditions, by),
-                tag=conditions.tag,
+                tag0=conditions.tag,
                 **conditions.values,
             )
             matches += [(row["Score"] or 0, row["Id"], kind == "answers") for row in rows]
@@ -776,7 +794,7 @@ class Store:
         return Found(hits, len(matches) > MOST_RESULTS)
 
     def _filter_sql(self, kind: str, conditions: Conditions, by: str) -> str:
-        """SQL for the posts of a kind that pass the filters."""
+        """Write SQL for the posts of a kind that pass the filters."""
         alias, where = kind[0], "1"
         order = f"{alias}.Id DESC" if by == "Id" else f"{alias}.Score DESC, {alias}.Id DESC"
         questions = self._narrow("questions", "q")
@@ -799,6 +817,10 @@ class Store:
             else:
                 source += f" CROSS JOIN {questions}"
             where = "q.Id = a.ParentId"
+        if conditions.of_text:
+            row = "Id" if self.about.site_field is None else "Row"
+            source += " CROSS JOIN texts x"
+            where = " AND ".join([where, f"x.Row = {alias}.{row}", *conditions.of_text])
         passes = conditions.on(f"{alias}.{{0}}", "q")
         return (
             f"SELECT {alias}.Id, {alias}.Score FROM {source} WHERE {where} AND {passes} "
@@ -813,7 +835,7 @@ class Store:
         return bool(count < _FEW)
 
     def dates(self, hits: list[Hit]) -> list[str]:
-        """Creation dates of search results."""
+        """Read the creation dates of search results."""
         questions, answers = (
             self._column(table, "CreationDate", [hit[1] for hit in hits if hit[0] == is_answer])
             for is_answer, table in ((False, "questions"), (True, "answers"))
@@ -821,7 +843,7 @@ class Store:
         return [(answers if hit[0] else questions).get(hit[1]) or "" for hit in hits]
 
     def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
-        """Rows of search results, with the found words marked."""
+        """Read the rows of search results, with the matching words marked."""
         terms = split_terms(query.words, stemming=self.about.record.options["stemming"])
         terms += [form for word in query.plain if word not in COMMON for form in self._forms(word)]
         rows: dict[tuple[bool, int], Row] = {}
@@ -847,7 +869,7 @@ class Store:
 
 @contextmanager
 def one_deadline() -> Iterator[None]:
-    """Let all queries inside, on any site, take together the time that one query may take."""
+    """Give all queries in the context, on any site, the time of a single query in total."""
     token = _DEADLINE.set(time.thread_time() + _SECONDS)
     try:
         yield
@@ -872,12 +894,12 @@ def search_all(
     merged: list[tuple[Any, Store, Hit]] = []
     founds: list[Found] = []
     for store in stores:
-        if query.match and not store.about.has_search:
+        if query.has_text and not store.about.has_search:
             continue
         founds.append(store.hits(query, sort))
         hits = founds[-1].hits
-        # Ranks depend on how rare a word is on a site, so ranks of two sites do not compare:
-        # the sites take turns.
+        # Take hits from the sites in turn: ranks depend on how rare a word is on a site, so ranks
+        # of different sites cannot be compared.
         keys: list[Any] = list(range(len(hits[:most])))
         if sort == "newest":
             keys = store.dates(hits[:most])
@@ -892,7 +914,7 @@ def search_all(
 
 
 def describe_partial(query: Query, founds: Sequence[Found]) -> list[str]:
-    """A message if results have only some of the words, on all sites or on some of them."""
+    """Make a message if results have only some of the words, on all sites or on some of them."""
     founds = [found for found in founds if found.hits]
     partial = sum(found.is_partial for found in founds)
     if not partial:
@@ -903,7 +925,7 @@ def describe_partial(query: Query, founds: Sequence[Found]) -> list[str]:
 
 
 def hints(stores: Sequence[Store], query: Query) -> list[str]:
-    """Similar words for words that no post of the sites has, from the first site with one."""
+    """Make hints about words that no post has, with a similar word from the first site with one."""
     stores = [store for store in stores if store.about.has_search]
     unknown = [word for word in query.plain if stores and len(word) > 3
                and not any(store.has_word(word) for store in stores)]  # fmt: skip
@@ -944,7 +966,7 @@ _EVENT = ", ".join(
 
 
 def _event(row: Row) -> Row:
-    """An entry of the history with its lists."""
+    """Parse the lists in an entry of the history."""
     other: Row = orjson.loads(row.pop(OTHER) or "{}")
     return other | {
         name: orjson.loads(value) if name in _EVENT_LISTS and value else value
@@ -952,12 +974,26 @@ def _event(row: Row) -> Row:
     }
 
 
+def _tag_values(tags: Sequence[str]) -> dict[str, str]:
+    """Return the values of parameters for tags, by name."""
+    return {f"tag{number}": tag for number, tag in enumerate(tags)}
+
+
+def _have_tags(others: Sequence[str], question_id: str) -> list[str]:
+    """Return SQL conditions for questions with the tags after the first one."""
+    return [
+        f"EXISTS (SELECT 1 FROM question_tags h WHERE h.Tag = :tag{number} "
+        f"AND h.QuestionId = {question_id})"
+        for number, _ in enumerate(others, 1)
+    ]
+
+
 def _comma_separated(ids: Iterable[int]) -> str:
     return ",".join(str(int(number)) for number in ids)
 
 
 def _start_as_text(body: str | None) -> str:
-    """The text of the start of a body, without the tag that it was cut in."""
+    """Extract the text from the start of a body, without a tag that is cut off."""
     body = body or ""
     start = body.rfind("<")
     return html_to_text(body[:start] if start > body.rfind(">") else body)

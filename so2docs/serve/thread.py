@@ -1,4 +1,4 @@
-"""Documents and the history of their posts -> values for templates. Pure.
+"""Documents and the history of their posts -> values for templates. Pure functions.
 
 Documents may come from another program, so values of unexpected types are left out.
 """
@@ -19,7 +19,7 @@ Values = dict[str, Any]
 
 
 def document_texts(document: Values) -> Iterator[Text]:
-    """The texts of a document to render."""
+    """Yield the texts of a document to render."""
     yield "title", question_title(document)
     for post in _posts(document):
         yield "body", _text(post, "Body")
@@ -28,17 +28,17 @@ def document_texts(document: Values) -> Iterator[Text]:
 
 
 def question_title(question: Values) -> str:
-    """The title of a question, or its id without a title."""
+    """Return the title of a question, or its id without a title."""
     return str(question.get("Title") or f"Question {question['Id']}")
 
 
 def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
-    """The values of the template.
+    """Make the values for the template.
 
     Args:
         document: The question with its answers in the order of the page.
         rendered: Its texts as HTML.
-        host: The site's address.
+        host: The site's host name.
     """
     accepted = document.get("AcceptedAnswerId")
     question, *answers = [_post(post, rendered, host) for post in _posts(document)]
@@ -54,7 +54,7 @@ def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) 
 
 
 def tags(document: Values) -> list[str]:
-    """The tags of a question."""
+    """Return the tags of a question."""
     return [tag for tag in document.get("Tags") or () if isinstance(tag, str)]
 
 
@@ -100,7 +100,7 @@ def _post(post: Values, rendered: Mapping[Text, Markup], host: str | None) -> Va
 
 
 def _user(record: Values, key: str) -> Values | None:
-    """Name, id and reputation of a user; None if the record names nobody."""
+    """Return name, id and reputation of a user; None if the record names nobody."""
     user = record.get(key) or {}
     user_id = record.get("UserId" if key == "User" else f"{key}UserId")
     name = user.get("DisplayName") or record.get(f"{key}DisplayName")
@@ -143,7 +143,7 @@ _IN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def user_ids(entries: Iterable[Values]) -> set[int]:
-    """Ids of the users that entries of the history name."""
+    """Return the ids of users that occur in entries of the history."""
     ids: list[Any] = []
     for entry in entries:
         ids += (entry.get("UserId"), entry.get("ProposedBy"), *_list(entry, "ApprovedBy"))
@@ -152,13 +152,13 @@ def user_ids(entries: Iterable[Values]) -> set[int]:
 
 
 def original_ids(entries: Iterable[Values]) -> list[int]:
-    """Ids of the original questions in entries about duplicates."""
+    """Return the ids of the original questions in entries about duplicates."""
     numbers = [number for entry in entries for number in _list(entry, "OriginalQuestionIds")]
     return [number for number in dict.fromkeys(numbers) if type(number) is int]
 
 
 def states(entries: Iterable[Values]) -> dict[str, Values]:
-    """The entries that determine the current state of a post, by event.
+    """Select the entries that determine the current state of a post, by event.
 
     Args:
         entries: Entries of the history in time order.
@@ -173,7 +173,7 @@ def states(entries: Iterable[Values]) -> dict[str, Values]:
 
 
 def closing(question: Values) -> Values | None:
-    """Closing of a question by its own attributes, without its history."""
+    """Describe the closing of a question by the question's attributes, without its history."""
     closed = question.get("Closed")
     closed = closed if isinstance(closed, dict) else {}
     date = closed.get("Date") or question.get("ClosedDate")
@@ -189,11 +189,11 @@ class Known:
 
     Attributes:
         base: Prefix of the paths of the site.
-        host: The site's address; None if unknown.
+        host: The site's host name; None if unknown.
         names: Names of users by their ids.
         titles: Titles of questions by their ids.
         numbers: Numbers of revisions by their GUIDs.
-        address: Function that returns the address of a link, or None.
+        address: Function that returns the URL of a link, or None.
     """
 
     base: str
@@ -204,16 +204,17 @@ class Known:
     address: Callable[[str], str | None]
 
     def state(self, event: str, entry: Values) -> Values:
-        """The values to show for an entry that sets a state."""
-        is_known = event != "PostClosed" or entry.get("CreationDate")  # Only links may show it.
+        """Make the values to show for an entry that sets a state."""
+        # A closing known only from links has no date.
+        is_known = event != "PostClosed" or entry.get("CreationDate")
         return self.entry(entry) | {"what": [_STATES[event]] if is_known else []}
 
     def entry(self, entry: Values) -> Values:
-        """The values to show for an entry."""
+        """Make the values to show for an entry."""
         url, rolled_to = entry.get("Url"), entry.get("RollbackTo")
         proposed = entry.get("ProposedBy")
         reason, events = entry.get("CloseReason"), _list(entry, "Events")
-        # The comment of a notice is an id in a table that no dump has.
+        # Leave out the comment of a notice, an id in a table that no dump contains.
         comment, is_notice = _text(entry, "Comment"), any("Notice" in str(name) for name in events)
         return {
             "what": _what(events),
@@ -234,7 +235,7 @@ class Known:
         }
 
     def _original(self, question_id: int) -> Values:
-        """The original of a duplicate, on this site or its original address."""
+        """Make the link to the original of a duplicate, on this site or at its original URL."""
         if question_id in self.titles:
             address: str | None = f"{self.base}/questions/{question_id}"
         else:
@@ -251,12 +252,12 @@ class Known:
 
 
 def entry_texts(entry: Values) -> list[Text]:
-    """The texts of an entry whose changes are rendered."""
+    """Return the texts of an entry whose changes are rendered."""
     return [text for name in _TEXTS if (text := _change(entry, name)) is not None]
 
 
 def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
-    """The changes of an entry in the texts of its post, or the first version of a text."""
+    """Show the changes of an entry to the texts of its post, or the first version of a text."""
     texts = {name: _change(entry, name) for name in _TEXTS if isinstance(entry.get(name), str)}
     return {
         "number": entry["Number"],
@@ -270,7 +271,7 @@ def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
 
 
 def _change(entry: Values, name: str) -> Text | None:
-    """The text of an entry and the previous one; None unless both exist."""
+    """Return the text of an entry and the previous one; None unless both exist."""
     new, old = entry.get(name), entry.get(f"Old{name}")
     return ("diff", f"{old}\0{new}") if isinstance(new, str) and isinstance(old, str) else None
 

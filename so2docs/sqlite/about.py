@@ -24,7 +24,7 @@ class SiteAbout:
 
     Attributes:
         name: Value in the column of sites; None in a database of one site.
-        host: Address of the site; None if unknown.
+        host: Host name of the site; None if unknown.
         parts: Keys of the nested parts that its documents hold, such as `Comments` and `Owner`.
         overview: Counts for a front page.
         source: Name of the input file; empty without a file.
@@ -56,7 +56,7 @@ class About:
         record: Record of how the database was made.
         rows: Rows by table.
         provenance: Provenance of the documents of each source; None if unknown.
-        sites: The sites, in ascending name.
+        sites: The sites, in ascending order of name.
     """
 
     path: str
@@ -80,7 +80,7 @@ def connect(path: str) -> sqlite3.Connection:
     """Open a database for reading, from any thread.
 
     Raises:
-        OutputError: It cannot be opened.
+        OutputError: The file cannot be opened.
     """
     try:
         return sqlite3.connect(
@@ -108,7 +108,7 @@ def read_about(path: str) -> About:
     if record is None or record.contract != FORMAT:
         version = "" if record is None else f" ({record.version})"
         raise OutputError(
-            f"{path}: was made by another version of so2docs{version}; make it again with "
+            f"{path}: was made by another version of so2docs{version}; rebuild it with "
             f"{flag('force', True)}"
         )
     return About(
@@ -168,9 +168,9 @@ _TITLES = {
     "links": "Links between questions: related ones and duplicates",
     "history": "Revisions and other events of posts: an entry for each action of a user",
     "votes": "Votes, counted by post and type",
-    "users": "Users whom posts and comments name",
+    "users": "Users named by posts and comments",
     "documents": "Questions with everything nested in them, as JSON compressed by zstd",
-    "posts": "Questions and answers under the columns that both have",
+    "posts": "Questions and answers, with the columns that both have",
     "accepted": "Questions with their accepted answers",
     "texts": "Titles, tags and bodies as text, for full-text search",
 }
@@ -181,7 +181,7 @@ _WITHOUT_COUNT = ("documents", "posts", "accepted")
 
 
 def datasette_files(database: str, about: About) -> dict[str, bytes]:
-    """The files for Datasette next to a database, by name.
+    """Make the files for Datasette next to a database, by name.
 
     Datasette before 1.0 reads everything from the metadata; 1.0 reads tables and queries from its
     configuration in YAML, a superset of JSON.
@@ -238,7 +238,7 @@ def _tables(about: About) -> dict[str, Any]:
 
 
 def _queries(about: About) -> dict[str, Any]:
-    """Canned queries."""
+    """Make the queries that Datasette offers."""
     site = about.site_field
     column = "" if site is None else f"{quoted(site)}, "
     also = "" if site is None else f" AND q.{quoted(site)} = t.{quoted(site)}"

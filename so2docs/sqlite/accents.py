@@ -1,7 +1,8 @@
-"""Words that FTS5 does not find by itself, as other words. Pure.
+"""Further forms of words, so that FTS5 finds them. Pure functions.
 
-It removes accents from Latin letters only, so Greek and Cyrillic words are also indexed without
-them. A run of Chinese or Japanese signs is one word to it, so its pairs of signs are indexed, too.
+FTS5 removes accents from Latin letters only, so Greek and Cyrillic words are also indexed without
+accents. FTS5 takes a run of Chinese or Japanese characters for one word, so pairs of adjacent
+characters are indexed, too.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ _CYRILLIC = range(0x400, 0x530)
 _GRAVE = "\u0300"
 _IO = "\u0435\u0308"
 """The Cyrillic letter io as Unicode decomposes it: the only one often written without its dots.
-Short i, yi and short u are letters of their own, not accented ones."""
+Short i, yi and short u are separate letters, not accented ones."""
 
 
 def _bases() -> dict[str, str]:
-    """The accented letters, each with the letter below its accents."""
+    """Map each accented letter to the letter without its accents."""
     bases = {}
     for letter in map(chr, (*_GREEK, *_CYRILLIC)):
         decomposed = unicodedata.normalize("NFD", letter)
@@ -38,17 +39,17 @@ _WORD = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
 
 
 def remove_accents(text: str) -> str:
-    """Text without the accents of its Greek and Cyrillic letters."""
+    """Remove the accents of Greek and Cyrillic letters."""
     return text if text.isascii() else text.translate(_TO_BASES)
 
 
 def pair_signs(text: str) -> list[str]:
-    """Pairs of adjacent Chinese or Japanese characters, and the last character of each run."""
+    """List pairs of adjacent Chinese or Japanese characters, and the last character of each run."""
     return [run[at : at + 2] for run in _SIGNS.findall(text) for at in range(len(run))]
 
 
 def list_forms(texts: Iterable[str | None]) -> str | None:
-    """Greek and Cyrillic words without accents, and pairs of Chinese and Japanese characters.
+    """List Greek and Cyrillic words without accents, and pairs of Chinese or Japanese characters.
 
     Returns:
         The words, separated by spaces; None if there are none.

@@ -44,6 +44,7 @@ from so2docs.sqlite.layout import (
     FORMAT,
     LAYOUTS,
     NESTED,
+    PROFILE,
     documents_sql,
     index_name,
     listed,
@@ -55,7 +56,13 @@ from so2docs.sqlite.layout import (
 )
 from so2docs.sqlite.rows import Batch, Made, Row, Tally, make_rows
 from so2docs.sqlite.search import Texts, copy_index, index_texts
-from so2docs.sqlite.sources import DocumentSource, PathLike, open_source
+from so2docs.sqlite.sources import (
+    DocumentSource,
+    PathLike,
+    identify_profiles,
+    open_source,
+    read_profiles,
+)
 
 _MOST_TAGS = 30
 
@@ -66,7 +73,7 @@ def create_indexes(
     connection: Connection, tables: list[str], site_field: str | None, *, progress: bool
 ) -> None:
     """Make the tables of tags, rows of users known only by their ids, and all indexes."""
-    import sqlite_utils  # Imported late: it imports pandas if that is installed.
+    import sqlite_utils  # Imported here, because it imports pandas if that is installed.
 
     site = [] if site_field is None else [site_field]
     has_users = "users" in tables
@@ -75,7 +82,7 @@ def create_indexes(
     statements = [
         table_sql("tags", site_field, with_users=has_users),
         table_sql("question_tags", site_field, with_users=has_users),
-        # Insert in the order of the key, so the tree is written from left to right.
+        # Insert in key order, so that the tree is written from left to right.
         f"INSERT OR IGNORE INTO question_tags ({listed([*site, 'Tag', 'QuestionId'])}) "
         f"SELECT {own_site}value AS Tag, questions.Id FROM questions, json_each(questions.Tags) "
         f"ORDER BY {own_site}Tag, questions.Id",
@@ -83,7 +90,7 @@ def create_indexes(
         f"SELECT {tag}, count(*) FROM question_tags GROUP BY {tag}",
     ]
     if has_users:
-        # Users who are named by posts but missing from the dump get a row with only an id.
+        # Add a row with only an id for each user whom posts name but the dump lacks.
         statements += [
             f"INSERT OR IGNORE INTO users ({listed([*site, 'Id'])}) "
             f"SELECT DISTINCT {listed([*site, column])} FROM {table} WHERE {column} IS NOT NULL"
@@ -106,7 +113,7 @@ def create_indexes(
 
 
 def _overview(connection: Connection, site_field: str | None, site: str | None) -> dict[str, Any]:
-    """The counts of a site that a front page shows."""
+    """Count the rows of a site for its front page."""
     where = "1" if site_field is None else f"{quoted(site_field)} = :site"
 
     def rows(sql: str, **values: Any) -> list[Any]:
@@ -183,11 +190,11 @@ class Database:
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """Return all fields as JSON types."""
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers in a table of several sites."""
+        """Return the numbers in a table of several sites."""
         numbers = {name: self.rows[name] for name in ("questions", "answers")}
         return {**numbers, "bytes": self.file_bytes}
 
@@ -210,12 +217,13 @@ def to_sqlite(
     site: str | None = None,
     nest: Iterable[NestName] = (),
     tags: PathLike | Iterable[dict[str, Any]] = (),
+    profiles: PathLike | None = None,
     jobs: int | None = None,
     update: bool = False,
     force: bool = False,
     progress: bool = False,
 ) -> Database:
-    """Make an SQLite database with full-text search of an output, or of a dump.
+    """Make an SQLite database with full-text search from an output or a dump.
 
     Files for Datasette are written next to it: `NAME.metadata.json` and `NAME.datasette.yaml`.
 
@@ -229,11 +237,13 @@ def to_sqlite(
         stemming: Find English words in all their forms: `baking` finds `bake` and `baked`.
         site_field: Column for the site, for several sites; it is the first part of every key. Its
             value is the field of this name in the documents, or else the name of the source.
-        site: Address of the site, such as `beer.stackexchange.com`, for links to the original
+        site: Host name of the site, such as `beer.stackexchange.com`, for links to the original
             posts; if None, it comes from the name of the source.
         nest: Tables of a dump to nest.
         tags: Excerpts and wikis for the table of tags: an output of `so2docs tags`, the dump, or
-            what `tags` returns.
+            the result of `so2docs.tags`.
+        profiles: The dump, whose `Users.xml` has the location, website and self-description of the
+            users in the documents.
         jobs: Worker processes for reading a dump and making rows; all cores if None. With 1, this
             process does everything, including the full-text index.
         update: Replace a database made from another input or with other options.
@@ -256,6 +266,7 @@ def to_sqlite(
         site=site,
         nest=nest,
         tags=tags,
+        profiles=profiles,
         jobs=jobs,
         progress=progress,
     )
@@ -272,6 +283,7 @@ def find_database(
     site: str | None = None,
     nest: Iterable[NestName] = (),
     tags: PathLike | Iterable[dict[str, Any]] = (),
+    profiles: PathLike | None = None,
     jobs: int | None = None,
     progress: bool = False,
 ) -> DatabaseFile:
@@ -279,11 +291,9 @@ def find_database(
     if search not in get_args(Search):
         raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
-    if tags != () and site_field is not None:
-        raise OptionError(
-            f"descriptions of tags apply to one site; leave out {flag('site_field')} or the "
-            f"descriptions"
-        )
+    if (tags != () or profiles is not None) and site_field is not None:
+        name = "descriptions of tags" if tags != () else "profiles"
+        raise OptionError(f"{name} apply to one site; leave out {flag('site_field')} or these")
     sources = [open_source(item) for item in _each(source)]
     if not sources:
         raise OptionError("a database needs an output or a dump; give one")
@@ -299,6 +309,7 @@ def find_database(
         "site": None if site is None else checked_host(site),
         "nest": sorted(tables_to_nest(nest, {})),
         "tags": tags != (),
+        "profiles": profiles is not None,
     }
     files = [
         file._replace(role=f"{number} {file.role}")
@@ -309,9 +320,12 @@ def find_database(
         files.append(File.of("tags", os.fspath(tags)))
     elif tags != ():
         files.append(File.read_once("tags", ""))
+    if profiles is not None:
+        profiles = os.fspath(profiles)
+        files.append(identify_profiles(profiles))
     path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
     record = make_record("sqlite", FORMAT, options, files)
-    return DatabaseFile(path, record, sources, tags, jobs=jobs, progress=progress)
+    return DatabaseFile(path, record, sources, tags, profiles, jobs=jobs, progress=progress)
 
 
 class DatabaseFile(Product[Database]):
@@ -325,22 +339,23 @@ class DatabaseFile(Product[Database]):
         provenance: Provenance,
         sources: list[DocumentSource],
         tags: Any,
+        profiles: str | None,
         *,
         jobs: int | None,
         progress: bool,
     ) -> None:
         super().__init__(path, provenance)
-        self._sources, self._tags = sources, tags
+        self._sources, self._tags, self._profiles = sources, tags, profiles
         self._jobs, self._progress = jobs, progress
 
     def read_records(self) -> list[Provenance | None]:
-        """The record in the database; None if so2docs did not write it."""
+        """Return the record in the database; None if so2docs did not write it."""
         with suppress(OutputError):
             return [read_about(self.path).record]
         return [None]
 
     def load(self, records: list[Provenance]) -> Database:
-        """Rows and size of the database."""
+        """Return the rows and the size of the database."""
         about = read_about(self.path)
         size = os.path.getsize(self.path)
         return Database(self.path, about.rows, records[0].options["search"], size)
@@ -369,6 +384,10 @@ class DatabaseFile(Product[Database]):
                     index_texts(loaded, index, sql, is_apart=jobs != 1, meanwhile=make_indexes)
                     copy_index(connection, index, sql)
                 building.describe_tags(_read_tags(self._tags, jobs))
+                if self._profiles is not None:
+                    building.add_profiles(
+                        read_profiles(self._profiles, jobs=jobs, progress=self._progress)
+                    )
                 rows = building.finish()
             files.add(path, finish_file(path))
             for name, content in datasette_files(path, read_about(part_path(path))).items():
@@ -384,7 +403,7 @@ class DatabaseFile(Product[Database]):
 
 
 def _read_tags(tags: Any, jobs: int | None) -> Iterable[dict[str, Any]]:
-    """Tags, also from an output of `so2docs tags` or from a dump."""
+    """Read tags from an output of `so2docs tags`, from a dump, or as given."""
     if not _is_path(tags):
         return cast("Iterable[dict[str, Any]]", tags)
     path = os.fspath(tags)
@@ -420,7 +439,8 @@ class _Building:
         """Insert the rows of all documents of a source; return its description."""
         total = Tally()
         batches = self._batches(source, documents)
-        start = list(itertools.islice(batches, 2))  # At most two batches stay in memory.
+        # Peek at the first batches; at most two stay in memory.
+        start = list(itertools.islice(batches, 2))
         # For small inputs, processes cost more than they save.
         is_apart = jobs != 1 and source.documents is None and len(start) > 1
         under_way: deque[Batch] = deque()
@@ -480,7 +500,8 @@ class _Building:
                 rows[table] = [(*row[:-1], row[-1] + first_row) for row in rows[table]]
             for table in {"texts", "documents"} & rows.keys():
                 rows[table] = [(row[0] + first_row, *row[1:]) for row in rows[table]]
-        # Tables of posts refer to users only if the first documents have any.
+        # Create users before the tables of posts, which refer to them only if the first documents
+        # have any.
         for table in ("users", "questions", "answers", *rows):
             if table not in self._inserts and (table != "users" or table in rows):
                 self._create(table)
@@ -489,7 +510,7 @@ class _Building:
             try:
                 self.connection.executemany(self._inserts[table], values)
             except sqlite3.IntegrityError:
-                # The rows before the failing one were inserted.
+                # Find the failing row by the number of rows inserted before it.
                 row = values[self.connection.total_changes - before]
                 place, key, record_id = _second(table, row, self.site_field, batch)
                 raise OutputError(
@@ -509,13 +530,14 @@ class _Building:
         columns = [row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")]
         if table in LAYOUTS:
             row = (*LAYOUTS[table].attributes, *LAYOUTS[table].made)
-            # The site, which comes first, and `Row`.
+            # The site, which comes first, and `Row`, which comes last.
             others = [name for name in columns if name not in row]
             columns = [*others[:1], *row, *others[1:]] if self.site_field else list(row)
         marks = ",".join("?" * len(columns))
         end = ""
         if table == "users":
-            # A user occurs wherever it is named, sometimes with fewer attributes.
+            # Fill in missing attributes, since a user occurs under every name, sometimes with fewer
+            # attributes.
             key, *more = LAYOUTS[table].columns
             news = " OR ".join(f"({n} IS NULL AND excluded.{n} IS NOT NULL)" for n in more)
             changes = ", ".join(f"{n} = coalesce({n}, excluded.{n})" for n in more)
@@ -545,6 +567,21 @@ class _Building:
                     "tags: a line is not a tag; give an output of so2docs tags, or the dump"
                 )
             self.connection.execute("UPDATE tags SET Excerpt = ?, Wiki = ? WHERE Name = ?", texts)
+
+    def add_profiles(self, profiles: Iterable[list[tuple[Any, ...]]]) -> None:
+        """Add profiles to the users in the documents.
+
+        Raises:
+            OutputError: The documents have no users.
+        """
+        if "users" not in self._inserts:
+            raise OutputError(
+                f"{flag('profiles')}: the documents have no users; convert the dump with "
+                f"{flag('nest', 'users')}, or leave the profiles out"
+            )
+        changes = ", ".join(f"{name} = coalesce({name}, ?)" for name in PROFILE)
+        for rows in profiles:
+            self.connection.executemany(f"UPDATE users SET {changes} WHERE Id = ?", rows)
 
     def _tables(self) -> list[str]:
         return [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
@@ -580,7 +617,7 @@ def _each(source: Any) -> list[Any]:
 
 
 def _inside(path: PathLike) -> list[PathLike]:
-    """The outputs in a folder, or the path itself."""
+    """List the outputs in a folder; for another path, only the path."""
     name = os.fspath(path)
     if not is_folder_of_outputs(name):
         return [path]
@@ -627,7 +664,7 @@ def _second(table: str, row: Row, site_field: str | None, batch: Batch) -> tuple
 
 
 def _values(objects: list[dict[str, Any]], path: list[str]) -> list[Any]:
-    """Values of all objects at a path."""
+    """Collect the values at a path in all objects."""
     if len(path) == 1:
         return [record.get(path[0]) for record in objects]
     inner = [item for record in objects for item in record.get(path[0]) or ()]

@@ -23,7 +23,7 @@ from so2docs.schema import (
     Table,
 )
 
-FORMAT = 6
+FORMAT = 7
 """Version of the layout; databases of other versions are refused."""
 
 ABOUT = "so2docs"
@@ -46,7 +46,10 @@ ADDED = {part.key: part for table in NESTED.values() for part in table.adds}
 ADDED_AS_JSON = tuple(key for key, part in ADDED.items() if part.shape != "value")
 """The parts stored as JSON."""
 
-_LONG = ("Body", "BodyMarkdown")
+PROFILE = ("Location", "WebsiteUrl", "AboutMe")
+"""Attributes of users that documents do not have."""
+
+_LONG = ("Body", "BodyMarkdown", "AboutMe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Layout:
 
 
 def _nested(table: Table) -> Layout:
-    """The layout for the rows of a nested table, or for their counts."""
+    """Make the layout for the rows of a nested table, or for their counts."""
     name, question = table.key.lower(), ("QuestionId", "questions")
     if table.shape == "counts":
         key = ("PostId", name_column(table))
@@ -98,7 +101,7 @@ def _nested(table: Table) -> Layout:
 
 
 def name_column(table: Table) -> str:
-    """The column for the names of counts: `VoteType`."""
+    """Return the column for the names of counts, such as `VoteType`."""
     return f"{table.row.title()}Type"
 
 
@@ -141,7 +144,7 @@ LAYOUTS = {
         *map(_nested, NESTED.values()),
         Layout(
             "users",
-            (*USER_ATTRIBUTES, BADGES.key),
+            (*USER_ATTRIBUTES, BADGES.key, *PROFILE),
             ("Id",),
             indexes=(("DisplayName",), ("Reputation",)),
             made=(OTHER,),
@@ -164,18 +167,17 @@ LAYOUTS = {
 }
 
 TEXTS = ("Title", "Tags", "Body", "Unaccented")
-"""Columns of the table `texts` that `search` finds words in. The last one has the Greek and
-Cyrillic words of the others without their accents, which FTS5 removes from Latin letters only, and
-the pairs of their Chinese and Japanese signs, which are not separated by spaces."""
+"""Columns of the table `texts` that `search` finds words in. The last column has further forms of
+the words in the others: see `accents`."""
 
 
 def index_name(table: str, columns: Iterable[str]) -> str:
-    """The name of an index."""
+    """Return the name of an index."""
     return "_".join((table, *columns))
 
 
 def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
-    """The statement that makes a table.
+    """Write the statement that makes a table.
 
     Args:
         name: Name of the table.
@@ -193,7 +195,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
         end = " NOT NULL" if not end and column in layout.key else end
         lines.append(f"{quoted(column)} {kind}{end}")
     if site and name in ("questions", "answers"):
-        # The row in `search`, since ids are only unique per site.
+        # The row number in `search`, because ids are unique only per site.
         lines.append('"Row" INTEGER NOT NULL UNIQUE')
     if not is_rowid:
         lines.append(f"PRIMARY KEY ({listed((*site, *layout.key))})")
@@ -206,7 +208,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
 
 
 def texts_sql(site_field: str | None) -> str:
-    """The statement that makes the table of the indexed texts."""
+    """Write the statement that makes the table of the indexed texts."""
     words = ", ".join(f"{quoted(name)} TEXT" for name in TEXTS)
     if site_field is None:
         return f'CREATE TABLE texts ("Id" INTEGER PRIMARY KEY, {words})'
@@ -218,7 +220,7 @@ def texts_sql(site_field: str | None) -> str:
 
 
 def documents_sql(site_field: str | None) -> str:
-    """The statement that makes the table of documents, compressed by zstd."""
+    """Write the statement that makes the table of documents, compressed by zstd."""
     if site_field is None:
         return 'CREATE TABLE documents ("Id" INTEGER PRIMARY KEY, "Document" BLOB NOT NULL)'
     return (
@@ -235,10 +237,10 @@ _SHARED = tuple(
 
 
 def views_sql(site_field: str | None) -> dict[str, str]:
-    """The statements that make the views, by name.
+    """Write the statements that make the views, by name.
 
-    `posts` has questions and answers under the columns that both have; `accepted` has a row for
-    each question whose accepted answer is in the database.
+    `posts` has questions and answers with the columns that both have; `accepted` has a row for each
+    question whose accepted answer is in the database.
     """
     site = "" if site_field is None else f"{quoted(site_field)}, "
     of_question = "" if site_field is None else f"q.{quoted(site_field)}, "
@@ -260,7 +262,7 @@ def views_sql(site_field: str | None) -> dict[str, str]:
 
 
 def search_sql(site_field: str | None, *, stemming: bool) -> str:
-    """The statement that makes the full-text index over `texts`.
+    """Write the statement that makes the full-text index over `texts`.
 
     Args:
         site_field: Column for the site.
@@ -269,7 +271,7 @@ def search_sql(site_field: str | None, *, stemming: bool) -> str:
     row = "Id" if site_field is None else "Row"
     stems = "porter " if stemming else ""
     return (
-        # sqlite-utils and Datasette find the index of a table by these double quotes.
+        # Use double quotes, by which sqlite-utils and Datasette find the index of a table.
         f'CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content="texts", '
         f"content_rowid='{row}', tokenize='{stems}unicode61 remove_diacritics 2')"
     )

@@ -35,8 +35,8 @@ USERS = {key: by for table in (POSTS, *NESTED.values()) for by, key in table.use
 OWNERS = tuple(POSTS.users.values())
 """Keys of users in a post."""
 
-# The dump has bodies as the site's sanitizer left them: `<` occurs only before a tag. No pattern
-# looks beyond the next one, so that the time is linear whatever else a body holds.
+# No pattern looks beyond the next `<`, so the time is linear for any body. In bodies from the
+# site's sanitizer, every `<` starts a tag.
 _CLOSING = re.compile(r"</(?:p|pre|code|a|li|em|strong)>")
 _BLOCK = re.compile(
     r"</?(?:p|div|br|hr|li|[uod]l|d[td]|pre|blockquote|h[1-6]|t[dhr]|table)\b[^<>]*>"
@@ -62,7 +62,7 @@ def html_to_text(body: str) -> str:
 
 
 def _alternative(image: re.Match[str]) -> str:
-    """The alternative text of an image, or nothing."""
+    """Return the alternative text of an image, or an empty text."""
     alt = _ALT.search(image[1])
     return "" if alt is None else alt[1]
 
@@ -102,7 +102,7 @@ class _Columns:
         self._fitting: set[tuple[type, ...]] = set()
 
     def values(self, record: Document, path: str) -> tuple[list[Any], str | None]:
-        """The values of the columns, and `Other`.
+        """Return the values of the columns, and the JSON of `Other`.
 
         Raises:
             DocumentError: An integer has more than 64 bits, or a value cannot be written as JSON.
@@ -120,7 +120,7 @@ class _Columns:
             return values, None
         for place in self._integers:
             value = values[place]
-            # A JSON number of more than 64 bits is read as a float.
+            # JSON numbers of more than 64 bits are parsed as floats.
             if (isinstance(value, int) and not _LEAST <= value < _MOST) or (
                 isinstance(value, float) and abs(value) >= _MOST
             ):
@@ -167,7 +167,7 @@ class TableRows:
         self._users: dict[Row, Row] = {}
 
     def take(self) -> tuple[dict[str, list[Row]], Tally]:
-        """Rows by table since the last call; posts of several sites are numbered from 1."""
+        """Return the rows since the last call, by table; posts of several sites are numbered."""
         rows, self._rows = self._rows, {}
         if self._users:
             rows["users"] = list(self._users.values())
@@ -313,7 +313,7 @@ class TableRows:
             if (*site, user_id, names) in self._users:
                 continue
             values, other = self._columns["users"].values(user, f"{path}{key}.")
-            # A row with only an id is a user known from references.
+            # A user with only an id is known only from references, and has no other attributes.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (*site, *values, other)
 
@@ -341,14 +341,14 @@ class Batch:
     search: Search
 
     def document(self, place: int) -> Any:
-        """The document at an index."""
+        """Return the document at an index."""
         document = self.documents[place]
         if isinstance(document, bytes):
             return parse_document(document, self.label, self.first + place)
         return document
 
     def where(self, place: int) -> str:
-        """The document at an index, as messages name it."""
+        """Name the document at an index for a message."""
         return f"{self.label}: {self.unit} {self.first + place:,}"
 
 
@@ -438,7 +438,7 @@ class StoredDocuments:
         return next(map(_document, rows), None)
 
     def __iter__(self) -> Iterator[Document]:
-        """Read all documents in ascending `Id`."""
+        """Read all documents in ascending order of `Id`."""
         return map(_document, self._connection.execute(f"{_SELECT} ORDER BY questions.Id"))
 
 

@@ -69,7 +69,7 @@ def index_texts(
         meanwhile()
 
     try:
-        # For small inputs, a process costs more than it saves.
+        # Use no process for small inputs, where it costs more than it saves.
         with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
             deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
     finally:
@@ -78,13 +78,13 @@ def index_texts(
 
 
 def _index(path: str, sql: str, texts: Texts | None) -> None:
-    """Add the texts of a batch to the index; None after the last one."""
+    """Add the texts of a batch to the index; None after the last batch completes it."""
     connection = _connections.get(path)
     if connection is None:
         connection = _connections[path] = connect(path, _CACHE_KIB)
         connection.execute(sql)
         _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
-        # Words in titles weigh more than words in bodies.
+        # Give words in titles more weight than words in bodies.
         connection.execute(
             "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0, 1.0)')"
         )

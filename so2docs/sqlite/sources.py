@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from so2docs.api.convert import documents, find_input
 from so2docs.errors import OptionError, OutputError, flag
+from so2docs.flat.reading import identify_tables, visit_tables
 from so2docs.options.keywords import NestName
 from so2docs.options.sites import published_host, site_from_name
+from so2docs.output.new_files import temporary_folder
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import read_provenance
 from so2docs.output.provenance import File, Provenance
+from so2docs.parse.posts import number
+from so2docs.parse.rows import Malformed, Row
 from so2docs.progress import bar
 from so2docs.reader.reading import is_output, not_read_back, read_lines, read_start
+from so2docs.scan.chunk import Visitor
+from so2docs.sqlite.layout import PROFILE
 
 PathLike = str | os.PathLike[str]
 
@@ -45,7 +52,7 @@ class DocumentSource:
 
     @property
     def host(self) -> str | None:
-        """The site's address by the output's provenance or the file name; None if unknown."""
+        """The site's host name, from the output's provenance or the file name; None if unknown."""
         return (
             self.provenance.site
             if self.provenance and self.provenance.site
@@ -58,7 +65,7 @@ class DocumentSource:
         return self.name or "the documents"
 
     def identify(self, nest: Iterable[NestName]) -> list[File]:
-        """Identify its file, or the files of a dump."""
+        """Identify the file of an output, or the files of a dump."""
         if self.is_output or self.documents is not None:
             return [File.of("output", self.name)]
         return find_input(self.name, nest)
@@ -108,7 +115,7 @@ def open_source(source: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
         return DocumentSource("", documents=source)
     name = os.fspath(source)
     if name == "-" or os.path.isdir(name) or not os.path.isfile(name):
-        # A folder, a pipe or an address; a missing one gives the error of a dump.
+        # A folder, a pipe or a URL. A missing file gives the same error as a missing dump.
         return DocumentSource(name)
     start = read_start(name)
     if reading := not_read_back(start):
@@ -119,3 +126,51 @@ def open_source(source: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
     is_made = is_output(name, start)
     provenance = read_provenance(name) if is_made else None
     return DocumentSource(name, is_output=is_made, provenance=provenance)
+
+
+_ADVICE = "give a folder or an archive with Users.xml, or that file"
+
+
+class _ProfileVisitor(Visitor):
+    """Collects the profiles of users, each with the user's id.
+
+    Rows that are not XML are skipped, as in the conversion that made the documents.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._profiles: list[tuple[Any, ...]] = []
+
+    def add(self, rows: list[Row]) -> None:
+        for row in rows:
+            profile = tuple(row.get(name) for name in PROFILE)
+            if any(profile):
+                self._profiles.append((*profile, number(row.get("Id", ""))))
+
+    def reject(self, offset: int, row: Malformed) -> bool:
+        return row.can_be_skipped
+
+    def result(self) -> list[tuple[Any, ...]]:
+        return self._profiles
+
+
+def read_profiles(
+    dump: str, *, jobs: int | None, progress: bool
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Read the profiles of users from a dump: the values of `PROFILE` and the id, in lists."""
+    with temporary_folder(None) as folder:
+        visitors = {"users": _ProfileVisitor}
+        results = visit_tables(dump, visitors, folder, _ADVICE, jobs=jobs, progress=progress)
+        with closing(results):
+            for _, result in results:
+                yield result.value
+
+
+def identify_profiles(dump: str) -> File:
+    """Identify the file that the profiles of users are read from.
+
+    Raises:
+        DumpError: The dump has no users.
+    """
+    [file] = identify_tables(dump, ("users",), _ADVICE)
+    return file._replace(role="profiles")

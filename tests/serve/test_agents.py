@@ -100,23 +100,19 @@ def test_comments_are_credited_and_safe(databases: list[Path]) -> None:
     assert "- [3] a\ufffdb — Eve, 2012-01-01, CC BY-SA 3.0" in text
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
+def test_errors_are_told(databases: list[Path]) -> None:
+    expected: list[tuple[str, dict[str, Any], str]] = [
         ("get_question", {"post_id": 1}, f"name a site, one of {HOST}, {OTHER}"),
         ("get_question", {"post_id": 1, "site": "x"}, "name a site"),
         ("get_question", {"post_id": 1 << 70, "site": OTHER}, "there is no post"),
         ("get_answers", {"post_id": -1, "site": OTHER}, "there is no post -1"),
         ("search", {"query": " "}, "the query is empty"),
-        ("search", {"query": "a", "sort": "size"}, "choose of relevance, newest, score"),
-    ],
-)
-def test_errors_are_told(
-    databases: list[Path], name: str, arguments: dict[str, Any], message: str
-) -> None:
-    _, [(is_error, text)] = call(databases, (name, arguments))
-    assert is_error
-    assert message in text
+        ("search", {"query": "a", "sort": "size"}, "choose one of relevance, newest, score"),
+    ]
+    _, replies = call(databases, *((name, arguments) for name, arguments, _ in expected))
+    for (_, _, message), (is_error, text) in zip(expected, replies, strict=True):
+        assert is_error
+        assert message in text
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, databases: list[Path]) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import compress, crc32
 
 import pytest
 from support.browser import axe, browser, chromium
-from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
+from support.serve_site import ATTACKS, HOST, PROFILE, documents, hostile, make, served
 
 import so2docs
 from so2docs.statistics import html
@@ -19,9 +21,10 @@ from so2docs.statistics import html
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore")]
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-PAGES = ("/", "/questions", "/questions?tag=bread&sort=score", "/tags", "/search?q=sourdough",
+PAGES = ("/", "/questions", "/questions?tag=bread&sort=score", "/questions/tagged/bread+sourdough",
+         "/questions?year=2023&unanswered=1", "/tags", "/search?q=sourdough",
          "/search?q=flour+score:1+is:question", "/search", "/questions/1", "/questions/900",
-         "/questions/901", "/questions/3?sort=newest", "/users", "/users/11", "/about",
+         "/questions/901", "/questions/3?sort=newest", "/users", "/users/11", "/users/14", "/about",
          "/nothing", "/posts/1/revisions", "/posts/4/revisions", "/posts/3/revisions")  # fmt: skip
 
 
@@ -49,7 +52,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def seen(launched: Any, **context: Any) -> Iterator[Seen]:
-    """A new page that records every request, error and dialog."""
+    """Open a page that records every request, error and dialog."""
     opened = launched.new_context(**({"viewport": DESKTOP} | context))
     page = Seen(opened.new_page())
     page.page.on("request", lambda request: page.asked.append(request.url))
@@ -67,7 +70,7 @@ def test_a_walk_through_the_reader(launched: Any, address: str) -> None:
         page = it.page
         page.goto(address)
         assert page.locator("h1").inner_text() == HOST
-        assert page.locator("svg[role=img]").count() == 2
+        assert page.locator("svg[role=img]").count() == 3
         page.keyboard.press("/")
         page.keyboard.type("hot stone")
         page.keyboard.press("Enter")
@@ -82,7 +85,13 @@ def test_a_walk_through_the_reader(launched: Any, address: str) -> None:
         assert page.locator(".comments li").count() == 1
         page.get_by_role("link", name="sourdough", exact=True).click()
         page.wait_for_url("**/questions?tag=sourdough")
+        page.locator(".related").get_by_role("link", name="bread", exact=True).click()
+        page.wait_for_url("**/questions?tag=sourdough%20bread")
+        assert page.locator("h1 .tag").all_inner_texts() == ["sourdough", "bread"]
         page.locator("h3 a").first.click()
+        page.goto(f"{address}/questions")
+        page.get_by_role("navigation", name="Years").get_by_role("link", name="2023").click()
+        assert page.locator("h3 a").all_inner_texts() == ['Links & <images> of "flat" loaves']
         page.goto(f"{address}/a/4")
         assert page.url.endswith("/questions/1#answer-4")
         page.goto(f"{address}/questions/900")
@@ -127,7 +136,7 @@ def test_axe_finds_nothing(
 
 
 def violations(page: Any) -> list[Any]:
-    """The violations that axe reports on a page."""
+    """Return the violations that axe reports on a page."""
     page.evaluate(axe())
     results = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert results["passes"]
@@ -150,7 +159,7 @@ def test_several_sites(launched: Any, tmp_path: Path) -> None:
         it.page.wait_for_url("**.stackexchange.com/questions/1")
 
 
-@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+@pytest.mark.parametrize("width", [320, 390, 768, 1100, 1280])
 def test_no_page_is_wider_than_the_screen(launched: Any, address: str, width: int) -> None:
     with seen(launched, viewport={"width": width, "height": 800}) as it:
         for path in PAGES:
@@ -209,6 +218,89 @@ def test_images_are_asked_for_only_on_demand(launched: Any, address: str) -> Non
         assert "https://i.stack.imgur.com/loaf.png" in it.asked
 
 
+def test_profiles(launched: Any, address: str) -> None:
+    with seen(launched, viewport=PHONE) as it:
+        page = it.page
+        page.goto(f"{address}/users/11")
+        assert page.get_by_text(PROFILE["Location"]).is_visible()
+        website = page.get_by_role("link", name=PROFILE["WebsiteUrl"])
+        assert website.get_attribute("href") == PROFILE["WebsiteUrl"]
+        assert website.get_attribute("rel") == "nofollow noopener noreferrer"
+        about = page.get_by_role("region", name="About")
+        assert about.get_by_role("heading", name="Baker").is_visible()
+        assert about.get_by_text("that").evaluate("(link) => link.href") == ""
+        about.get_by_role("link", name="this question").click()
+        assert page.url == f"{address}/questions/1"
+        assert all(url.startswith(address) for url in it.asked)
+
+
+def test_pictures_from_disk_are_drawn(launched: Any, tmp_path: Path) -> None:
+    (tmp_path / "loaf.png").write_bytes(picture())
+    body = '<p><img src="https://i.stack.imgur.com/gone.png" alt="Crumb"></p>'
+    other = {"Id": 1, "Body": body, "Answers": []}
+    so2docs.to_sqlite([other], tmp_path / "other.db", site="other.stackexchange.com")
+    paths = (make(tmp_path), tmp_path / "other.db")
+    with served(*paths, images=(tmp_path,)) as address, seen(launched, viewport=PHONE) as it:
+        it.page.goto(f"{address}/{HOST}/questions/900")
+        it.page.locator(".body img").scroll_into_view_if_needed()
+        it.page.wait_for_function("document.querySelector('.body img').naturalWidth === 900")
+        width = it.page.locator(".body img").evaluate("(image) => image.offsetWidth")
+        assert 0 < width <= PHONE["width"]
+        it.page.goto(f"{address}/other.stackexchange.com/questions/1")
+        assert it.page.locator(".body img").count() == 0
+        assert "Crumb https://i.stack.imgur.com/gone.png" in it.page.locator(".body").inner_text()
+        assert it.said == []
+        assert all(url.startswith(address) for url in it.asked)
+
+
+def picture() -> bytes:
+    """A grey PNG, wider than a phone: https://www.w3.org/TR/png/#5DataRep."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc32(kind + data))
+
+    width, height = 900, 10
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    pixels = compress((b"\0" + b"\x80" * width) * height)
+    parts = ((b"IHDR", header), (b"IDAT", pixels), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, data) for kind, data in parts)
+
+
+def test_spoilers_open_when_clicked(launched: Any, tmp_path: Path) -> None:
+    body = '<p>Why?</p><blockquote class="spoiler"><p>It was the yeast.</p></blockquote>'
+    so2docs.to_sqlite([{"Id": 1, "Body": body, "Answers": []}], tmp_path / "q.db")
+    for scripts in (True, False):
+        with (
+            served(tmp_path / "q.db") as address,
+            seen(launched, java_script_enabled=scripts) as it,
+        ):
+            it.page.goto(f"{address}/questions/1")
+            hidden = it.page.get_by_text("It was the yeast.")
+            assert it.page.get_by_text("Why?").is_visible()
+            assert not hidden.is_visible()
+            it.page.get_by_text("Spoiler", exact=True).click()
+            assert hidden.is_visible()
+
+
+def test_links_are_at_the_side_of_wide_pages(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        it.page.goto(f"{address}/questions/1")
+        parts = it.page.locator("article > div")
+        posts, side = (part.bounding_box() for part in parts.all())
+        assert side["x"] > posts["x"] + posts["width"]
+        assert side["y"] < posts["y"] + 100
+        it.page.emulate_media(media="print")
+        assert parts.first.bounding_box()["width"] > posts["width"]
+        it.page.emulate_media(media="screen")
+        for width in (PHONE["width"], 1024):
+            it.page.set_viewport_size({"width": width, "height": 800})
+            posts, side = (part.bounding_box() for part in parts.all())
+            assert side["x"] == posts["x"]
+            assert side["y"] >= posts["y"] + posts["height"]
+        headings = it.page.locator(".side h2").all_inner_texts()
+        assert headings == ["Linked questions", "Related questions"]
+
+
 def test_pages_are_complete_without_scripts(launched: Any, address: str) -> None:
     with seen(launched, java_script_enabled=False) as it:
         it.page.goto(f"{address}/search?q=hot+stone")
@@ -227,6 +319,7 @@ def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
         it.page.route("https://**", lambda route: route.abort())
         questions = [f"/questions/{number}" for number in range(1, len(ATTACKS) + 1)]
         questions += [f"/posts/{number}/revisions" for number in range(1, len(ATTACKS) + 1)]
+        questions += [f"/users/{number}" for number in range(1, len(ATTACKS) + 1)]
         lists = ["/", "/questions", "/questions?page=2", "/tags", "/search?q=hostile",
                  "/users", "/users/1", "/about"]  # fmt: skip
         for path in (*questions, *lists):

@@ -34,6 +34,10 @@ TEX = [
     r"\left(\begin{smallmatrix}1&2\\3&4\end{smallmatrix}\right)",
     r"\rule{0pt}{3ex} x \rule{1cm}{0.4pt} \Rule{1cm}{2cm}{0cm}",
     r"\require{cancel}\cancel{x} \verb|a_b{^| \smash{x} \bbox[5px]{x} \raise 3pt{x}",
+    r"\begin{CD}A@>f>>B\\@V{g}VV@|\\C@=D@<<h<E\end{CD} \widetilde{AB} {a \above 1pt b}",
+    r"\mathop{x}\limits_a \dotsb\smallsetminus\*\LaTeX \cancelto{0}{x} \rlap{/}D \varinjlim_n",
+    r"\begin{array}[t]{@{}c@{}}a\\b\end{array} \displaylines{a\cr b} \scriptsize x",
+    r"\color{#c00}{x} \color{nosuch}{x} \color{#12}{x} \colorbox{red}{$x$} \text{a_b & c}",
     r"\newcommand{\R}{\mathbb{R}} \newcommand\E[1]{E[#1]} \DeclareMathOperator{\Tr}{Tr} \R\E{x}\Tr",
 ]
 
@@ -58,6 +62,11 @@ def test_formulas_are_mathml(tex: str, is_block: bool) -> None:
         (r"\text{<b> 5\$, $y$}", "<b> 5$, y"),
         (r"\cases{1\cr 2}", "{12"),
         (r"\left<a\right>", "⟨a⟩"),
+        (r"\text{a_b & c}", "a_b & c"),
+        (r"\begin{alignat}{2}a&b\end{alignat}", "ab"),
+        (r"\begin{alignat*}{2}a&b\end{alignat*}", "ab"),
+        (r"\begin{align}a&b\\c\end{align}\begin{gather}d\tag{3}\end{gather}", "abcd(3)"),
+        (r"\begin{CD}A@>f>g>B\\@VhVV@|\\C@=D\end{CD}", "A→gfBh↓‖C=D"),
         (r"\verb|\a{b}_c$|", r"\a{b}_c$"),
         (r"\def\a#1{(#1)}\a{x}\renewcommand{\b}{\a{y}}\b", "(x)(y)"),
     ],
@@ -72,6 +81,12 @@ def test_text_of_a_formula(tex: str, expected: str) -> None:
 @pytest.mark.parametrize("tex", [r"\nosuch{x}", "{", r"\frac", " ", "", "{" * 300 + "}" * 300])
 def test_unreadable_formulas_have_no_mathml(tex: str) -> None:
     assert mathml(tex, is_block=False) is None
+
+
+def test_a_colour_holds_for_its_group() -> None:
+    markup = mathml(r"\color{#c00}{x}y\color{red}{z}w", is_block=False) or ""
+    coloured = re.findall(r'mathcolor="(#\w+)"><mi>(.)</mi></mrow>', markup)
+    assert coloured == [("#CC0000", "x"), ("#FF0000", "z")]
 
 
 def test_unreadable_formulas_are_shown_as_typed() -> None:
@@ -116,6 +131,8 @@ HOSTILE = [
     "\\substack{\\cases{", "\\label{", "\\tag{", "\\color{red}{", "\\def\\a{\\a\\a}\\a",
     "\\newcommand{\\b}{\\b\\b}\\b",
     "\\def\\a{", "\\verb|", "\\verb", "\\rule{", "\\bbox[", "\\left<",
+    "\\begin{CD}", "\\begin{CD}@V", "@>", "\\color{#c00}{", "}\\limits", "} ", "\\above", "\\*",
+    "\\text{_", "\\colorbox{a}", "\\cancelto{0}{", "\\begin{array}[t]",
     "\\unicode{x3c}", "a", "\\", "_", "^", "}{",
 ]  # fmt: skip
 

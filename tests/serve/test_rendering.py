@@ -109,7 +109,7 @@ def test_time_grows_with_the_text(kind: Kind, part: str) -> None:
 
 
 def _seconds(kind: Kind, part: str, count: int) -> float:
-    """CPU seconds of this thread: the least of three attempts, with a common start."""
+    """Return the CPU seconds of this thread: the least of three attempts, with a common start."""
     text = part.replace("@", "a" * count) if "@" in part else part * count
     times = []
     for _ in range(3):

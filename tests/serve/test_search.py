@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,11 +32,12 @@ CODE = {
     4: "<p>brute force, a b, <code>a.b()</code></p>",
     5: "<p>a.b without brackets, #include &lt;x&gt;</p>",
     6: "<p>It was baked; bakers bake.</p>",
+    7: "<p>p-&gt;next != 0 &amp; more</p>",
 }
 
 
 def site(count: int = 300) -> list[dict[str, Any]]:
-    """Questions with up to four answers, with different scores and tags."""
+    """Make questions with up to four answers, with different scores and tags."""
     documents = []
     for number in range(1, count + 1):
         question_id = number * 10
@@ -87,6 +89,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         ("force -foo_bar", {4}),
         ("c -c++", {1}),
         ("foo_*", {3}),
+        ("a_b", set()),
+        ("foo -foo_b", {2}),
+        ("code:100%", set()),
+        (r"code:\b", set()),
         ("bake", {6}),
         ("baking", {6}),
         ('"baking"', set()),
@@ -95,6 +101,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         ("language foo", {1, 2, 3}),
         ("the language", {1}),
         ('language "plus plus" foo bar', {1}),
+        ("->", {7}),
+        ("!= - is:answer", {7}),
+        ('"->" is:answer', set()),
+        ("next ->", {7}),
+        ("=>", set()),
+        ('code:"&"', {7}),
     ],
 )
 def test_words_of_code(text: str, ids: set[int], tmp_path: Path) -> None:
@@ -255,26 +267,52 @@ def test_a_filter_that_is_not_understood_says_so(name: str) -> None:
 def test_or_after_a_negated_tag_is_not_understood() -> None:
     query = parse("-[a] or [b]")
     assert (query.without_tags, query.tags) == (["a"], [("b",)])
-    assert "or after -[a] was not understood" in query.problems[0]
+    assert "or after -[a] is not supported" in query.problems[0]
+
+
+KEYS: dict[str, Any] = {
+    "newest": lambda q: -q["Id"],
+    "oldest": lambda q: q["Id"],
+    "score": lambda q: (-q["Score"], -q["Id"]),
+    "active": lambda q: ([-ord(c) for c in q["LastActivityDate"]], -q["Id"]),
+}
 
 
 @pytest.mark.parametrize("sort", SORTS)
-@pytest.mark.parametrize("tag", [None, "odd", "rare", "nosuch"])
+@pytest.mark.parametrize("tags", ["", "odd", "rare", "nosuch", "even rare", "rare odd"])
 @pytest.mark.parametrize("unanswered", [False, True])
-def test_lists(sort: str, tag: str | None, unanswered: bool, store: Store) -> None:
-    keys: dict[str, Any] = {
-        "newest": lambda q: -q["Id"],
-        "oldest": lambda q: q["Id"],
-        "score": lambda q: (-q["Score"], -q["Id"]),
-        "active": lambda q: ([-ord(c) for c in q["LastActivityDate"]], -q["Id"]),
-    }
-    expected = [q for q in site() if (tag is None or tag in q["Tags"])
+def test_lists(sort: str, tags: str, unanswered: bool, store: Store) -> None:
+    expected = [q for q in site() if set(tags.split()) <= set(q["Tags"])
                 and not (unanswered and q["Answers"])]  # fmt: skip
-    expected.sort(key=keys[sort])
-    actual = store.questions(sort=sort, tag=tag, unanswered=unanswered, page=2)
-    assert [row["Id"] for row in actual.rows] == [q["Id"] for q in expected[20:40]]
-    assert actual.count == len(expected)
-    assert actual.has_more is (len(expected) > 40)
+    expected.sort(key=KEYS[sort])
+    for page in (1, 2):
+        last = 20 * page
+        actual = store.questions(sort=sort, tags=tags.split(), unanswered=unanswered, page=page)
+        assert [row["Id"] for row in actual.rows] == [q["Id"] for q in expected[last - 20 : last]]
+        assert actual.count == len(expected)
+        assert actual.has_more is (len(expected) > last)
+
+
+@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("size", [300, 5000])
+@pytest.mark.parametrize("unanswered", [False, True])
+def test_lists_of_a_year(sort: str, size: int, unanswered: bool, tmp_path: Path) -> None:
+    """Few questions of a year are sorted; many are found among all questions in their order."""
+    dataset = [question | {"Body": "", "Answers": question["Answers"][:1]}
+               for question in site(size)]  # fmt: skip
+    so2docs.to_sqlite(dataset, tmp_path / "q.db", search="none")
+    about = read_about(str(tmp_path / "q.db"))
+    store = Store(about, about.sites[0])
+    dates = {"newest": lambda q: ([-ord(c) for c in q["CreationDate"]], -q["Id"]),
+             "oldest": lambda q: (q["CreationDate"], q["Id"])}  # fmt: skip
+    for year in ("2010", "2015", "2013"):
+        expected = [q for q in dataset if q["CreationDate"].startswith(year)
+                    and not (unanswered and q["Answers"])]  # fmt: skip
+        expected.sort(key=dates.get(sort, KEYS[sort]))
+        results = store.questions(sort=sort, year=year, unanswered=unanswered)
+        assert [row["Id"] for row in results.rows] == [q["Id"] for q in expected[:20]]
+        assert results.count == (None if unanswered else len(expected))
+    store.close()
 
 
 @pytest.mark.parametrize(
@@ -290,14 +328,15 @@ def test_filters_alone_read_no_rows_of_posts(text: str, store: Store) -> None:
             assert "COVERING INDEX" in line, plan
 
 
-def test_lists_of_a_tag_by_date_sort_nothing(store: Store) -> None:
+def test_lists_of_tags_and_years_by_date_sort_nothing(store: Store) -> None:
     for sort in ("newest", "oldest"):
-        plan = _plan_of(store, lambda sort=sort: store.questions(sort=sort, tag="odd"))
-        assert not [line for line in plan if "TEMP B-TREE" in line], plan
+        for kwargs in ({"tags": ["odd"]}, {"tags": ["rare", "even"]}, {"year": "2013"}):
+            plan = _plan_of(store, partial(store.questions, sort=sort, **kwargs))
+            assert not [line for line in plan if "TEMP B-TREE" in line], plan
 
 
 def _plan_of(store: Store, ask: Any) -> list[str]:
-    """The query plans of the statements that a call executes."""
+    """Return the query plans of the statements that a call executes."""
     statements: list[str] = []
     with store._connection() as connection:
         connection.set_trace_callback(statements.append)
@@ -331,7 +370,12 @@ def test_tags_in_any_case_with_related_ones(tmp_path: Path) -> None:
     with served(tmp_path / "q.db") as address:
         page = httpx.get(f"{address}/questions?tag=RARE", timeout=60).text
         assert "6 questions" in page
-        assert '<a href="/questions?tag=even">' in page.split("Related tags")[1]
+        assert '<a href="/questions?tag=rare%20even">' in page.split("Also tagged")[1]
+        for path in ("?tag=RARE%20even", "?tag=even+rare", "/tagged/even+rare"):
+            page = httpx.get(f"{address}/questions{path}", timeout=60).text
+            assert "6 questions" in page
+            assert '<a class="tag" href="/questions?tag=even">' in page
+            assert "Also tagged" not in page
         tags = httpx.get(f"{address}/tags.json?like=RA", timeout=60).json()
         assert tags["tags"] == [{"Name": "rare", "Questions": 6}]
 
@@ -542,7 +586,7 @@ def test_words_inside_phrases_count(store: Store) -> None:
         query = parse(f"word1 {text}")
         assert query.match.count("a ") <= 32
         assert query.match_forms([["word1"]], "AND").count("a ") <= 32
-        assert query.problems == ["only the first 32 words were looked for"]
+        assert query.problems == ["only the first 32 words were searched for"]
         assert not store.hits(query, "newest").is_cut
 
 
@@ -591,7 +635,7 @@ def test_about(tmp_path: Path) -> None:
         about = client.get("/about.json").json()
     assert "x.stackexchange.com.jsonl" in page
     assert "2019-01-02 to 2019-01-02" in page
-    assert "reasons of closing and revisions, badges, descriptions of tags; profiles" in page
+    assert "revisions, badges, descriptions of tags, profiles of users; what was deleted" in page
     assert "titles and tags, English words in all their forms" in page
     assert "CC BY-SA 2.5 for what was written before." in page
     assert about["missing"][:4] == ["comments", "links between questions", "votes", "users"]

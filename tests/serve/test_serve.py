@@ -49,6 +49,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         ("/questions?tag=bread", ["Why does my sourdough", "2 questions"]),
         ("/questions/tagged/c++", ["Links &amp; &lt;images&gt;", "1 question<"]),
         ("/questions?tag=c%2B%2B", ["Links &amp; &lt;images&gt;"]),
+        ("/questions/tagged/bread+c++", ["1 question<", 'href="/questions?tag=c%2B%2B"']),
+        ("/questions/tagged/c%2B%2B+bread", ["1 question<", "Links &amp; &lt;images&gt;"]),
+        ("/questions?year=2024", ["Questions of 2024", "Why does my sourdough"]),
         ("/questions?unanswered=1", ["Links &amp; &lt;images&gt;"]),
         ("/tags", ["sourdough"]),
         ("/tags?like=ferm", ["fermentation"]),
@@ -94,7 +97,6 @@ def test_every_list_is_json_as_well(client: Any, path: str) -> None:
         ("/questions/1/slug/5", "/questions/1#answer-5"),
         ("/questions/1/slug/424242", "/questions/1"),
         ("/unanswered", "/questions?unanswered=1"),
-        ("/questions/tagged/bread+rye", "/search?q=%5Bbread%5D%20%5Brye%5D"),
         ("/questions/tagged/bread+or+rye", "/search?q=%5Bbread%5D%20or%20%5Brye%5D"),
         ("/questions/5", "/questions/1#answer-5"),
         ("/a/1", "/questions/1"),
@@ -115,6 +117,11 @@ def test_every_post_has_an_address(client: Any, path: str, to: str) -> None:
         ("/questions?sort=size", 400),
         ("/questions?sort=votes", 200),
         ("/tags/bread/info", 200),
+        ("/questions/tagged/bread+rye", 200),
+        ("/questions/tagged/" + "a+b" * 300, 200),
+        ("/questions?year=2024", 200),
+        ("/questions?year=202", 404),
+        ("/questions?year=%27%00", 404),
         ("/questions/tagged/c%2B%2B", 200),
         ("/questions?page=-4", 200),
         ("/questions?page=x", 200),
@@ -199,6 +206,7 @@ def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
         pages = [f"/questions/{number}{end}" for number in range(1, len(ATTACKS) + 1)
                  for end in ("", "?images=1")]  # fmt: skip
         pages += [f"/posts/{number}/revisions" for number in range(1, len(ATTACKS) + 1)]
+        pages += [f"/users/{number}" for number in range(1, len(ATTACKS) + 1)]
         for path in [*pages, "/", "/questions", "/tags", "/search?q=hostile", "/search?q=ran"]:
             page = client.get(path).text
             tags = re.findall(r"<[a-zA-Z][^>]*>", page)
@@ -300,7 +308,7 @@ MOST = (1 << 63) - 1
 
 
 def text_of_page(page: str) -> str:
-    """The text of a page, with single spaces."""
+    """Return the text of a page, with single spaces."""
     return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
 
 
@@ -330,22 +338,25 @@ def text_of_page(page: str) -> str:
         ("bread -title:rye body:oven", Query(
             match='("bread" AND Body : "oven") NOT (Title : "rye")')),
         ("x -> y code:a+b", Query(match='"x" AND "y" AND "a+b"', code=["->", "a+b"])),
-        ("->", Query(problems=["signs need words to search for"])),
+        ("-> != [c++] -||", Query(tags=[("c++",)], code=["->", "!="], without_code=["||"])),
+        ('"->" title:-> x ... ?! & -', Query(match='"x"', code=["->"])),
+        ("- is:answered -  [a] x - y", Query(match='"x" AND "y"', without_tags=["a"], conditions=[
+            Filter("is", "answered", None, True)])),
         ("a* a* " + " ".join(f"w{n}" for n in range(40)), Query(
             match=" AND ".join(['"a"', *(f'"w{n}"' for n in range(31))]),
-            problems=["only the first 32 words were looked for"])),
+            problems=["only the first 32 words were searched for"])),
         ("title:oven", Query(match='Title : "oven"')),
         ('say""quotes OR', Query(match='"say" AND "quotes" AND "OR"')),
         ("NEAR(a", Query(match='"NEAR(a"', code=["near(a"])),
         ("c++ --force -x::y", Query(match='"c++" AND "--force"', code=["c++", "--force"],
                                     without_code=["x::y"])),
         ("don't well-known (so", Query(match='"don\'t" AND "well-known" AND "(so"')),
-        ("-c++", Query(problems=["excluded words need other words to search for"])),
+        ("-c++", Query(problems=["to exclude words, also give words to search for"])),
         ("[Bread]", Query(tags=[("bread",)])),
         ("score:x", Query(problems=["score:x was not understood"])),
         ("is:what", Query(problems=["is:what was not understood"])),
-        ("-only", Query(problems=["excluded words need other words to search for"])),
-        ("??? --- * [ ]", Query()),
+        ("-only", Query(problems=["to exclude words, also give words to search for"])),
+        ("??? --- * [ ]", Query(problems=['single symbols are ignored, except as in code:"&"'])),
     ],
 )  # fmt: skip
 def test_parses_queries(text: str, expected: Query) -> None:
@@ -367,6 +378,7 @@ def test_parses_queries(text: str, expected: Query) -> None:
         ('flat "loaves"', {900}),
         ("sourdough is:answer", set()),
         ("[bread] -is:answered", {900}),
+        ("[bread] - is:answered", {900}),
         ("[bread] -is:unanswered", {1}),
         ("sourdough -is:question", set()),
         ("bread -title:sourdough is:question", {900}),
@@ -491,7 +503,7 @@ def test_several_sites(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
-    """All are served, others are named; the database of an output is not another site."""
+    """Damaged outputs are named in a message; the database of an output is not a second site."""
     for name in ("posts", "grouped"):
         site = f"{name}.stackexchange.com"
         so2docs.convert(SAMPLES / f"{name}.xml", tmp_path / f"{site}.jsonl.gz")
@@ -526,7 +538,7 @@ def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     with heard() as messages:
         open_sites([str(output)])
     with client_of(output) as client:
-        assert "making it again" in messages[0]
+        assert "rebuilding it" in messages[0]
         expected = [document["Id"] for document in so2docs.read(output)]
         actual = client.get("/questions.json?sort=oldest").json()["questions"]
         assert [row["Id"] for row in actual] == expected

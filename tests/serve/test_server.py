@@ -132,7 +132,7 @@ def test_unexpected_errors_have_the_security_headers(
         answer = httpx.get(f"{address}/questions", timeout=60)
     assert answer.status_code == 500
     assert set(HEADERS) <= set(answer.headers)
-    assert "This page cannot be made" in answer.text
+    assert "This page could not be made" in answer.text
     assert "/questions: JSONDecodeError" in caplog.text
     assert "Traceback" not in answer.text + "".join(r.getMessage() for r in caplog.records)
 
@@ -156,7 +156,7 @@ def test_the_page_of_an_error_keeps_site_navigation_and_search(tmp_path: Path) -
 
 
 def endless(folder: Path) -> Path:
-    """A database with a page that takes forever."""
+    """Make a database with a page that takes forever."""
     database = make(folder)
     with sqlite3.connect(database) as connection:
         connection.execute("ALTER TABLE tags RENAME TO tags_once")
@@ -189,7 +189,7 @@ def test_a_question_to_the_database_has_an_end(
     with served(endless(tmp_path)) as address:
         answer = httpx.get(f"{address}/tags", timeout=60)
         assert answer.status_code == 503
-        assert "That takes too long" in answer.text
+        assert "This request takes too long" in answer.text
         assert httpx.get(f"{address}/questions/1", timeout=60).status_code == 200
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("datasette", reason="datasette is not installed")
 
 
 def get(database: Path, *urls: str) -> list[Any]:
-    """A response of Datasette, as JSON or as a page."""
+    """Return a response of Datasette, as JSON or as a page."""
     from datasette.app import Datasette
 
     metadata = json.loads(database.with_suffix(".metadata.json").read_text(encoding="utf-8"))

@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 
 def counted(documents: list[Document]) -> Counter[str]:
-    """Rows of each table, counted only from the documents."""
+    """Count the rows of each table, only from the documents."""
     counts: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     users: set[int] = set()

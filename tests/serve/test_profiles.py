@@ -1,0 +1,148 @@
+"""Profiles of users: in the database, and on the pages of the reader."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from support.command import run
+from support.dumps import question, row, write_dump
+from support.serve_site import served
+
+import so2docs
+
+ABOUT = (
+    '<h2>Baker</h2><p>Ask <a href="/q/1">me</a> or <a href="javascript:x">x</a>.</p>'
+    '<script>alert(1)</script><img src="https://example.org/x.png" onerror="y" alt="me">'
+)
+ADA = {"Location": "Ghent & <b>", "WebsiteUrl": "https://example.org/?a=1&b=2", "AboutMe": ABOUT}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A dump with a user who has a profile, and another one whom no post names."""
+    site = tmp_path / "site"
+    site.mkdir()
+    write_dump(site / "Posts.xml", question(1, OwnerUserId=7), question(2, OwnerUserId=8))
+    write_dump(
+        site / "Users.xml",
+        row(Id=7, Reputation=1, DisplayName="Ada", **ADA),
+        row(Id=8, Reputation=1, DisplayName="Leo"),
+        row(Id=9, Reputation=1, DisplayName="Eve", AboutMe="SECRET"),
+        row(Id="x", AboutMe="no user"),
+        row(Id=7, DisplayName="Ada", Location="a repeated row"),
+        b'  <row Id="7" AboutMe="a & b" />\n',
+    )
+    return site
+
+
+@pytest.fixture
+def output(site: Path, tmp_path: Path) -> Path:
+    so2docs.convert(site, tmp_path / "q.jsonl.gz", nest="users", skip_malformed=True, jobs=1)
+    return tmp_path / "q.jsonl.gz"
+
+
+def profiles(path: Path) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT Id, Location, WebsiteUrl, AboutMe FROM users ORDER BY Id")
+    found = rows.fetchall()
+    connection.close()
+    return found
+
+
+def test_profiles_of_the_users_in_the_documents(site: Path, output: Path, tmp_path: Path) -> None:
+    """From a folder or a file, by the library or the command."""
+    so2docs.to_sqlite(output, tmp_path / "a.db", profiles=site, jobs=1)
+    done = run("sqlite", output, tmp_path / "b.db", "--profiles", site / "Users.xml")
+    assert done.returncode == 0, done.stderr
+    for name in ("a.db", "b.db"):
+        assert profiles(tmp_path / name) == [(7, *ADA.values()), (8, None, None, None)]
+        assert b"SECRET" not in (tmp_path / name).read_bytes()
+    so2docs.to_sqlite(output, tmp_path / "without.db", jobs=1)
+    assert {row[1:] for row in profiles(tmp_path / "without.db")} == {(None, None, None)}
+    with pytest.raises(so2docs.OutputError, match="made with other options"):
+        so2docs.to_sqlite(output, tmp_path / "without.db", profiles=site, jobs=1)
+
+
+def test_users_left_out_have_no_profile(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text("7\n")
+    output = tmp_path / "q.jsonl"
+    so2docs.convert(site, output, nest="users", drop_users=tmp_path / "ids", skip_malformed=True)
+    so2docs.to_sqlite(output, tmp_path / "q.db", profiles=site, jobs=1)
+    assert profiles(tmp_path / "q.db") == [(8, None, None, None)]
+    for secret in (b"Ghent", b"Baker", b"example.org"):
+        assert secret not in (tmp_path / "q.db").read_bytes()
+
+
+def test_pages_of_users(site: Path, output: Path, tmp_path: Path) -> None:
+    so2docs.to_sqlite(output, tmp_path / "q.db", profiles=site, site="tea.stackexchange.com")
+    with served(tmp_path / "q.db") as address:
+        page = urlopen(f"{address}/users/7").read().decode()
+        other = urlopen(f"{address}/users/8").read().decode()
+        user = json.load(urlopen(f"{address}/users/7.json"))["user"]
+        missing = json.load(urlopen(f"{address}/about.json"))["missing"]
+    assert "Ghent &amp; &lt;b&gt;" in page
+    website = 'rel="nofollow noopener noreferrer" href="https://example.org/?a=1&amp;b=2">'
+    assert website in page
+    assert ">Baker</h3>" in page
+    assert '<a href="/questions/1" rel="noopener noreferrer nofollow">me</a>' in page
+    for text in ("javascript:", "alert(1)", "onerror", "<img"):
+        assert text not in page
+    assert 'id="about"' not in other
+    assert {name: user[name] for name in ADA} == ADA
+    assert "profiles of users" not in missing
+
+
+@pytest.mark.parametrize(
+    ("website", "address"),
+    [
+        ("http://a.example", "http://a.example"),
+        ("HTTPS://a.example/x", "HTTPS://a.example/x"),
+        ("//a.example", "https://a.example"),
+        ("https://tea.stackexchange.com/q/1", "/questions/1"),
+        ("a.example", None),
+        ("mailto:a@b.example", None),
+        ("MailTo:a@b.example", None),
+        ("javascript:alert(1)", None),
+        ("\tjava\nscript:alert(1)", None),
+        ("data:text/html,x", None),
+        ("http://", None),
+        ("http://[", None),
+    ],
+)
+def test_only_web_addresses_are_links(website: str, address: str | None, tmp_path: Path) -> None:
+    owner = {"Id": 7, "DisplayName": "Ada", "WebsiteUrl": website}
+    document = {"Id": 1, "OwnerUserId": 7, "Owner": owner, "Answers": []}
+    so2docs.to_sqlite([document], tmp_path / "q.db", site="tea.stackexchange.com", jobs=1)
+    with served(tmp_path / "q.db") as server:
+        page = urlopen(f"{server}/users/7").read().decode()
+    links = page.count('rel="nofollow noopener noreferrer"')
+    assert links == (address is not None)
+    assert address is None or f'href="{address}"' in page
+    assert website.strip() in page
+
+
+def test_profiles_that_cannot_be_added(site: Path, output: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.jsonl"
+    so2docs.convert(site / "Posts.xml", plain, jobs=1)
+    (site / "Users.xml").rename(tmp_path / "Users.xml")
+    for arguments, code, message in (
+        ((plain, "--profiles", tmp_path / "Users.xml"), 1, "the documents have no users"),
+        ((output, "--profiles", site), 1, "give a folder or an archive with Users.xml"),
+        ((output, "--profiles", tmp_path / "no"), 1, "no: cannot be read"),
+        ((output, "--profiles", tmp_path, "--site-field", "Site"), 2, "apply to one site"),
+    ):
+        done = run("sqlite", arguments[0], tmp_path / "q.db", *arguments[1:])
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+        assert message in done.stderr
+        assert not (tmp_path / "q.db").exists()
+
+
+def test_an_archive_that_is_served_has_profiles(site: Path, tmp_path: Path) -> None:
+    for table in ("Comments", "PostLinks", "Votes"):
+        write_dump(site / f"{table}.xml")
+    write_dump(site / "Users.xml", row(Id=7, Reputation=1, DisplayName="Ada", **ADA))
+    with served(site) as address:
+        assert "Ghent" in urlopen(f"{address}/users/7").read().decode()
