@@ -66,7 +66,7 @@ def parse_body(body: str) -> etree._Element:
     page = f"<html><body>{body}".encode()
     root: etree._Element = html.document_fromstring(page, parser=parser)
     if body.count("<") > _DEEPEST and parser.error_log.filter_from_fatals():
-        # Tags are nested so deeply that libxml2 gives up and drops the following text.
+        # With tags nested this deeply, libxml2 gives up and drops the remaining text.
         root.clear()
         root.text = _remove_forbidden(_TAG.sub(" ", body))
     return root

@@ -25,7 +25,8 @@ FUNCTIONS = frozenset({
     "find_bzip2", "find_values", "has_tag", "join_records", "new_bzip2", "read_bzip2",
     "read_columns", "read_table", "select_records", "sort_records", "to_markdown", "user_ids",
 })  # fmt: skip
-"""Functions of the compiled core. One that was compiled from other sources may lack some."""
+"""Functions that the compiled core must have; a core that was compiled from other sources may lack
+some of them."""
 
 problem: str | None = None
 """Why an installed compiled core cannot be used; None if it can, or is not installed."""
@@ -39,7 +40,7 @@ except ImportError as error:  # The module is damaged, or built for another syst
 else:
     if missing := sorted(FUNCTIONS - set(dir(_core))):
         _core = None  # type: ignore[assignment]
-        problem = f"it is of another version of so2docs, without {', '.join(missing)}"
+        problem = f"it belongs to another version of so2docs, without {', '.join(missing)}"
 
 compiled = _core
 """The compiled core; None if it is not installed, or cannot be used."""
@@ -48,7 +49,7 @@ VARIABLE = "SO2DOCS_CORE"
 """Environment variable that replaces the default of `auto`."""
 
 
-_AGAIN = "so2docs again with pip's --force-reinstall and --no-cache-dir"
+_REINSTALL = "reinstall so2docs with pip's --force-reinstall and --no-cache-dir"
 
 _USERS = 4
 """The number of the table of users in the compiled core, since users have no kind."""
@@ -78,12 +79,12 @@ def choose_core(requested: Core) -> Core:
         raise OptionError(f"{source} is {name!r}; it must be 'auto', 'python' or 'compiled'")
     if name == "compiled" and _core is None:
         lacking = (
-            f"that core cannot be used ({problem}); install"
+            f"that core cannot be used ({problem}); "
             if problem
-            else "this installation has no compiled core; install a C compiler (such as gcc) and"
+            else "this installation has no compiled core; install a C compiler (such as gcc), then "
         )
         raise OptionError(
-            f"{source} is 'compiled', but {lacking} {_AGAIN}, or use {flag('core', 'python')}"
+            f"{source} is 'compiled', but {lacking}{_REINSTALL}, or use {flag('core', 'python')}"
         )
     if name == "auto":
         _warn_about(problem)
@@ -95,19 +96,19 @@ def _warn_about(problem: str | None) -> None:
     """Warn once if the installed compiled core cannot be used."""
     if problem is not None:
         log.warning(
-            "the compiled core cannot be used (%s), so the slower Python core runs; install %s",
+            "the compiled core cannot be used (%s), so the slower Python core runs; %s",
             problem,
-            _AGAIN,
+            _REINSTALL,
         )
 
 
 def built() -> Core:
-    """The faster core of this installation, `python` or `compiled`."""
+    """Return the faster core of this installation, `python` or `compiled`."""
     return "python" if _core is None else "compiled"
 
 
 def describe() -> str:
-    """The faster core of this installation, and why the compiled core cannot be used, if so."""
+    """Name the faster core of this installation, and any reason why it is not the compiled one."""
     broken = f"; the compiled one cannot be used: {problem}" if problem else ""
     return f"{built()} core{broken}"
 
@@ -131,7 +132,8 @@ def count_lines(data: bytes) -> int:
     if _core is not None:
         return _core.count_lines(data)
     count, at = 0, -1
-    while (at := data.find(b"\n", at + 1)) >= 0:  # Four times as fast as `data.count`.
+    # A loop of `find`, four times as fast as `data.count`.
+    while (at := data.find(b"\n", at + 1)) >= 0:
         count += 1
     return count
 
@@ -173,7 +175,7 @@ def to_markdown(body: str, sign: str = "") -> str:
     markdown = _core.to_markdown(body, sign)
     if markdown is not None:
         return markdown
-    # A plain conversion does not need this module, whose import takes a worker 25 ms.
+    # Imported here, because plain conversions do not need it, and the import takes a worker 25 ms.
     from so2docs.parse.markdown import to_markdown as reference_to_markdown
 
     return reference_to_markdown(body, sign)

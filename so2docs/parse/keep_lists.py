@@ -48,7 +48,7 @@ class KeepLists:
                     self._of_users.setdefault(ids[2], ids[1])
 
     def found(self, pairs: bytes | bytearray) -> Found:
-        """The posts that the lists name."""
+        """Return the posts that the lists name."""
         by_list: Found = {}
         if self._users is not None:
             by_list["users"] = self._of_users
@@ -73,7 +73,7 @@ class Kept(NamedTuple):
     posts: list[list[tuple[int, int]]]
 
     def within(self, ids: range) -> Kept:
-        """The part for a range of question ids."""
+        """Select the questions and posts in a range of question ids."""
         start, stop = (bisect_left(self.question_ids, end) for end in (ids.start, ids.stop))
         posts = [
             of_list[bisect_left(of_list, (ids.start,)) : bisect_left(of_list, (ids.stop,))]
@@ -88,7 +88,7 @@ class Kept(NamedTuple):
 
 
 def combine(filters: Filters, chunks: Iterable[Found]) -> Kept | None:
-    """Put together what the chunks of a dump have; None without lists."""
+    """Combine the posts found in all chunks of a dump; None if no list is given."""
     names = [name for name in ("users", "posts") if getattr(filters, f"keep_{name}") is not None]
     if not names:
         return None

@@ -34,7 +34,7 @@ PAIR_BYTES = 16
 
 
 def integers(data: bytes | bytearray) -> array[int]:
-    """The 64-bit integers of keys; keys are little-endian on every machine."""
+    """Return the 64-bit integers of keys; keys are little-endian on every machine."""
     numbers = array("q", bytes(data))
     if sys.byteorder == "big":
         numbers.byteswap()

@@ -43,6 +43,8 @@ _FEED = "\1"
 """Placeholder for a line feed in a formula until its block is complete."""
 _EMPTY_LINES = re.compile(r"\n[ \t\n\f\v]*\n")
 _BLANK = _SPACE + _BREAK
+_FEEDS = re.compile(r"(?<! ) ++\n[ \n]*+|\n[ \n]++")
+"""Line feeds next to white space of another piece; code and formulas contain none."""
 _BREAKS = re.compile(r"[ \t\n]*\0[ \t\n\0]*")
 
 _EMPHASIS = {"em": "*", "i": "*", "strong": "**", "b": "**", "s": "~~", "strike": "~~", "del": "~~"}
@@ -76,7 +78,7 @@ class _Format(NamedTuple):
     """Open emphasis, an open link or open raw HTML.
 
     Attributes:
-        place: Index of the opening sign in the line.
+        place: Index of the opening delimiter in the line.
     """
 
     tag: str
@@ -102,10 +104,10 @@ class _Writer:
         self._parts = parts
         self._sign = sign
         self._at = 1
-        self._out: list[str] = []  # Lines with their line feeds.
-        self._line: list[str] = []  # Pieces of the open block.
+        self._out: list[str] = []  # Lines, including line feeds.
+        self._line: list[str] = []  # Pieces of the current block.
         self._formats: list[_Format] = []
-        # Indexes of the opening and closing sign in the line.
+        # Indexes of the opening and closing delimiters in the line.
         self._emphasized: list[tuple[int, int, str]] = []
         self._containers: list[_Container] = []
         self._lists: list[tuple[str, int]] = []  # Marker and next number of each open list.
@@ -116,7 +118,8 @@ class _Writer:
         self._is_tight = False  # Whether the last block was text of a list item.
         self._in_paragraph = False
         self._heading = ""
-        # Of the last list: blocks and open lists at its end, and its marker.
+        # At the end of the last list: the number of blocks, the number of open lists, and the
+        # marker.
         self._last_list = (-1, -1, "")
 
     def markdown(self) -> str:
@@ -201,6 +204,8 @@ class _Writer:
         if self._emphasized:
             self._check_emphasis()
         text = "".join(line).strip(_BLANK)
+        if "\n" in text:
+            text = _FEEDS.sub("\n", text)
         line.clear()
         if text:
             self._write(self._lines_in(text), self._is_item_text())
@@ -369,7 +374,7 @@ class _Writer:
         self._write([fence + name, *code.split("\n"), fence])
 
     def _source(self, tag: str, attributes: str, end: int) -> str:
-        """The HTML of the open element, up to the closing tag at this index."""
+        """Restore the HTML of the open element, up to the closing tag at this index."""
         parts = self._parts
         pieces = [f"<{tag}{attributes}>", parts[self._at - 1]]
         for at in range(self._at, end, 3):
@@ -381,7 +386,7 @@ class _Writer:
     def _start_emphasis(self, tag: str, attributes: str) -> None:
         sign = _EMPHASIS[tag]
         if len(self._formats) < _DEEPEST:
-            # Emphasis inside the same emphasis changes nothing.
+            # Nested emphasis of the same kind has no effect.
             is_new = all(format_.sign != sign for format_ in self._formats)
             self._open(tag, sign if is_new else "", sign)
 
@@ -403,7 +408,7 @@ class _Writer:
                 return
 
     def _close(self, format_: _Format) -> None:
-        """End the innermost format, with its signs next to text that is not white space."""
+        """End the innermost format, with its delimiters next to text that is not white space."""
         self._formats.pop()
         if not format_.sign:
             return
@@ -413,20 +418,19 @@ class _Writer:
             line[index] += line[first]
             line[first] = ""
             first += 1
-        if first > last and format_.tag != "a":
+        if first > last:
             return
+        text = line[first].lstrip(_BLANK)
+        line[index] += line[first][: len(line[first]) - len(text)]
+        line[first] = text
         after = ""
-        if first <= last:
-            text = line[first].lstrip(_BLANK)
-            line[index] += line[first][: len(line[first]) - len(text)]
-            line[first] = text
-            while not line[last].strip(_BLANK):
-                after = line[last] + after
-                line[last] = ""
-                last -= 1
-            text = line[last].rstrip(_BLANK)
-            after = line[last][len(text) :] + after
-            line[last] = text
+        while not line[last].strip(_BLANK):
+            after = line[last] + after
+            line[last] = ""
+            last -= 1
+        text = line[last].rstrip(_BLANK)
+        after = line[last][len(text) :] + after
+        line[last] = text
         line[index + 1] = format_.sign
         line.append(format_.closing)
         if format_.sign in _NAMES:
@@ -435,7 +439,7 @@ class _Writer:
             line.append(after)
 
     def _check_emphasis(self) -> None:
-        """Write emphasis as tags if the rules for delimiter runs would not recognize its signs."""
+        """Write emphasis as tags where the rules for delimiter runs would not recognize it."""
         line = self._line
         openings = {opening for opening, _, _ in self._emphasized}
         closings = {closing for _, closing, _ in self._emphasized}
@@ -485,7 +489,7 @@ class _Writer:
         code = unescape(parts[at - 1]).replace("\r", "\n").replace("\n", " ")
         self._pass(at)
         if code.strip(_SPACE):
-            # Two adjacent spans would become one.
+            # Markdown would read two adjacent code spans as one.
             is_next = next((piece for piece in reversed(self._line) if piece), "").endswith("`")
             span = f"<code>{_SPECIAL.sub(_escape, code)}</code>" if is_next else _code_span(code)
             self._line.append(span)
@@ -505,7 +509,7 @@ class _Writer:
         self._write(lines)
 
     def _rows(self, end: int) -> list[str] | None:
-        """The lines of a table; None unless it is a row of headings followed by rows of text."""
+        """Convert a table to lines; None unless it has a row of headings and then rows of text."""
         parts, at = self._parts, self._at
         rows: list[list[str]] = []
         aligned: list[str] = []
@@ -537,7 +541,7 @@ class _Writer:
 
 _AUTOLINK = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,31}:[^\s<>]*")
 _MOST_PARENTHESES = 8
-"""Levels of parentheses in an address; CommonMark requires at least three."""
+"""Levels of parentheses in a URL; CommonMark requires at least three."""
 _PLAIN_ADDRESS = re.compile(r"[^\s<>()\\&]+")
 
 
@@ -598,7 +602,7 @@ def _line_breaks(match: re.Match[str]) -> str:
 
 
 def _neighbour(line: list[str], index: int, step: int, same: set[int], other: set[int]) -> str:
-    """The character next to a run of equal signs; `*` for a sign of the other kind."""
+    """Return the character next to a run of identical delimiters; `*` for the other delimiter."""
     at = index + step
     while 0 <= at < len(line):
         if at in other:
@@ -610,7 +614,7 @@ def _neighbour(line: list[str], index: int, step: int, same: set[int], other: se
 
 
 def _is_apart(char: str) -> bool:
-    """Whether emphasis may start after this character, or end before it, whatever it contains."""
+    """Whether any emphasis can start after this character or end before it."""
     return not char or char.isspace() or (char != "*" and unicodedata.category(char)[0] == "P")
 
 
@@ -623,7 +627,7 @@ def _is_flanking(outside: str, inside: str) -> bool:
 
 
 def _kind(char: str) -> str:
-    """The kind of a character; empty where versions of CommonMark differ."""
+    """Return the kind of a character; empty where versions of CommonMark differ."""
     if not char or char.isspace():
         return "space"
     if char.isascii():
@@ -659,7 +663,7 @@ def _destination(address: str) -> str:
 
 
 def _is_balanced(address: str) -> bool:
-    """Whether the parentheses of an address can stay unescaped."""
+    """Whether the parentheses of a URL can stay unescaped."""
     depth = 0
     for char in address:
         depth += (char == "(") - (char == ")")

@@ -26,14 +26,15 @@ _AUTHORS = {"posts": "OwnerUserId", "comments": "UserId", "users": "Id", "badges
 """Attribute with the author of a row, by table; rows by listed authors are left out."""
 
 _POST_IDS = {"posts": ("Id", "ParentId"), "links": ("PostId", "RelatedPostId")}
-"""Attributes with post ids, by table, if not only `PostId`; rows of listed posts are left out."""
+"""Attributes with post ids, by table; tables without an entry only have `PostId`. Rows of listed
+posts are left out."""
 
 _FORGOTTEN_USERS = {
     "posts": ("LastEditorUserId", "LastEditorDisplayName"),
     "votes": ("UserId", "UserDisplayName"),
     _HISTORY: ("UserId", "UserDisplayName"),
 }
-"""Attributes with other users, by table, which are removed if they name a listed user."""
+"""Attributes that name other users, by table; they are removed if they name a listed user."""
 
 _ALL_POST_IDS = frozenset({"PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"})
 _SUGGESTED = 24
@@ -52,8 +53,8 @@ class OptOuts:
     """The listed users and posts, in the notation of the rows of one table.
 
     Attributes:
-        needs_rows: Whether every row has to be checked, or only strays. Without another listed id,
-            rows of a listed post are left out when they are nested.
+        needs_rows: Whether every row has to be checked, or only strays. If only posts are listed,
+            their rows are left out when they are nested.
     """
 
     def __init__(self, filters: Filters, table: Table | None) -> None:
@@ -200,10 +201,10 @@ class OptOuts:
 
 
 def _number(row: Row, name: str) -> int | str | None:
-    """The value of an attribute, as an integer if possible; None if missing."""
+    """Return the value of an attribute, as an integer if possible; None if missing."""
     return number(row[name].strip()) if name in row else None
 
 
 def unpack_ids(listed: IdList | None) -> frozenset[int]:
-    """The ids in a list; empty without a list."""
+    """Return the ids in a list; empty without a list."""
     return frozenset() if listed is None else listed.ids

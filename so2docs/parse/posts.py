@@ -28,8 +28,8 @@ _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64 = 1 << 63
 _NESTED = {"1", "2"}
 _STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
-"""Option of orjson that rejects numbers above 53 bits, which is cheaper than checking each number;
-rejected rows are handled by `_add_carefully`."""
+"""Option with which orjson rejects numbers above 53 bits. This is cheaper than checking each
+number; `_add_carefully` handles rejected rows."""
 
 
 class Bucket(NamedTuple):
@@ -93,7 +93,7 @@ _Plans = dict[tuple[str, ...], _Plan]
 
 @lru_cache(maxsize=4)
 def _plans_without(reserved: frozenset[str]) -> _Plans:
-    """The plans so far by attribute names; a dump has a few dozen combinations."""
+    """Return the plans so far, by attribute names; a dump has a few dozen combinations of names."""
     return {}
 
 
@@ -106,7 +106,8 @@ def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
     values: Callable[[dict[str, Any]], tuple[str, ...]]
     values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
     plan = _Plan(numbers, values, "Tags" in names, not reserved.isdisjoint(names))
-    if len(names) <= _WIDEST_KEPT:  # Malicious files with extreme rows get no plans.
+    # Keep no plans for extreme rows, of which malicious files may have any number.
+    if len(names) <= _WIDEST_KEPT:
         plans = _plans_without(reserved)
         if len(plans) >= _MOST_PLANS:
             plans.clear()
@@ -146,12 +147,12 @@ def convert_types(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def stray_line(reason: str, row: dict[str, Any]) -> bytes:
-    """The line of the side file for a typed row without a document."""
+    """Return the line of the side file for a typed row without a document."""
     return orjson.dumps({"reason": reason, "row": row}) + b"\n"
 
 
 def malformed_line(offset: int, raw: bytes, reason: str = "malformed_row") -> bytes:
-    """The line of the side file for a row that is not XML: its offset in the dump, and its text."""
+    """Return the line of the side file for a row that is not XML: offset in the dump, and text."""
     text = raw.decode(errors="replace")
     return orjson.dumps({"reason": reason, "offset": offset, "text": text}) + b"\n"
 
@@ -229,7 +230,7 @@ def _add_carefully(posts: RecordBuffer, row: dict[str, Any], projection: Project
 
 
 def _key(row: dict[str, Any], reserved: frozenset[str]) -> tuple[int, int, int] | None:
-    """Question id, post id and rank of a typed row; None for a post of another type."""
+    """Return question id, post id and rank of a typed row; None for a post of another type."""
     kind = _required_integer(row, "PostTypeId", "post_type_id")
     if kind not in (QUESTION, ANSWER):
         return None

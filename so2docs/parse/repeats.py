@@ -57,8 +57,8 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
 
 
 def pairs(keys: bytes) -> bytearray:
-    """Question id and post id of each key."""
-    # Whole words are copied, so the byte order does not matter.
+    """Copy the question id and the post id of each key."""
+    # Copy whole words without interpreting them, so that the byte order does not matter.
     both = array("q", keys)
     id_pairs = array("q", bytes(len(keys) // 2))
     id_pairs[::2], id_pairs[1::2] = both[::4], both[1::4]
@@ -89,7 +89,7 @@ class SeenIds:
 
 
 def ids_in_pages(pages: Pages) -> Iterator[int]:
-    """The ids of pages, in ascending order."""
+    """Yield the ids of pages, in ascending order."""
     for page, bits in sorted(pages.items()):
         remaining = bits
         while remaining:
@@ -128,7 +128,8 @@ def first_questions(
                 if post_id not in wanted:
                     continue
                 question = of_chunk.get(post_id, question_id)
-                # Repeats under one question are in one bucket, where the merge handles them.
+                # Only repeats under different questions matter here: the merge handles those under
+                # the same question, which are in the same bucket.
                 if first.setdefault(post_id, question) != question or post_id in first_by_post:
                     first_by_post[post_id] = first[post_id]
     return first_by_post

@@ -62,7 +62,7 @@ class RowFilter:
             ids = find_ids(row, posts_read.reserved)
             is_dropped = bool(self._opt_outs) and self._opt_outs.drops(row, posts_read)
             if ids is None:
-                # One of the made-up answers has no ParentId.
+                # Check for made-up answers too, since one of them has no ParentId.
                 if is_dropped or (self._drops_fabricated and is_fabricated(row)):
                     posts_read.filtered += 1
                     if is_dropped:
@@ -83,7 +83,8 @@ class RowFilter:
             ):
                 passed.append(row)
                 continue
-            # Keys must be in the order of the dump, because the first of repeated ids is kept.
+            # Keep the keys in the order of the dump, because the first post with a repeated id is
+            # kept.
             if passed:
                 posts.add(posts_read, passed, self._projection)
                 passed = []
@@ -132,7 +133,7 @@ def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
 
 
 def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
-    """Kind, question id and post id; None for a row that is neither a question nor an answer."""
+    """Return kind, question id and post id; None for rows other than questions and answers."""
     kind = row.get("PostTypeId")
     kind = QUESTION if kind == "1" else ANSWER if kind == "2" else number(kind or "")
     post_id = _id(row.get("Id", ""))
@@ -152,19 +153,16 @@ def _id(text: str) -> int | str:
 
 
 def _question_checks(filters: Filters) -> list[_Check]:
-    """Checks for questions."""
-    checks: list[_Check] = []
-    if filters.min_score is not None:
-        checks.append(_at_least("Score", filters.min_score))
-    if filters.answered:
-        checks.append(_at_least("AnswerCount", 1))
-    if filters.min_answers is not None:
-        checks.append(_at_least("AnswerCount", filters.min_answers))
-    if filters.max_answers is not None:
-        checks.append(_at_most("AnswerCount", filters.max_answers))
+    """List the checks for questions."""
+    limits = (
+        ("Score", filters.min_score, None),
+        ("AnswerCount", 1 if filters.answered else None, None),
+        ("AnswerCount", filters.min_answers, filters.max_answers),
+    )
+    checks = [_within(*limit) for limit in limits if limit[1:] != (None, None)]
     if filters.accepted:
         checks.append(lambda row: bool(row.get("AcceptedAnswerId")))
-    # Dates in a dump sort as text; a date sorts before all times of its day.
+    # Dates in a dump sort as text, and a date without a time sorts before all times of that day.
     since, until = filters.since, filters.until
     if since is not None:
         checks.append(lambda row: row.get("CreationDate", "") >= since)
@@ -174,16 +172,16 @@ def _question_checks(filters: Filters) -> list[_Check]:
 
 
 def _answer_checks(filters: Filters) -> list[_Check]:
-    """Checks for answers, without the checks for their questions."""
+    """List the checks for answers, without the checks for their questions."""
     if not filters.fields.has_answers:
         return [lambda row: False]
     if filters.min_answer_score is not None:
-        return [_at_least("Score", filters.min_answer_score)]
+        return [_within("Score", filters.min_answer_score, None)]
     return []
 
 
 def _post_checks(filters: Filters) -> list[_Check]:
-    """Checks for questions and answers."""
+    """List the checks for questions and answers."""
     checks: list[_Check] = []
     limit = filters.max_body
     if limit is not None:
@@ -193,18 +191,14 @@ def _post_checks(filters: Filters) -> list[_Check]:
     return checks
 
 
-def _at_least(name: str, minimum: int) -> _Check:
+def _within(name: str, lowest: int | None, highest: int | None) -> _Check:
+    """Make a check for a number with one or two limits; other texts do not pass."""
+
     def check(row: Row) -> bool:
         value = number(row.get(name, ""))
-        return isinstance(value, int) and value >= minimum
-
-    return check
-
-
-def _at_most(name: str, limit: int) -> _Check:
-    def check(row: Row) -> bool:
-        value = number(row.get(name, ""))
-        return isinstance(value, int) and value <= limit
+        if not isinstance(value, int):
+            return False
+        return (lowest is None or value >= lowest) and (highest is None or value <= highest)
 
     return check
 

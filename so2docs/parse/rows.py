@@ -1,7 +1,7 @@
 """Parse slices of a dump into rows, which are dictionaries of attributes, by lxml.
 
-The reference parser. It accounts for every byte of a slice: each `<row` is a row, a malformed row,
-or an error. lxml's `recover=True` is never used, since it drops attributes and accepts truncated
+This reference parser accounts for every byte of a slice: each `<row` is a row, a malformed row, or
+an error. lxml's `recover=True` is never used, since it drops attributes and accepts truncated
 files. A parse with a logged error is also rejected, because after a namespace error libxml2 ignores
 everything after the root. Entities are never expanded or fetched, since the document type
 declaration is in the prolog, which no slice contains.
@@ -25,7 +25,7 @@ from lxml import etree
 from so2docs.errors import So2docsError
 from so2docs.parse.posts import number
 
-# Replace forbidden characters in the bytes of a slice by U+FFFD.
+# Replacement of forbidden characters in the bytes of a slice by U+FFFD.
 
 # Characters forbidden in a document, raw or as references (XML 1.0, [2] Char).
 _REFERENCE = re.compile(rb"&#(?:x([0-9A-Fa-f]+)|([0-9]+));")
@@ -48,7 +48,8 @@ def repair(data: bytes) -> tuple[bytes, int]:
 
     def reference(match: re.Match[bytes]) -> bytes:
         nonlocal count
-        # Allowed numbers have fewer than nine digits, and int() of millions of digits takes hours.
+        # Limit the digits: allowed numbers have fewer than nine, and int() of millions of digits
+        # takes hours.
         digits = (match[1] or match[2]).lstrip(b"0")[:9] or b"0"
         if _is_allowed(int(digits, 16 if match[1] else 10)):
             return match[0]
@@ -82,10 +83,11 @@ AttValue). Comments, CDATA sections and processing instructions that contain it 
 
 _GAP = re.compile(rb"(/>\s*)<row\s")
 _TAIL = 64
-# XML 1.0, [3] S. Python's strip() removes other white space too, which would be lost silently.
+# XML 1.0, [3] S. Python's strip() would silently remove other white space too.
 _BLANK = " \t\r\n"
 
-# The markup of a slice. An unclosed section extends to the end, so no byte is read twice.
+# The markup of a slice. Unclosed sections match up to the end of the slice, so no byte is read
+# twice.
 _MARKUP = re.compile(
     rb"""<!--(?:.*?-->|(?P<comment>.*)) | <!\[CDATA\[(?:.*?\]\]>|(?P<cdata>.*))
       | <\?(?:.*?\?>|(?P<instruction>.*)) | (?P<tag><(?:[^<>"']++|"[^"]*+"|'[^']*+')*+)""",
@@ -140,14 +142,14 @@ class _RowTarget:
 
     def start(self, tag: str, attributes: Row, namespaces: dict[str | None, str]) -> None:
         if tag == "row":
-            # For a row without attributes lxml passes its own mapping type, which is not a dict.
+            # If a row has no attributes, lxml passes a mapping that is not a dict.
             self.rows.append(attributes or {})
         if namespaces:
             self.has_namespaces = True
 
     def close(self) -> list[Row]:
-        # Parser and target form a reference cycle; release the rows without waiting for garbage
-        # collection.
+        # Release the rows now: parser and target form a reference cycle, which only the garbage
+        # collector frees.
         rows, self.rows = self.rows, []
         return rows
 
@@ -176,7 +178,7 @@ class _CheckingTarget:
             raise RowError(f"found the text {text.strip()[:40]!r} between rows")
 
     def comment(self, text: str) -> None:
-        # Slices start at `<row`, so the next one could start inside the comment.
+        # Reject this, since slices start at `<row`: the next one could start inside the comment.
         if ROW_START.search(text.encode()):
             raise RowError("found <row in a comment or a processing instruction")
 
@@ -226,8 +228,8 @@ def _parser(target: _RowTarget | _CheckingTarget) -> etree.XMLParser:
 def _is_plain(data: bytes, count: int) -> bool:
     """Whether a well-formed slice consists of its `count` rows and white space.
 
-    A raw `<` cannot occur in an attribute value. If there are as many as rows, and each is preceded
-    by the same gap, which starts at the first `>` of a row, then the slice contains nothing else.
+    A raw `<` cannot occur in an attribute value. So a slice with as many `<` as rows contains
+    nothing else if each `<` is preceded by the same gap, which starts at the first `>` of a row.
     Searching from one `<` to the next takes a quarter of the time of counting the gaps.
     """
     last = data[-_TAIL:].rstrip()
@@ -239,7 +241,7 @@ def _is_plain(data: bytes, count: int) -> bool:
     for _ in range(count - 1):
         end = data.find(b">", at) - 1
         at = data.find(b"<", at + 1)
-        # Text may also end in `/>`, so the first `>` of the row must belong to the gap.
+        # Check that the row ends at its first `>`, since text may also end with `/>`.
         if end != at - size or data[end:at] != before:
             return False
     end = data.find(b">", at) + 1
@@ -252,7 +254,8 @@ def check_prolog(document: bytes) -> None:
         etree.fromstring(
             document,
             etree.XMLParser(
-                # Streams in other encodings were converted to UTF-8, whatever the declaration says.
+                # Input in other encodings is already converted to UTF-8, whatever its declaration
+                # says.
                 encoding="utf-8",
                 resolve_entities=False,
                 no_network=True,
@@ -383,7 +386,7 @@ def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def last_id(data: bytes) -> int | None:
-    """`Id` of the last row, if it is a number; None if the bytes are not well-formed rows."""
+    """Return the last row's `Id` if it is a number; None if the bytes are not well-formed rows."""
     rows: list[Row] = []
     for part in parse(data):
         if isinstance(part, Malformed):
@@ -393,6 +396,6 @@ def last_id(data: bytes) -> int | None:
 
 
 def row_id(row: Row) -> int | None:
-    """`Id` of a row; None if it is not a number."""
+    """Return the `Id` of a row; None if it is not a number."""
     value = number(row.get("Id", ""))
     return value if isinstance(value, int) else None

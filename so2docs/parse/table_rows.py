@@ -58,7 +58,7 @@ _INT32 = 1 << 31
 def _numbers(
     numbers: frozenset[str], names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]:
-    """Names of the numeric attributes in a row, and the function that gets their texts."""
+    """Return the names of the numeric attributes in a row, and a function that gets their texts."""
     present = tuple(name for name in names if name in numbers)
     if len(present) > 1:
         return present, itemgetter(*present)
@@ -77,7 +77,7 @@ def type_numbers(row: Row, numbers: frozenset[str]) -> None:
 
 
 def unusable(row: Row, table: Table) -> str | None:
-    """The reason why a typed row cannot be used; None if it can."""
+    """Return the reason why a typed row cannot be used; None if it can."""
     for name in table.required:
         if type(row.get(name)) is not int:
             problem = "invalid" if name in row else "missing"
@@ -168,7 +168,7 @@ def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) ->
     texts = list(chain.from_iterable(pairs))
     digits = "".join(texts)
     sizes = set(map(len, texts))
-    # Numbers of up to nine digits need no further check.
+    # Numbers of up to nine digits always fit.
     if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
         usable = reject(posts, TABLES["votes"], rows)
         pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
@@ -249,5 +249,5 @@ def count_votes(keys: bytes) -> bytes:
 
 
 def unpack_votes(rank: int) -> tuple[int, int]:
-    """The type and number of the votes counted by a record."""
+    """Return the type and number of the votes counted by a record."""
     return rank >> _COUNT_BITS, rank & ((1 << _COUNT_BITS) - 1)

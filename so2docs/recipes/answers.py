@@ -9,7 +9,7 @@ requested, a message of the user with the question, and one of the assistant wit
 `pairs` has TRL's standard preference form, with an explicit prompt. On request it is
 conversational, with messages in place of texts, or has an implicit prompt, with which both sides
 start. The score of `preferences` decides which answer is better. A question gives at most ten
-pairs, as in lvwerra/stack-exchange-paired on the Hugging Face hub. These are drawn with the
+pairs, as in lvwerra/stack-exchange-paired on the Hugging Face hub. The pairs are drawn with the
 question's id as the seed, so that every run draws the same pairs.
 
 `triplets` are the same pairs in the form of sentence-transformers, with the columns in its order:
@@ -113,9 +113,10 @@ def messages(
 
 
 def _dialogue(answer: Document, question: Document) -> list[tuple[str, Document]]:
-    """The comments on an answer by the asker and its author, with roles; the last is its author's.
+    """List the comments on an answer by the asker and by the answer's author, with their roles.
 
-    Empty if the same user wrote both, or one of them is unknown.
+    The last comment is one by the author. There are none if the same user wrote question and
+    answer, or one of the two users is unknown.
     """
     roles = {answer.get("OwnerUserId"): "assistant", question.get("OwnerUserId"): "user"}
     if len(roles) < 2 or None in roles:
@@ -227,7 +228,8 @@ def draw_pairs(
     ends = list(accumulate(worse_answers))
     total = ends[-1] if ends else 0
     numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
-    # Of the module random, only random() gives the same results in every version of Python.
+    # Use only random(): the other functions of the module give different results in different
+    # versions of Python.
     draw = random.Random(seed).random
     while len(numbers) < min(total, MOST_PAIRS):
         numbers.add(int(draw() * total))
@@ -326,10 +328,18 @@ _NOBODY = -1
 _NAME_OF_NOBODY, _NOT_FOUND = "Community", "(user-not-found)"
 
 
-def preferences(question: Document) -> Iterator[Record]:
-    """Make one record of a question, if the scores of its answers differ."""
-    answers = question["Answers"]
-    if len({score(answer) for answer in answers}) < 2:
+def preferences(question: Document, *, min_margin: int = 0, best: bool = False) -> Iterator[Record]:
+    """Make one record of a question, if the scores of its answers differ.
+
+    Args:
+        question: The document.
+        min_margin: Use only answers that differ from another one by this preference score or more.
+        best: Use only the best answer, and answers with a lower preference score.
+    """
+    if len({score(answer) for answer in question["Answers"]}) < 2:
+        return
+    answers = _with_margin(question, min_margin, best=best)
+    if len(answers) < 2:
         return
     host = site_url(question)
     yield {
@@ -339,6 +349,22 @@ def preferences(question: Document) -> Iterator[Record]:
         "date": str(question.get("CreationDate", ""))[:10].replace("-", "/"),
         "metadata": [question["Url"], host, f"{host}/users/{_user_id(question)}/"],
     }
+
+
+def _with_margin(question: Document, margin: int, *, best: bool) -> list[Document]:
+    """Select answers whose preference score differs enough from another's, or from the best's."""
+    answers = question["Answers"]
+    scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
+    lowest, highest = min(scores.values()), max(scores.values())
+    if best:
+        first = max(posts.rank(question), key=lambda answer: scores[answer["Id"]])
+        limit = highest - max(margin, 1)
+        return [a for a in answers if a is first or scores[a["Id"]] <= limit]
+    return [
+        answer
+        for answer in answers
+        if max(highest - scores[answer["Id"]], scores[answer["Id"]] - lowest) >= margin
+    ]
 
 
 def _preference(answer: Document, question: Document, host: str) -> dict[str, Any]:
@@ -380,4 +406,6 @@ PREFERENCES = Recipe(
         *(f"Answers.{name}" for name in _OF_ANSWERS),
     ),
     attributed=True,
+    settings=("min_margin", "best"),
+    needs_all_answers=True,
 )

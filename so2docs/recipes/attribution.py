@@ -36,7 +36,7 @@ _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
 
 
 def user_url(base: str, user_id: int) -> str:
-    """The address of a user's profile on the site with this base address."""
+    """Return the URL of a user's profile on the site with this base URL."""
     return f"{base}/users/{user_id}"
 
 
@@ -102,7 +102,7 @@ def _comments(post: Row) -> list[Row]:
 
 
 def _revisions(post: Row) -> list[Row]:
-    """The revisions of a post with their authors, if the history is nested."""
+    """Return the revisions of a post with their authors, if the history is nested."""
     return [
         entry
         for entry in _rows(post, "History")
@@ -133,7 +133,7 @@ def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
 
     Args:
         part: The post, the comment or the revision.
-        base: The address of the site.
+        base: The URL of the site.
     """
     user = part.get("Owner", part.get("User"))
     name = part.get("OwnerDisplayName", part.get("UserDisplayName"))
@@ -143,17 +143,17 @@ def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
         user_id = user.get("Id", user_id)
     if "SuggestedEditApplied" in part.get("Events", ()):
         proposer = part.get("ProposedBy")
-        if user_id not in (None, proposer):  # Name of another account, such as the site's.
+        if user_id not in (None, proposer):  # The name belongs to another account.
             name = None
         user_id = proposer
     if user_id is not None:
-        # The site shows users without a name in this form.
+        # Without a name, use the form that the site shows.
         yield name or f"user{user_id}", user_url(base, user_id)
     elif name:
         yield name, None
 
 
 def writers(post: Row, base: str) -> dict[tuple[str, str | None], None]:
-    """The authors of a post and of its nested revisions, as given by `credit`."""
+    """Return the authors of a post and of its nested revisions, as given by `credit`."""
     parts = (post, *_revisions(post))
     return {author: None for part in parts for author in credit(part, base)}

@@ -49,8 +49,8 @@ task_categories:
 ---
 # A retrieval set
 
-Made of a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which loads
-the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
+Made from a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which
+loads the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
 
 The content is by the users of the site, under CC BY-SA: 2.5, 3.0 or 4.0, by its date.
 """

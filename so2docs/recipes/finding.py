@@ -14,6 +14,7 @@ from typing import Any
 from so2docs.errors import OptionError, flag
 from so2docs.recipes.answers import KTO, MESSAGES, PAIRS, PREFERENCES, QA, TRIPLETS
 from so2docs.recipes.beir import BEIR
+from so2docs.recipes.flattening import flatten_record_schema
 from so2docs.recipes.hub import HUB
 from so2docs.recipes.parts import BLOCKS, EDITS
 from so2docs.recipes.recipe import Recipe
@@ -67,22 +68,27 @@ class RecipeChoice:
         accepted: Whether only accepted answers count.
         settings: Options for this recipe alone, by name.
         left_out: Columns to leave out of the records.
+        is_flat: Whether the metadata of records is flat.
     """
 
     spec: str
     accepted: bool = False
     settings: tuple[tuple[str, Any], ...] = ()
     left_out: tuple[str, ...] = ()
+    is_flat: bool = False
 
     @property
     def recipe(self) -> Recipe:
         """The chosen recipe."""
         recipe = _variant(_load(self.spec), self)
+        if self.is_flat and recipe.schema is not None:
+            schema = flatten_record_schema(recipe.schema)
+            return replace(recipe, schema=schema, nested_schema=recipe.schema)
         return recipe.without(self.left_out) if self.left_out else recipe
 
     @property
     def fingerprint(self) -> str:
-        """The recipe's name, for a user's own recipe with a hash of its module."""
+        """The recipe's name; for a user's own recipe, also a hash of its module."""
         name = self.spec
         if self.recipe.needs_all_questions:
             name += ", accepted"
@@ -106,7 +112,8 @@ def choose_recipe(
         settings: Options for certain recipes; None and False mean absent.
 
     Raises:
-        OptionError: The recipe is unknown, workers cannot import it, or an option is not for it.
+        OptionError: The recipe is unknown, workers cannot import it, or an option belongs to
+            another recipe.
     """
     if isinstance(recipe_like, str):
         recipe_like = ALIASES.get(recipe_like, recipe_like)
@@ -138,8 +145,9 @@ def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) ->
     """
     for name, value in settings.items():
         if recipe is None or name not in recipe.settings:
-            owner = next(r.name for r in RECIPES.own.values() if name in r.settings)
-            raise OptionError(f"{flag(name, value)} needs {flag('recipe', owner)}")
+            owner, *others = (r.name for r in RECIPES.own.values() if name in r.settings)
+            another = f", or one of: {', '.join(others)}" if others else ""
+            raise OptionError(f"{flag(name, value)} needs {flag('recipe', owner)}{another}")
 
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:

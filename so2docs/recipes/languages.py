@@ -89,11 +89,11 @@ BY_TAG = {name: name for name in _ALIASES} | {
 
 
 def name_language(abbreviation: str) -> str:
-    """The name of a language in a class; unknown abbreviations stay unchanged."""
+    """Return the name of the language in a class; unknown abbreviations stay unchanged."""
     return NAMES.get(abbreviation.lower(), abbreviation)
 
 
 def language_of_tags(tags: Iterable[str]) -> str:
-    """The language of all tags with a language; empty if there is none or the tags differ."""
+    """Return the language on which the tags agree; empty if no tag has one, or they differ."""
     languages = {BY_TAG[tag] for tag in tags if tag in BY_TAG}
     return languages.pop() if len(languages) == 1 else ""

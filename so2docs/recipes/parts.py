@@ -70,7 +70,7 @@ def _code_blocks(body: str) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _last_text(html: str) -> str:
-    """The last paragraph, heading or list item with text."""
+    """Find the last paragraph, heading or list item with text."""
     for part in reversed(_BLOCK.split(html)):
         text = strip_tags(_LINE_BREAK.sub(" ", part))
         if words := text.split():

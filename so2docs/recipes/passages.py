@@ -1,9 +1,9 @@
-"""Cut Markdown into passages with semantic-text-splitter. Pure.
+"""Cut Markdown into passages with semantic-text-splitter. Pure functions.
 
 The library cuts at headings, then blocks, paragraphs, sentences and words, at the highest level
-where a passage fits. Its time is quadratic for text without white space and with its own overlap,
-so this module passes long texts in windows, and adds the overlap itself. A passage that begins or
-ends inside a code block gets the missing fence.
+where a passage fits. Its time is quadratic for text without white space, and whenever it makes the
+overlap. So this module passes long texts in windows, and adds the overlap itself. A passage that
+begins or ends inside a code block gets the missing fence.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Splitter:
     Args:
         max_length: Maximum length of a passage in characters, or in tokens with a tokenizer.
         overlap: Maximum overlap with the previous passage, in the same unit.
-        tokenizer: A `tokenizer.json` of Hugging Face, or the name of a model of OpenAI.
+        tokenizer: A Hugging Face `tokenizer.json`, or the name of an OpenAI model.
 
     Raises:
         OptionError: The library is missing, the tokenizer is unknown, or the overlap is as long as
@@ -140,7 +140,7 @@ class Splitter:
         yield from ((before[1], after[0]) for before, after in pairwise(parts[:4]))
 
     def _repeat(self, text: str, previous: _Passage, start: int) -> int:
-        """Start of a passage that repeats the end of the previous one."""
+        """Return the start of a passage that repeats the end of the previous passage."""
         low, high = previous.start, previous.end
         if not self._overlap:
             return start
@@ -231,8 +231,8 @@ def make_splitter(tokenizer: str | None, most: int, *, is_plain: bool = False) -
     make = kind.from_huggingface_tokenizer_file if is_file else kind.from_tiktoken_model
     try:
         return make(tokenizer, most)
-    except Exception as error:  # The library raises no other exception.
+    except Exception as error:  # The library raises only plain `Exception`.
         raise OptionError(
             f"{flag('tokenizer')} is {tokenizer!r}, which cannot be read: {error}; give a "
-            "tokenizer.json of Hugging Face, or the name of a model of OpenAI such as gpt-4o"
+            "Hugging Face tokenizer.json, or the name of an OpenAI model such as gpt-4o"
         ) from error

@@ -18,7 +18,7 @@ ORIGIN: dict[str, Schema] = {"license": TEXT, "authors": AUTHORS, "created": TEX
 """Licence, authors and date of one post, or of one revision of a post."""
 
 SOURCE: dict[str, Schema] = {"url": TEXT, "site": TEXT, "tags": array(TEXT), "score": INTEGER}
-"""Address of a question or an answer, tags of its question, and its score."""
+"""URL of a question or an answer, tags of its question, and its score."""
 
 METADATA: dict[str, Schema] = {"qid": INTEGER, **SOURCE, **ORIGIN}
 """Metadata of a question."""
@@ -57,23 +57,23 @@ FIELDS = (
 
 
 def score(post: Post) -> int:
-    """Votes for a post minus votes against it; 0 without votes."""
+    """Return the votes for a post minus the votes against it; 0 without votes."""
     value = post.get("Score", 0)
     return value if isinstance(value, int) else 0
 
 
 def text(post: Post) -> str:
-    """The body of a post."""
+    """Return the body of a post."""
     return str(post.get("Body", ""))
 
 
 def comment_text(comment: Post) -> str:
-    """The text of a comment on one line."""
+    """Return the text of a comment on one line."""
     return " ".join(str(comment.get("Text", "")).split())
 
 
 def prompt(question: Post) -> str:
-    """The title and body of a question."""
+    """Return the title and body of a question."""
     return "\n\n".join(part for part in (question.get("Title"), text(question)) if part)
 
 
@@ -83,7 +83,7 @@ def is_accepted(answer: Post, question: Post) -> bool:
 
 
 def rank(question: Post) -> list[Post]:
-    """The answers: the accepted answer first, then by descending score, then by id."""
+    """Sort the answers: the accepted answer first, then by descending score, then by id."""
     return sorted(
         question.get("Answers", ()),
         key=lambda answer: (
@@ -100,7 +100,7 @@ def keep_best(question: Post) -> None:
 
 
 def preference_score(answer: Post, question: Post) -> int:
-    """Score of an answer, on a scale for preference models.
+    """Compute the score of an answer on a scale for preference models.
 
     The score is the base-2 logarithm of the answer's votes plus one, rounded, and one more if the
     answer was accepted; -1 for negative votes: Askell and others, A General Language Assistant as a
@@ -113,22 +113,22 @@ def preference_score(answer: Post, question: Post) -> int:
 
 
 def site_url(question: Post) -> str:
-    """The address of the site, taken from the address of a question."""
+    """Return the URL of the site, taken from the URL of a question."""
     return str(question["Url"]).rpartition("/questions/")[0]
 
 
 def site(question: Post) -> str:
-    """The host name of the site."""
+    """Return the host name of the site."""
     return site_url(question).rpartition("/")[2]
 
 
 def record_id(question: Post, *parts: object) -> str:
-    """An id that is unique across sites."""
+    """Return an id that is unique across sites."""
     return "-".join(map(str, (site(question), *parts)))
 
 
 def source(question: Post, post: Post) -> dict[str, Any]:
-    """`SOURCE` of a question or one of its answers."""
+    """Make an object of the schema `SOURCE` from a question or one of its answers."""
     return {
         "url": post["Url"],
         "site": site(question),
@@ -138,7 +138,7 @@ def source(question: Post, post: Post) -> dict[str, Any]:
 
 
 def metadata(question: Post) -> dict[str, Any]:
-    """`METADATA` of a question."""
+    """Make an object of the schema `METADATA` from a question."""
     return {
         "qid": question["Id"],
         **source(question, question),
@@ -147,7 +147,7 @@ def metadata(question: Post) -> dict[str, Any]:
 
 
 def side(answer: Post, question: Post) -> dict[str, Any]:
-    """`SIDE` of an answer."""
+    """Make an object of the schema `SIDE` from an answer."""
     return {
         "id": answer["Id"],
         "url": answer["Url"],
@@ -158,7 +158,7 @@ def side(answer: Post, question: Post) -> dict[str, Any]:
 
 
 def post_metadata(question: Post, post: Post) -> dict[str, Any]:
-    """`POST` of a question or one of its answers."""
+    """Make an object of the schema `POST` from a question or one of its answers."""
     return {
         "qid": question["Id"],
         "post_id": post["Id"],
@@ -170,7 +170,7 @@ def post_metadata(question: Post, post: Post) -> dict[str, Any]:
 
 
 def origin(question: Post, source: Post) -> dict[str, Any]:
-    """`ORIGIN` of a post, with the authors of its nested revisions, or of a revision."""
+    """Make an object of the schema `ORIGIN` from a revision, or a post with its revisions."""
     return {
         "license": source.get("ContentLicense", ""),
         "authors": name_authors(writers(source, site_url(question))),

@@ -11,18 +11,21 @@ from typing import Any, Literal
 
 Schema = dict[str, Any]
 
+METADATA = "metadata"
+"""Column with source and attribution, which may be left out or flat."""
+
 TEXT: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
 BOOLEAN: Schema = {"type": "boolean"}
 
 
 def array(items: Schema) -> Schema:
-    """The schema of a list of values."""
+    """Make the schema of a list of values."""
     return {"type": "array", "items": items}
 
 
 def record(**properties: Schema) -> Schema:
-    """The schema of an object with exactly these members."""
+    """Make the schema of an object with exactly these members."""
     return {
         "type": "object",
         "properties": properties,
@@ -58,11 +61,14 @@ class Recipe:
         reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.
         settings: Names of the options passed to the function as keywords.
         variants: Replacement recipes by the name of an option; used if the option is given.
-            Variants may have variants, too.
+            Variants may themselves have variants.
         without_banner: Whether to remove the note of a possible duplicate, which old dumps have at
             the start of questions.
         lower_headings: Number of levels to lower headings in bodies, below those of the recipe.
         left_out: Columns to leave out of the records that the function returns.
+        nested_schema: Schema of the records that the function returns, if they become flat; see
+            `flattening`.
+        has_metadata_columns: Whether records have columns instead of one column `metadata`.
         best_only: Whether documents keep only the answer with the highest score.
         needs_all_answers: Whether the option `best` is an argument of the function, which compares
             answers.
@@ -88,13 +94,15 @@ class Recipe:
     without_banner: bool = False
     lower_headings: int = 0
     left_out: tuple[str, ...] = ()
+    nested_schema: JsonSchema | None = None
+    has_metadata_columns: bool = False
     best_only: bool = False
     needs_all_answers: bool = False
     check: Callable[..., None] | None = None
     is_by_site: bool = False
 
     def without(self, names: tuple[str, ...]) -> Recipe:
-        """The recipe without some columns of its records."""
+        """Return the recipe without some columns of its records."""
         schema = self.schema
         if schema is not None:
             schema = {

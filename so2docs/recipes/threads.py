@@ -26,7 +26,7 @@ from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Rec
 
 
 def thread_text(question: Document) -> str:
-    """A question with its answers as Markdown."""
+    """Format a question with its answers as Markdown."""
     title = question.get("Title")
     parts = [f"# {title}"] if title else []
     parts += [posts.text(question), *_comments(question)]
@@ -38,7 +38,7 @@ def thread_text(question: Document) -> str:
 
 
 def _comments(post: Document) -> list[str]:
-    """The comments of a post as a list, if they are nested."""
+    """Format the comments of a post as a list, if they are nested."""
     texts = list(map(posts.comment_text, post.get("Comments", ())))
     return ["### Comments", "\n".join(f"- {text}" for text in texts)] if texts else []
 
@@ -88,7 +88,7 @@ def chunks(
         question: The document.
         max_length: Maximum length of a passage in characters, or in tokens with a tokenizer.
         overlap: Maximum overlap with the previous passage, in the same unit.
-        tokenizer: A `tokenizer.json` of Hugging Face, or the name of a model of OpenAI.
+        tokenizer: A Hugging Face `tokenizer.json`, or the name of an OpenAI model.
     """
     splitter = Splitter(max_length, overlap, tokenizer)
     title = question.get("Title", "")
@@ -121,7 +121,7 @@ def check_splitter(
 
 
 def identify_tokenizer(name: str | None) -> str | None:
-    """The name of a tokenizer, with the hash of its file if it is a file."""
+    """Return the name of a tokenizer, with the hash of its file if it is a file."""
     if name is None or not os.path.isfile(name):
         return name
     with open(name, "rb") as file:
@@ -145,5 +145,6 @@ CHUNKS = replace(
     function=chunks,
     schema={**_CHUNK, "required": [name for name in _CHUNK["required"] if name != "answer_id"]},
     settings=("max_length", "overlap", "tokenizer", "best"),
+    has_metadata_columns=True,
     check=check_splitter,
 )

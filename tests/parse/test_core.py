@@ -470,7 +470,7 @@ print(wheel.py_limited_api, distribution.ext_modules[0].py_limited_api)
 
 
 def test_free_threaded_python_has_no_stable_abi() -> None:
-    """setuptools refuses to build for it."""
+    """setuptools refuses to build for the stable ABI there."""
     command = [sys.executable, "-c", FREE_THREADED]
     result = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
     assert result.stdout.split() == ["False", "False"]

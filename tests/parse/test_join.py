@@ -56,7 +56,7 @@ JSON = st.lists(TEXT | USER, max_size=3).map(
 
 
 def as_record(question_id: int, post_id: int, rank: int, kind: int, json: str) -> Record:
-    """The record of a post; a post rejected by a filter has no JSON."""
+    """Make the record of a post; a post rejected by a filter has no JSON."""
     is_question = kind in QUESTIONS
     text = "" if kind in (REJECTED_QUESTION, REJECTED_ANSWER) else json
     return (post_id if is_question else question_id, post_id, rank, kind, text.encode())
@@ -66,7 +66,7 @@ POST = st.builds(as_record, IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS)
 
 
 def rows_of(question_ids: st.SearchStrategy[int], post_ids: st.SearchStrategy[int]) -> Any:
-    """Comments, links and votes for these posts."""
+    """Draw comments, links and votes for these posts."""
     kinds = st.sampled_from([COMMENT, COMMENT, LINK])
     json = JSON.filter(lambda json: len(json) > 2).map(str.encode)
     votes = st.builds(lambda kind, count: kind << 32 | count, VOTE_TYPES, st.integers(1, 3))
@@ -78,7 +78,7 @@ def rows_of(question_ids: st.SearchStrategy[int], post_ids: st.SearchStrategy[in
 
 @st.composite
 def thread(draw: Any, question_id: int) -> list[Record]:
-    """A question with answers and rows of both, sometimes with an irregular record."""
+    """Draw a question with answers and rows of both, sometimes with an irregular record."""
     ids = [question_id, *draw(st.lists(st.integers(10, 13), unique=True, max_size=3))]
     kinds = [QUESTION, *[ANSWER] * (len(ids) - 1)]
     posts = [
@@ -92,11 +92,16 @@ def thread(draw: Any, question_id: int) -> list[Record]:
 
 @st.composite
 def threads(draw: Any) -> list[list[Record]]:
-    """The records of some questions, shuffled into some blocks."""
+    """Draw records of questions, shuffled into blocks; votes have separate blocks."""
     questions = draw(st.lists(st.integers(0, 6), unique=True, max_size=3))
     records = draw(st.permutations([one for number in questions for one in draw(thread(number))]))
     cut = draw(st.integers(0, len(records)))
-    return [records[:cut], records[cut:]]
+    blocks = (records[:cut], records[cut:])
+    return [
+        [one for one in block if (one[3] == VOTE) == is_votes]
+        for block in blocks
+        for is_votes in (False, True)
+    ]
 
 
 def blocks_of(record: Any) -> Any:
@@ -116,19 +121,19 @@ class SomeUsers:
 
 
 def as_block(records: list[Record]) -> tuple[bytes, bytes]:
-    """Keys and JSON of records."""
+    """Join the keys and the JSON of records."""
     keys = [KEY.pack(*record[:3], len(record[4]) << 4 | record[3]) for record in records]
     return b"".join(keys), b"".join(record[4] for record in records)
 
 
 def outcome(nesting: merge.DocumentBuilder) -> Any:
-    """The documents, strays and counts of a nesting."""
+    """Return the documents, strays and counts of a nesting."""
     documents = [(result.question_id, b"".join(result.parts), result.size) for result in nesting]
     return documents, nesting.strays, nesting.counts
 
 
 def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options: Any) -> list[Any]:
-    """The results of the reference and of the compiled core."""
+    """Return the results of the reference and of the compiled core."""
     users: Any = SomeUsers() if "users" in tables else None
     nests = [Nest(tables, users) if tables else None for _ in range(2)]
     reference = merge.DocumentBuilder(merge.gather(blocks, ids), *order, nest=nests[0], **options)
@@ -383,7 +388,7 @@ ODD_EVENTS = st.sampled_from(
 
 @st.composite
 def history(draw: Any, kind: int) -> list[Record]:
-    """A question and an answer with their history."""
+    """Draw a question and an answer with their history."""
     posts = [(1, 1, 0, QUESTION, b'{"Id":1,"OwnerUserId":2}'), (1, 2, 0, ANSWER, b"{}")]
     events = []
     for number in draw(

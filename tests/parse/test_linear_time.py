@@ -65,7 +65,7 @@ FUNCTIONS: dict[str, Callable[[str], str] | None] = {
     "markdown": converter("markdown"),
     "compiled": converter("markdown", core.built()),
 }
-SMALL, LARGE = 6_000, 48_000
+SMALL, LARGE = 4_000, 32_000
 
 
 def cpu_seconds(work: Callable[[str], str], body: str) -> float:

@@ -121,7 +121,7 @@ def whole(data: bytes) -> list[dict[str, str]] | None:
 
 
 def outcome(parsed: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
-    """The rows and malformed rows, in order."""
+    """Return the rows and malformed rows, in order."""
     return [
         item
         for part in parsed

@@ -16,7 +16,7 @@ NUMBERS = frozenset({"Id", "PostId"})
 
 
 def questions(post_ids: Iterable[int]) -> dict[int, int]:
-    """Posts below 100 belong to question 1."""
+    """Map posts below 100 to question 1; other posts are not in the dump."""
     return {post_id: 1 for post_id in post_ids if post_id < 100}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from support import oracle_recipes, oracle_tables
 from support.command import COMMAND, run
 from support.formats_read_back import json_array, jsonl, without_nulls
 from support.messages import heard
-from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
+from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.parse.markdown import to_markdown
@@ -104,7 +105,7 @@ def site(request: pytest.FixtureRequest, unpacked_dumps: Path) -> Site:
 
 
 def question_of(record: Row) -> Any:
-    """The part of a record that identifies its question."""
+    """Return the part of a record that identifies its question."""
     if "Answers" in record:
         return record["Id"]
     for about in (record, record.get("metadata", {})):
@@ -120,7 +121,7 @@ def parquet(path: Path) -> list[Row]:
 
 
 def file_of(output: Path, name: str) -> Path:
-    """The only file of an output; files for the hub are numbered."""
+    """Return the only file of an output; files for the hub are numbered."""
     return output.with_stem(f"{output.stem}-00000-of-00001") if name == "hub" else output
 
 
@@ -179,10 +180,17 @@ def test_every_record_after_an_interruption(
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("qa_accepted", {"accepted": True}), ("qa_best", {"best": True})]
+    ("name", "options"),
+    [
+        ("qa_accepted", {"accepted": True}),
+        ("qa_best", {"best": True}),
+        ("preferences_best", {"best": True}),
+        ("preferences_margin", {"min_margin": 2}),
+    ],
 )
-def test_one_answer_of_a_question(name: str, options: Row, site: Site, tmp_path: Path) -> None:
-    report = site.convert(tmp_path / "q.json", recipe="qa", body="html", jobs=1, **options)
+def test_some_answers_of_a_question(name: str, options: Row, site: Site, tmp_path: Path) -> None:
+    recipe = name.partition("_")[0]
+    report = site.convert(tmp_path / "q.json", recipe=recipe, body="html", jobs=1, **options)
     expected = site.expected(name, str)
     assert json_array(tmp_path / "q.json") == expected
     assert report.records == len(expected)
@@ -314,6 +322,32 @@ def test_records_without_metadata(tmp_path: Path) -> None:
             so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, without="metadata")
 
 
+@pytest.mark.parametrize("recipe", ["qa", "chunks"])
+def test_records_with_flat_metadata(recipe: str, tmp_path: Path) -> None:
+    options: Row = {"recipe": recipe, "site": "a.example", "body": "html"}
+    dump = SAMPLES / "posts.xml"
+    expected = list(so2docs.documents(dump, **options))
+    if recipe == "qa":
+        expected = [{**row, "metadata": oracle_recipes.flat(row["metadata"])} for row in expected]
+    else:
+        expected = list(map(oracle_recipes.flat, expected))
+    options["metadata"] = "flat"
+    assert list(so2docs.documents(dump, **options)) == expected
+    so2docs.convert(dump, tmp_path / "q.jsonl", card=True, **options)
+    assert jsonl(tmp_path / "q.jsonl") == expected
+    assert so2docs.verify(tmp_path / "q.jsonl").validated
+    card = (tmp_path / "README.md").read_text()
+    assert "--metadata flat" in card
+    assert "authors_url` | text |" in card
+    so2docs.convert(dump, tmp_path / "q.parquet", **options)
+    assert parquet(tmp_path / "q.parquet") == expected
+    result = run("schema", "--recipe", recipe, "--metadata", "flat")
+    properties = json.loads(result.stdout)["properties"]
+    assert properties.keys() >= expected[0].keys()
+    with pytest.raises(so2docs.OutputError, match="made with other options"):
+        so2docs.convert(dump, tmp_path / "q.jsonl", **{**options, "metadata": "nested"})
+
+
 def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path) -> None:
     dump = unpacked_dumps / "beer.stackexchange.com"
     shares = {"split_share": "train=0.6,test=0.4", "recipe": "thread"}
@@ -341,6 +375,26 @@ def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path)
         assert lost == {a for a, _ in before} & ids(tmp_path / "all", name)
     with pytest.raises(so2docs.OptionError, match=r"without_linked=True needs split_share"):
         so2docs.convert(dump, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
+
+
+def test_the_duplicates_of_the_docs(
+    unpacked_dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = unpacked_dumps / "beer.stackexchange.com"
+    options: Row = {"nest": "links,users", "attribution": True, "body": "markdown"}
+    so2docs.convert(dump, tmp_path / "linked.jsonl.gz", **options)
+    page = (CHECKOUT / "docs" / "datasets.md").read_text()
+    (script,) = re.findall(
+        r"^```python\n(# duplicates.py\n.*?)^```", page, re.DOTALL | re.MULTILINE
+    )
+    monkeypatch.chdir(tmp_path)
+    exec(script, {})
+    questions = oracle_tables.nest(dump, {"links", "users"}).documents
+    expected = oracle_recipes.duplicates(questions, "alcohol.stackexchange.com", to_markdown)
+    records = jsonl(tmp_path / "duplicates.jsonl")
+    assert records
+    assert records == expected
+    assert [list(record)[:2] for record in records] == [["anchor", "positive"]] * len(records)
 
 
 def test_split(unpacked_dumps: Path, tmp_path: Path) -> None:
@@ -423,8 +477,16 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"attribution": True, "without": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
         ({"recipe": "qa"}, "cannot be derived from 'samples'; give it, as in site="),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'; it must be a host such as"),
-        ({"site": "beer.stackexchange.com"}, "or a recipe that writes addresses"),
-        ({"best": True}, "best=True needs recipe='pairs'"),
+        ({"site": "beer.stackexchange.com"}, "or a recipe that writes URLs"),
+        ({"metadata": "flat"}, "metadata='flat' needs a recipe whose schema has a column metadata"),
+        ({"recipe": "hub", "metadata": "flat"}, "has a column metadata, or recipe='chunks'"),
+        ({"recipe": counted, "metadata": "flat"}, "metadata='flat' needs a recipe whose schema"),
+        (
+            {"recipe": "qa", "metadata": "flat", "without": "metadata", "site": "a.example"},
+            "metadata='flat' contradicts without='metadata'; give one",
+        ),
+        ({"recipe": "qa", "metadata": "flats"}, "metadata is 'flats'; it must be"),
+        ({"best": True}, "best=True needs recipe='preferences', or one of: pairs, triplets"),
         ({"system": "Be brief."}, "system='Be brief.' needs recipe='messages'"),
         ({"recipe": "qa", "overlap": 5}, "overlap=5 needs recipe='chunks'"),
         ({"recipe": "chunks", "max_length": 0}, "max_length is 0; it must be 1 or more"),
@@ -433,7 +495,8 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"recipe": "rag", "tokenizer": "no/t.json"}, "cannot be read: No such file or directory"),
         ({"recipe": "blocks", "body": "markdown"}, "recipe='blocks' reads the HTML of the bodies"),
         ({"recipe": "messages", "conversational": True}, "conversational=True needs recipe='pair"),
-        ({"recipe": "edits", "best": True, "site": "a.example"}, "best=True needs recipe='pairs'"),
+        ({"recipe": "edits", "best": True, "site": "a.example"}, "best=True needs recipe='prefer"),
+        ({"recipe": "qa", "min_margin": 2, "site": "a.example"}, "or one of: pairs, triplets"),
         ({"recipe": "qa", "best": True, "accepted": True}, "contradict each other"),
         ({"recipe": "messages", "implicit_prompt": True}, "implicit_prompt=True needs recipe='pai"),
         ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' is for documents, and rec"),
@@ -507,7 +570,11 @@ def test_retrieval_set(site: Site, tmp_path: Path) -> None:
         report = so2docs.convert(site.folder, folder, recipe="beir", **options)
         assert set_of(folder) == expected
         assert report.records == sum(map(len, expected))
-        assert (report.output, report.files) == (str(folder), 5)
+        assert (report.output, report.files) == (str(folder), 4)
+        again = so2docs.convert(site.folder, folder, recipe="beir", **options)
+        assert not again.is_new
+        for name in ("output", "files", "output_bytes", "records", "questions", "without_record"):
+            assert getattr(again, name) == getattr(report, name)
     assert not list(tmp_path.rglob("records*"))
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from support.formats_read_back import jsonl, without_nulls
 
 import so2docs
+from so2docs.recipes.beir import CONFIGURATIONS
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
@@ -55,7 +57,7 @@ def load_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def converted(dump: Path, folder: Path, name: str, **options: Any) -> list[dict[str, Any]]:
-    """A folder with the output, and its records."""
+    """Convert into a folder; return the records of the output."""
     folder.mkdir()
     so2docs.convert(dump, folder / f"data.{name}", card=True, **options)
     plain = {key: value for key, value in options.items() if not key.startswith("split_")}
@@ -175,6 +177,53 @@ def test_hugging_face_loads_shares(
     splits = load_dataset(str(tmp_path / "set"))
     assert list(splits) == ["train", "validation", "test"]
     assert sum(map(len, splits.values())) == len(records)
+
+
+def test_hugging_face_loads_both_formats_of_a_folder(
+    dump: Path, tmp_path: Path, load_dataset: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One format has the configurations; the card shows how to load the other."""
+    folder = tmp_path / "set"
+    folder.mkdir()
+    expected = {}
+    for name, recipe in (("qa.jsonl.gz", "qa"), ("pairs.parquet", "pairs")):
+        so2docs.convert(dump, folder / name, recipe=recipe, body="html", card=True)
+        expected[recipe] = without_nulls(list(so2docs.documents(dump, recipe=recipe, body="html")))
+    pairs = load_dataset(str(folder), split="train").to_list()
+    assert without_nulls(pairs) == expected["pairs"]
+    (code,) = re.findall(r"^```python\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S)
+    monkeypatch.chdir(folder)
+    others = eval(code, {"load_dataset": load_dataset})
+    assert without_nulls(others["train"].to_list()) == expected["qa"]
+
+
+@pytest.mark.parametrize("recipe", ["pairs", "messages", "chunks"])
+@pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
+def test_hugging_face_loads_flat_metadata(
+    recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    options = {"recipe": recipe, "metadata": "flat", "nest": "comments", "body": "html"}
+    records = converted(dump, tmp_path / "set", name, **options)
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert without_nulls(dataset.to_list()) == without_nulls(records)
+
+
+def test_sentence_transformers_finds_the_columns_in_its_order(
+    dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    converted(dump, tmp_path / "set", "jsonl.gz", recipe="triplets", without="metadata")
+    columns = load_dataset(str(tmp_path / "set"), split="train").column_names
+    assert columns[:3] == ["anchor", "positive", "negative"]
+
+
+@pytest.mark.parametrize("card", [False, True])
+def test_hugging_face_loads_a_retrieval_set(
+    card: bool, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    folder = tmp_path / "set"
+    so2docs.convert(dump, folder, recipe="beir", card=card)
+    for name, (split, file) in CONFIGURATIONS.items():
+        assert load_dataset(str(folder), name, split=split).to_list() == jsonl(folder / file)
 
 
 def test_mlcroissant_reads_records(dump: Path, tmp_path: Path) -> None:

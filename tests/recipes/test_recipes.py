@@ -5,7 +5,7 @@ import json
 import re
 import sys
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from so2docs.recipes import threads
 from so2docs.recipes.answers import draw_pairs
 from so2docs.recipes.finding import choose_recipe
 from so2docs.recipes.passages import Splitter, make_splitter
-from so2docs.recipes.recipe import INTEGER, TEXT, Recipe, array, record
+from so2docs.recipes.recipe import INTEGER, TEXT, Recipe, array, find_mismatch, record
 
 HOST = "beer.stackexchange.com"
 RECIPES = (
@@ -40,7 +40,13 @@ RECIPES = (
 TABLES = {"comments", "links", "users"}
 
 
-@pytest.fixture(scope="module", params=["beer.stackexchange.com", "eosio.meta.stackexchange.com"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("beer.stackexchange.com", marks=pytest.mark.long),
+        "eosio.meta.stackexchange.com",
+    ],
+)
 def questions(request: pytest.FixtureRequest, unpacked_dumps: Path) -> list[dict[str, Any]]:
     return oracle_tables.nest(unpacked_dumps / request.param, TABLES).documents
 
@@ -62,6 +68,9 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         ("thread_best", {"best": True}),
         ("pairs_margin", {"min_margin": 2}),
         ("pairs_best", {"best": True}),
+        ("preferences_margin", {"min_margin": 2}),
+        ("preferences_best", {"best": True}),
+        ("preferences_best_margin", {"best": True, "min_margin": 3}),
         ("pairs_conversational", {"conversational": True}),
         ("pairs_implicit", {"implicit_prompt": True}),
         ("pairs_implicit_conversational", {"implicit_prompt": True, "conversational": True}),
@@ -80,6 +89,29 @@ def test_records(name: str, options: dict[str, Any], questions: list[dict[str, A
         assert json.dumps(actual) == json.dumps(expected)  # The keys have the same order.
 
 
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "hub"])
+def test_flat_metadata(name: str, questions: list[dict[str, Any]]) -> None:
+    recipe = replace(choose_recipe(name), is_flat=True).recipe
+    actual = made(RecordMaker(recipe, HOST), questions)
+    expected = getattr(oracle_recipes, name)(questions, HOST, lambda body: body)
+    for row in expected:
+        if name == "chunks":
+            row.update(oracle_recipes.flat(row))
+            del row["authors"]
+        elif name == "preferences":
+            row["metadata"] = ", ".join(row["metadata"])
+        else:
+            row["metadata"] = oracle_recipes.flat(row["metadata"])
+    assert expected
+    assert actual == expected
+    assert recipe.schema is not None
+    for row in actual:
+        assert not find_mismatch(row, recipe.schema)
+        metadata = row if name == "chunks" else row["metadata"]
+        values = [metadata] if name == "preferences" else metadata.values()
+        assert all(isinstance(value, str | int) for value in values)
+
+
 FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
 HEADINGS = re.compile(r"(?:#{1,6} [^\n]*\n*)+")
 LINE_OF_FENCE = re.compile(r"[ >]*(?:(?:[-+]|\d+[.)]) +)*[ >]*`{3,}[^`]*")
@@ -95,7 +127,7 @@ class Cut:
 
 
 def cuts(text: str, splitter: Splitter) -> list[Cut]:
-    """Passages without the fences that were added to them."""
+    """Cut a text into passages, without the fences that were added to them."""
     found = []
     for start, passage in splitter.cut(text):
         lines = passage.split("\n")
@@ -399,7 +431,7 @@ def nested(document: dict[str, Any]) -> list[Any]:
 def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
     page = (CHECKOUT / "docs" / "datasets.md").read_text()
     names: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+    for block in re.findall(r"^```python\n(# mine.py\n.*?)^```", page, re.DOTALL | re.MULTILINE):
         exec(block, names)
     assert len(list(names["titles"](questions[0]))) == 1
     duplicates = {

@@ -53,7 +53,7 @@ def credited(question: Row, host: str) -> tuple[list[str], list[tuple[str, str |
 
 
 def attributed(question: Row, host: str) -> Row:
-    """The expected document with ``attribution``, except for the order of its keys."""
+    """Make the expected document with ``attribution``, except for the order of its keys."""
     licenses, authors = credited(question, host)
     posts = [
         {
@@ -80,7 +80,7 @@ def with_url(user: Row, host: str) -> Row:
 
 
 def liked(answer: Row, question: Row) -> int:
-    """pm_score, by counting instead of rounding."""
+    """Compute `pm_score` by counting instead of rounding."""
     if answer.get("Score", 0) < 0:
         return -1
     exact = log(1 + answer.get("Score", 0)) / log(2)
@@ -113,6 +113,40 @@ def preferences(questions: list[Row], host: str, body: Body) -> list[Row]:
     return records
 
 
+def compared(records: list[Row], is_pair: Callable[[Row, Row], bool]) -> list[Row]:
+    """Select the records of preferences with only the answers in these pairs."""
+    kept = []
+    for record in records:
+        answers = record["answers"]
+        pairs = [(a, b) for a in answers for b in answers if is_pair(a, b)]
+        ids = {answer["answer_id"] for pair in pairs for answer in pair}
+        if ids:
+            kept.append({**record, "answers": [a for a in answers if a["answer_id"] in ids]})
+    return kept
+
+
+def preferences_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
+    records = preferences(questions, host, body)
+    return compared(records, lambda a, b: a["pm_score"] >= b["pm_score"] + 2)
+
+
+def preferences_best(questions: list[Row], host: str, body: Body, margin: int = 1) -> list[Row]:
+    firsts = {
+        max(ranked(question), key=lambda answer: liked(answer, question))["Id"]
+        for question in questions
+        if question["Answers"]
+    }
+    records = preferences(questions, host, body)
+    return compared(
+        records,
+        lambda a, b: a["answer_id"] in firsts and a["pm_score"] >= b["pm_score"] + margin,
+    )
+
+
+def preferences_best_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return preferences_best(questions, host, body, 3)
+
+
 def named(answer: Row) -> str:
     if "Owner" in answer:
         return str(answer["Owner"]["DisplayName"])
@@ -131,7 +165,7 @@ def about(question: Row, host: str) -> Row:
 
 
 def origin(post: Row, host: str) -> Row:
-    """The licence, author and date of a post or revision."""
+    """Make the licence, author and date of a post or revision."""
     return {
         "license": license_of(post),
         "authors": people([author_of(post, host)]),
@@ -141,6 +175,25 @@ def origin(post: Row, host: str) -> Row:
 
 def people(authors: list[tuple[str | None, str | None]]) -> list[Row]:
     return [{"name": name} | ({"url": url} if url else {}) for name, url in authors if name]
+
+
+def flat(metadata: Row) -> Row:
+    """Convert metadata to texts in place of lists and objects."""
+    texts: Row = {}
+    for name, value in metadata.items():
+        if name == "authors":
+            texts["authors_name"] = ", ".join(author["name"] for author in value)
+            texts["authors_url"] = ", ".join(author.get("url", "") for author in value)
+        elif name in ("tags", "licenses"):
+            texts[name] = ", ".join(value)
+        elif name in ("answer", "chosen", "rejected"):
+            texts |= {f"{name}_{key}": text for key, text in flat(value).items()}
+        elif name == "comments":
+            rows = [flat(comment) for comment in value]
+            texts |= {f"comments_{key}": ", ".join(row[key] for row in rows) for key in rows[0]}
+        else:
+            texts[name] = value
+    return texts
 
 
 def answer_side(answer: Row, question: Row, host: str) -> Row:
@@ -158,14 +211,14 @@ def asked(question: Row, body: Body) -> str:
 
 
 def unmarked(html: str) -> str:
-    """A question without the note of a possible duplicate at its start."""
+    """Remove the note of a possible duplicate from the start of a question."""
     note, end, rest = html.partition("</blockquote>")
     is_note = note.startswith("<blockquote>") and "<strong>Possible Duplicate" in note[:60]
     return rest.lstrip() if end and is_note else html
 
 
 def ranked(question: Row) -> list[Row]:
-    """The answers, ordered by votes."""
+    """Sort the answers by votes."""
     rest = sorted(question["Answers"], key=lambda answer: (-answer["Score"], answer["Id"]))
     first = [answer for answer in rest if answer["Id"] == question.get("AcceptedAnswerId")]
     return first + [answer for answer in rest if answer not in first]
@@ -226,6 +279,24 @@ def triplets(questions: list[Row], host: str, body: Body) -> list[Row]:
     return records
 
 
+def duplicates(questions: list[Row], host: str, body: Body) -> list[Row]:
+    """Make a record for each question and each question that it duplicates, by its links."""
+    by_id = {question["Id"]: question for question in questions}
+    links = [
+        (number, link["RelatedPostId"])
+        for number, question in by_id.items()
+        for link in question["Links"]
+        if link["LinkTypeId"] == 3 and link["RelatedPostId"] in by_id.keys() - {number}
+    ]
+    records = []
+    for pair in sorted(set(links)):
+        sides = dict(zip(("anchor", "positive"), (by_id[number] for number in pair), strict=True))
+        record: Row = {name: asked(question, body) for name, question in sides.items()}
+        record["metadata"] = {name: about(question, host) for name, question in sides.items()}
+        records.append(record)
+    return records
+
+
 def kto(questions: list[Row], host: str, body: Body) -> list[Row]:
     records = []
     for question in questions:
@@ -259,7 +330,7 @@ def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def dialogue(question: Row, answer: Row) -> list[Row]:
-    """The comments of the two authors, up to the last one of the answer's."""
+    """List the comments of the two authors, up to the last one by the author of the answer."""
     asker, author = question.get("OwnerUserId"), answer.get("OwnerUserId")
     if asker is None or author is None or asker == author:
         return []
@@ -269,7 +340,7 @@ def dialogue(question: Row, answer: Row) -> list[Row]:
 
 
 def best(questions: list[Row]) -> list[Row]:
-    """The questions, each with only the answer that has the most votes."""
+    """Keep only the answer with the most votes of each question."""
     kept = []
     for question in questions:
         most = max((answer["Score"] for answer in question["Answers"]), default=0)
@@ -287,7 +358,7 @@ def qa_accepted(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def lowered(html: str) -> str:
-    """A body whose headings are two levels lower."""
+    """Lower the headings of a body by two levels."""
     for level in range(6, 0, -1):
         for start in ("<", "</"):
             for end in (" ", ">"):
@@ -326,7 +397,7 @@ def remarks(post: Row) -> str:
 
 
 def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
-    """Corpus, queries, and lines of relevant documents."""
+    """Make the corpus, the queries, and the lines of relevant documents."""
     by_id = {question["Id"]: question for question in questions}
     corpus = [
         {"_id": str(number), "title": question["Title"], "text": body(unmarked(question["Body"]))}
@@ -346,7 +417,7 @@ def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[s
 
 
 def beir_accepted(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
-    """Like `beir`, with accepted answers as the relevant documents."""
+    """Do the same as `beir`, with accepted answers as the relevant documents."""
     answers = [answer for question in questions for answer in question["Answers"]]
     corpus = [{"_id": str(a["Id"]), "title": "", "text": body(a["Body"])} for a in answers]
     ids = {
@@ -475,7 +546,7 @@ def chunks(
     overlap: int | None = None,
     tokenizer: str | None = None,
 ) -> list[Row]:
-    """The metadata of each passage; another test checks where texts are cut."""
+    """Make the metadata of each passage; another test checks where texts are cut."""
     splitter = Splitter(max_length, overlap, tokenizer)
     records = []
     for question in questions:

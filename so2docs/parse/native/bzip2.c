@@ -1,8 +1,8 @@
 /* Decode blocks of bzip2, four times as fast as libbz2.
 
    Blocks are independent: each starts with a 48-bit number, at any bit position. libbz2 handles blocks that
-   are damaged, incomplete or randomized (by bzip2 before 0.9.5). This file reads zeros after the end of
-   the data, and checks afterwards whether it read too far.
+   are damaged, incomplete or randomized (by bzip2 before 0.9.5). The decoder treats bytes past the end of
+   the data as zeros, and checks afterwards whether it read too far.
 
    The slow part of bzip2 is the inverse Burrows-Wheeler transform: a walk through memory that waits at
    each step. This file makes several walks in a block at the same time. They start at evenly spaced
@@ -33,18 +33,18 @@
 
 enum {
     LEVEL_BYTES = 100000,
-    MOST_BYTES = 9 * LEVEL_BYTES, /* Maximum size of a block with shortened runs. */
+    MOST_BYTES = 9 * LEVEL_BYTES, /* Maximum size of a block whose runs are shortened. */
     MOST_SYMBOLS = 258,
     MOST_CODES = 6,
     MOST_SELECTORS = 18002,
     GROUP_SYMBOLS = 50,
     LONGEST_CODE = 20,
     TABLE_BITS = 10,
-    FRONT = 16, /* Bytes of the move-to-front list in registers. */
-    SLACK = GROUP_SYMBOLS * FRONT + 64, /* More bytes than the short runs of a group write. */
-    LANES = 12, /* Simultaneous walks. */
+    FRONT = 16, /* Bytes at the front of the move-to-front list, which are kept in registers. */
+    SLACK = GROUP_SYMBOLS * FRONT + 64, /* More than the short runs of a group can write. */
+    LANES = 12, /* Number of simultaneous walks. */
     STARTS = 512,
-    /* Distance of the outputs of two walks, which keeps them in different sets of a cache. */
+    /* Distance between the outputs of two walks; it puts them in different sets of a cache. */
     STRIDE = (MOST_BYTES / 4096 + 1) * 4096 + 320,
     HUGE_PAGE = 2 << 20
 };
@@ -53,9 +53,9 @@ enum {
 
 typedef struct {
     const Byte *data;
-    size_t size, at; /* `at` may be after the end, where all bits are 0. */
-    uint64_t bits; /* The next bits, the first bit highest; */
-    unsigned count; /* number of valid bits. */
+    size_t size, at; /* Beyond the end of the data, all bits are 0. */
+    uint64_t bits; /* The next bits, the first one highest. */
+    unsigned count; /* Number of valid bits. */
 } Bits;
 
 static inline uint64_t load(const Byte *bytes)
@@ -72,7 +72,7 @@ static inline uint64_t load(const Byte *bytes)
 #endif
 }
 
-/* The 8 bytes at a position. */
+/* Return the 8 bytes at a position. */
 static inline uint64_t word_at(const Byte *data, size_t size, size_t at)
 {
     if (size >= 8 && at <= size - 8) {
@@ -85,7 +85,7 @@ static inline uint64_t word_at(const Byte *data, size_t size, size_t at)
     return load(rest);
 }
 
-/* Fill up to at least 56 valid bits. */
+/* Refill to at least 56 valid bits. */
 static inline void refill(Bits *in)
 {
     in->bits |= word_at(in->data, in->size, in->at) >> in->count;
@@ -161,23 +161,31 @@ size_t find_bzip2_number(const Byte *data, size_t size, size_t from)
 /* ---- Memory for a block ---- */
 
 typedef struct {
-    uint32_t at, size, next; /* Bytes of the segment in `walked`, and the next segment. */
+    /* Position and size of the segment in `walked`, and number of the next segment. */
+    uint32_t at, size, next;
 } Segment;
 
 struct Bzip2 {
-    uint32_t *links; /* For each sorted rotation: position of the next one << 8 | first byte. */
-    Byte *text; /* The sorted block, then the block; runs of 4 to 259 bytes are 4 bytes and a count. */
-    Byte *walked; /* A row of STRIDE bytes for each lane, of which most bytes are never written. */
-    uint32_t size, origin; /* Bytes in `text`; the rotation at the start of the block. */
-    uint32_t at, repeats; /* Bytes of `text` read so far, and copies of `repeated` to write. */
+    uint32_t *links; /* For each sorted rotation: index of the next one << 8 | first byte. */
+    /* First the sorted block, then the block. Each run of 4 to 259 bytes is stored as 4 bytes
+       and a count. */
+    Byte *text;
+    Byte *walked; /* A row of STRIDE bytes for each lane; most bytes of a row are never written. */
+    /* Number of bytes in `text`; index of the rotation that starts the block. */
+    uint32_t size, origin;
+    /* Number of bytes of `text` already read; pending copies of `repeated`. */
+    uint32_t at, repeats;
     Byte repeated;
-    size_t left; /* Unread bytes. */
-    uint32_t crc, expected_crc; /* CRC of the bytes read so far, inverted; of the whole block. */
+    size_t left; /* Number of unread bytes. */
+    /* Inverted CRC of the bytes already read; CRC of the whole block. */
+    uint32_t crc, expected_crc;
     uint32_t counts[256];
     uint16_t tables[MOST_CODES][1 << TABLE_BITS];
-    uint32_t limits[MOST_CODES][LONGEST_CODE + 1]; /* First value above the codes of a length. */
-    uint32_t bases[MOST_CODES][LONGEST_CODE + 1]; /* Code of a length - index in `symbols`. */
-    uint16_t symbols[MOST_CODES][MOST_SYMBOLS]; /* In the order of codes. */
+    /* For each length, the first value above its codes. */
+    uint32_t limits[MOST_CODES][LONGEST_CODE + 1];
+    /* Code minus its index in `symbols`, the same for all codes of a length. */
+    uint32_t bases[MOST_CODES][LONGEST_CODE + 1];
+    uint16_t symbols[MOST_CODES][MOST_SYMBOLS]; /* Ordered by code. */
     Byte selectors[MOST_SELECTORS];
     Byte used[256 + FRONT]; /* The move-to-front list. */
     Segment segments[STARTS + 1];
@@ -187,7 +195,7 @@ struct Bzip2 {
 static void *allocate_huge(size_t size)
 {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    /* With pages of 4 KiB, every second step of a walk misses the TLB. */
+    /* Use huge pages: with pages of 4 KiB, every second step of a walk misses the TLB. */
     void *memory = aligned_alloc(HUGE_PAGE, size);
     if (memory != NULL) {
         madvise(memory, size, MADV_HUGEPAGE);
@@ -273,14 +281,15 @@ static unsigned read_selectors(Bits *in, unsigned codes, Byte *selectors)
         Byte code = order[place];
         memmove(order + 1, order, place);
         order[0] = code;
-        if (i < MOST_SELECTORS) { /* For alignment, some programs write more than can be used. */
+        /* Ignore excess selectors, which some programs write for alignment. */
+        if (i < MOST_SELECTORS) {
             selectors[i] = code;
         }
     }
     return count < MOST_SELECTORS ? count : MOST_SELECTORS;
 }
 
-/* Read the lengths of the codes, which are stored as differences. */
+/* Read the lengths of the codes, each stored as the difference from the previous one. */
 static Status read_lengths(Bits *in, unsigned symbols, Byte *lengths)
 {
     uint32_t length = read_bits(in, 5);
@@ -302,7 +311,8 @@ static Status read_lengths(Bits *in, unsigned symbols, Byte *lengths)
     return OK;
 }
 
-/* Make the tables of a code. A length may have too few codes, or too many, which are then unused. */
+/* Make the tables of a code. If there are too few or too many codes of a length, some values or
+   codes are never used. */
 static void make_tables(Bzip2 *block, unsigned number, const Byte *lengths, unsigned symbols)
 {
     uint16_t *table = block->tables[number];
@@ -329,8 +339,8 @@ static void make_tables(Bzip2 *block, unsigned number, const Byte *lengths, unsi
 
 /* ---- Symbols ---- */
 
-/* Find a code of more than TABLE_BITS bits. Returns symbol << 4 | bits above TABLE_BITS; 0 for an
-   invalid code. */
+/* Find a code of more than TABLE_BITS bits. Returns symbol << 4 | number of bits above
+   TABLE_BITS; 0 for an invalid code. */
 static unsigned find_long_code(const Bzip2 *block, unsigned number, uint64_t bits)
 {
     for (unsigned length = TABLE_BITS + 1; length <= LONGEST_CODE; length++) {
@@ -344,7 +354,7 @@ static unsigned find_long_code(const Bzip2 *block, unsigned number, uint64_t bit
 }
 
 #ifdef SSSE3
-/* For each symbol: the first 16 indexes, with the index of the symbol in front. */
+/* For each symbol, the order of the first 16 bytes that moves the symbol's byte to the front. */
 #define MOVED(i) \
     {i, i > 0 ? 0 : 1, i > 1 ? 1 : 2, i > 2 ? 2 : 3, i > 3 ? 3 : 4, i > 4 ? 4 : 5, i > 5 ? 5 : 6, \
      i > 6 ? 6 : 7, i > 7 ? 7 : 8, i > 8 ? 8 : 9, i > 9 ? 9 : 10, i > 10 ? 10 : 11, \
@@ -367,7 +377,7 @@ static const Byte moves[FRONT + 1][FRONT] = {
 #include "bzip2_symbols.h"
 #endif
 
-/* Two words, with the first byte lowest. */
+/* Sixteen bytes in two words, the first byte lowest. */
 typedef struct {
     uint64_t low, high;
 } Words;
@@ -463,20 +473,22 @@ static void link_rotations(Bzip2 *block)
 typedef struct {
     Bzip2 *block;
     uint32_t spacing, starts, begun, active;
-    uint32_t segments[LANES]; /* Arrays with an entry for each lane. */
+    uint32_t segments[LANES]; /* One entry for each lane, like all arrays here. */
 } Walks;
 
-/* Move a lane to the next start of a walk. Returns its entry. */
+/* Move a lane to the next start of a walk. Returns the entry there. */
 static uint32_t begin_segment(Walks *walks, unsigned lane, uint32_t step)
 {
     Bzip2 *block = walks->block;
     uint32_t number = walks->begun, place = block->origin;
     if (number > 0) {
-        number += (number - 1) * walks->spacing == place; /* The origin is segment 0. */
+        /* Skip the origin, which is already segment 0. */
+        number += (number - 1) * walks->spacing == place;
         place = (number - 1) * walks->spacing;
         if (place >= block->size) {
             walks->active--;
-            return block->size << 8; /* The entry after the last entry links to itself. */
+            /* Park the lane at the entry after the last, which links to itself. */
+            return block->size << 8;
         }
     }
     walks->begun = number + 1;
@@ -485,7 +497,8 @@ static uint32_t begin_segment(Walks *walks, unsigned lane, uint32_t step)
     return block->links[place] & ~IS_START;
 }
 
-/* End the segment of a lane at the start of another segment. Returns the next entry of the lane. */
+/* End the segment of a lane, which has reached the start of another segment. Returns the lane's
+   next entry. */
 static uint32_t end_segment(Walks *walks, unsigned lane, uint32_t step, uint32_t place)
 {
     Segment *segment = &walks->block->segments[walks->segments[lane]];
@@ -509,8 +522,8 @@ static uint32_t end_segment(Walks *walks, unsigned lane, uint32_t step, uint32_t
     walked[lane * STRIDE] = (Byte)place##lane;                           \
     place##lane >>= 8
 
-/* Make the text of the sorted bytes. In a periodic or damaged block, the links form several
-   cycles. Then the text is the cycle of the origin, repeated up to the size of the block. */
+/* Make the text from the sorted bytes. In a periodic or damaged block, the links form several
+   cycles; the text is then the cycle of the origin, repeated up to the size of the block. */
 static void unsort(Bzip2 *block)
 {
     uint32_t *links = block->links, size = block->size;
@@ -557,7 +570,7 @@ static inline unsigned bytes_before_run(const Byte *text)
             differ |= words[i] ^ words[0];
         }
         if ((differ - UINT64_C(0x0101010101010101)) & ~differ & UINT64_C(0x8080808080808080)) {
-            break; /* One of the bytes of the word is 0. */
+            break; /* A zero byte in this word marks the start of a run. */
         }
     }
     while (count < 16 && (text[count] != text[count + 1] || text[count] != text[count + 2]
@@ -574,7 +587,7 @@ static inline int is_run(const Bzip2 *block, uint32_t at)
     return block->size - at >= 4 && text[0] == text[1] && text[0] == text[2] && text[0] == text[3];
 }
 
-/* Number of bytes of the whole block; 0 if the last run has no count. */
+/* Return the number of bytes of the decoded block; 0 if the last run has no count. */
 static size_t count_bytes(const Bzip2 *block)
 {
     size_t count = 0;

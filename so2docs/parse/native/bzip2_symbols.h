@@ -14,13 +14,14 @@ FOR_PROCESSOR static Status READ_SYMBOLS(Bzip2 *block, Bits *input, unsigned end
     LOAD_FRONT(front, block->used);
     Byte *deeper = block->used + FRONT, *text = block->text;
     uint32_t size = 0, weight = 1;
-    unsigned deep = end_symbol < FRONT + 1 ? end_symbol : FRONT + 1; /* A symbol is its index + 1. */
+    /* Symbols are indexes plus 1. */
+    unsigned deep = end_symbol < FRONT + 1 ? end_symbol : FRONT + 1;
     for (unsigned group = 0; group < selectors; group++) {
         unsigned code = block->selectors[group];
         const uint16_t *table = block->tables[code];
         for (unsigned i = 0; i < GROUP_SYMBOLS; i++) {
             if (i % 2 == 0) {
-                refill(&in); /* Enough for two codes. */
+                refill(&in); /* Enough bits for two codes. */
             }
             unsigned entry = table[in.bits >> (64 - TABLE_BITS)];
             if (UNLIKELY(entry == 0)) {

@@ -26,8 +26,8 @@
 
 #include <stdio.h>
 
-/* Meaning of an attribute, by name. A row keeps the numbers of the attributes whose meaning is
-   listed before OTHER_NUMBER. */
+/* Meaning of an attribute, by its name. A row keeps the numbers of the meanings listed before
+   OTHER_NUMBER. */
 typedef enum {
     ID,
     POST_TYPE_ID,
@@ -49,10 +49,11 @@ typedef enum {
 /* The current row. */
 typedef struct {
     Name names[MOST_ATTRIBUTES];
-    size_t count, kept; /* Number of names, and number of names in the JSON. */
-    uint64_t hashes; /* A bit for each name, which excludes repeated names in most rows. */
+    size_t count, kept; /* Number of names, and how many of them are in the JSON. */
+    /* A bit for each hash of a name, which rules out repeated names in most rows. */
+    uint64_t hashes;
     int64_t numbers[OTHER_NUMBER + 1];
-    unsigned has; /* A bit for each Meaning in the row. */
+    unsigned has; /* A bit for each Meaning that occurs in the row. */
 } Row;
 
 /* ---- Attributes ---- */
@@ -93,7 +94,7 @@ static inline Meaning meaning_in_posts(Name name)
 
 #define IS_ALL(name, literal) ((name).size == sizeof(literal) - 1 && IS(name, literal))
 
-/* `numbers` and `reserved` of the other tables in `schema.TABLES`, and the attributes of users. */
+/* `numbers` and `reserved` for the other tables in `schema.TABLES`, and the attributes of users. */
 static inline Meaning meaning_in_table(Name name, Kind table)
 {
     if (IS_ALL(name, "Id")) {
@@ -130,20 +131,20 @@ static inline Meaning meaning_in_table(Name name, Kind table)
     return IS_ALL(name, "User") ? RESERVED : TEXT;
 }
 
-/* `schema.CONTENT`: event types with a text of the post. */
+/* `schema.CONTENT`: types of events that hold a text of the post. */
 static inline int is_content(int64_t type)
 {
     return type >= 1 && type <= 9;
 }
 
-/* `schema.STATES`: event types that change the state of a post. */
+/* `schema.STATES`: types of events that change the state of a post. */
 static inline int is_of_state(int64_t type)
 {
     return (type >= 10 && type <= 22) || (type >= 33 && type <= 38);
 }
 
-/* Meaning of the text of an event if texts of posts are not nested. In rows, the type precedes
-   the text. */
+/* Meaning of the text of an event if texts of posts are not nested. The type is known, because
+   it precedes the text in a row. */
 static inline Meaning meaning_of_text(const Row *row)
 {
     if (!(row->has & 1u << EVENT_TYPE_ID)) {
@@ -152,7 +153,7 @@ static inline Meaning meaning_of_text(const Row *row)
     return is_content(row->numbers[EVENT_TYPE_ID]) ? LEFT_OUT : TEXT;
 }
 
-/* Hash a name to one of 64 bits, by its first and last byte and its size. */
+/* Hash a name to one of 64 bits, from its first byte, its last byte and its size. */
 static inline uint64_t hash_of(Name name)
 {
     Byte first = name.at[0], last = name.at[name.size - 1];
@@ -170,7 +171,7 @@ int reserve_name(Posts *posts, const char *bytes, size_t size)
     return 1;
 }
 
-/* Whether a name is reserved; the hash answers for most names. */
+/* Whether a name is reserved. For most names, the hash rules this out. */
 static inline int is_reserved(Name name, const Posts *posts)
 {
     uint64_t hash = hash_of(name);
@@ -259,7 +260,8 @@ static Status put_integer(Buffer *out, int64_t number)
     return put(out, bytes, sizeof bytes);
 }
 
-/* Write the key of the post whose JSON starts at `start`; drop a post of another type. */
+/* Write the key of the post whose JSON starts at `start`, or drop the JSON of other types of
+   posts. */
 static Status add_post(const Row *row, size_t start, Posts *posts)
 {
     const unsigned required = 1u << ID | 1u << POST_TYPE_ID;
@@ -321,9 +323,10 @@ static Status add_record(const Row *row, size_t start, Posts *posts)
         if (type < INT32_MIN || type > INT32_MAX) {
             return FALLBACK;
         }
-        rank = type * ((int64_t)1 << 32) + 1; /* One vote, as read by `table_rows.unpack_votes`. */
+        /* A single vote, in the form that `table_rows.unpack_votes` reads. */
+        rank = type * ((int64_t)1 << 32) + 1;
     } else if (posts->table == LINK && row->has & 1u << LINK_TYPE_ID) {
-        posts->json.size--; /* The closing brace. */
+        posts->json.size--; /* Remove the closing brace to append a field. */
         TRY(put_link_type(&posts->json, row->numbers[LINK_TYPE_ID]));
         TRY(PUT_LITERAL(&posts->json, "}"));
     }
@@ -391,7 +394,7 @@ static Status convert_row(Reader *in, Posts *posts)
         return add_post(&row, start, posts);
     }
     TRY(add_record(&row, start, posts));
-    /* Bounties are rare, so the reference parses their rows again. */
+    /* Keep the row of a bounty for the reference, which parses it again: bounties are rare. */
     return row.has & 1u << BOUNTY_AMOUNT ? put(&posts->json, first, (size_t)(in->at - first)) : OK;
 }
 

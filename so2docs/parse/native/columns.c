@@ -6,7 +6,7 @@
      boolean = "True" | "False"
 
    No name is reserved, and only `Id` is required, if it is a column. This is the counterpart of
-   `TableColumns.from_rows`, which converts the slices that are FALLBACK here. */
+   `TableColumns.from_rows`, which converts slices for which the result here is FALLBACK. */
 
 #include "core.h"
 
@@ -24,7 +24,8 @@ static Status put_bit(Buffer *out, size_t count, int bit)
 
 static Status put_offset(Buffer *out, size_t offset)
 {
-    int32_t value = (int32_t)offset; /* No overflow, since a slice is below MOST_SLICE_BYTES. */
+    /* This cannot overflow, since a slice has fewer than MOST_SLICE_BYTES bytes. */
+    int32_t value = (int32_t)offset;
     return put(out, &value, sizeof value);
 }
 
@@ -83,8 +84,8 @@ static int days_in(int year, int month)
     return days[month - 1] + (month == 2 && is_leap);
 }
 
-/* Days since 1970-01-01 of a Gregorian date, from the year 1 on. Years start in March, so that a leap
-   day is the last day of a year. */
+/* Return the days from 1970-01-01 to a Gregorian date, from the year 1 on. Years start in March,
+   so that a leap day is the last day of its year. */
 static int64_t days_since_1970(int year, int month, int day)
 {
     int64_t years = month > 2 ? year : year - 1;
@@ -134,7 +135,7 @@ static Status put_boolean(Reader *in, Column *column)
 
 static Status put_tag(Column *column, const char *text, size_t size)
 {
-    if (size > 0) { /* An empty buffer is NULL. */
+    if (size > 0) { /* The buffer is NULL if it is empty. */
         TRY(put(&column->values, text, size));
     }
     column->tags++;
@@ -173,7 +174,7 @@ static Status put_tag_list(Reader *in, Column *column, Buffer *buffer)
     return put_tag(column, start, (size_t)(end - start));
 }
 
-/* Find the column of a name, which is usually next to the previous one. */
+/* Find the column with a name, which usually follows the previous one. */
 static inline Column *find_column(const Columns *columns, Name name, size_t next)
 {
     size_t known = columns->count - 1;
@@ -187,7 +188,7 @@ static inline Column *find_column(const Columns *columns, Name name, size_t next
     return NULL;
 }
 
-/* Names in a row without a column. */
+/* The names in a row that have no column. */
 typedef struct {
     Name names[MOST_ATTRIBUTES];
     size_t count;
@@ -214,7 +215,7 @@ static Status put_unknown(Reader *in, Name name, Unknown *unknown, Buffer *json)
 static Status put_in_column(Reader *in, Column *column, Columns *columns)
 {
     int64_t number;
-    if (column->rows > columns->rows) { /* The name is repeated in this row. */
+    if (column->rows > columns->rows) { /* The row has this name twice. */
         return FALLBACK;
     }
     TRY(pad(column, columns->rows));
@@ -277,7 +278,7 @@ static Status fill_row(Reader *in, Columns *columns)
         TRY(end_value(other, 1));
     }
     columns->rows++;
-    /* A row without an `Id`, the first column, is a stray. */
+    /* Without an `Id`, the first column, the row is a stray, which the reference handles. */
     return columns->columns[0].rows == columns->rows ? OK : FALLBACK;
 }
 

@@ -10,7 +10,7 @@
 
 #include "core.h"
 
-/* Extend a bytearray once. Returns the new bytes, which must be filled before Python code runs. */
+/* Extend a bytearray. Returns the new bytes, which must be filled before any Python code runs. */
 static char *extend(PyObject *array, size_t more)
 {
     Py_ssize_t before = PyByteArray_Size(array);
@@ -46,7 +46,7 @@ static int append_pairs(PyObject *pairs, const Buffer *keys)
     return 0;
 }
 
-/* Get the bucket of a number; the mapping makes a missing one. Returns a new reference. */
+/* Get the bucket with a number; the mapping makes missing ones. Returns a new reference. */
 static PyObject *find_bucket(PyObject *buckets, int64_t number)
 {
     PyObject *key = PyLong_FromLongLong(number);
@@ -70,14 +70,14 @@ static int append_to_bucket(PyObject *bucket, const char *keys, size_t keys_size
     return append(PyTuple_GetItem(bucket, 1), json, json_size);
 }
 
-/* Shift an id right, rounding down for negative ids too, as Python does. */
+/* Shift an id right, rounding negative ids down too, as Python does. */
 static int64_t bucket_number(const char *key, int bucket_bits)
 {
     int64_t question_id = key_integer(key);
     return question_id >= 0 ? question_id >> bucket_bits : ~(~question_id >> bucket_bits);
 }
 
-/* Append posts to their buckets; consecutive posts of a bucket are copied together. */
+/* Append posts to their buckets. Consecutive posts of the same bucket are copied together. */
 static int append_posts(const Posts *posts, PyObject *buckets, int bucket_bits)
 {
     const Buffer *keys = &posts->keys;
@@ -124,7 +124,7 @@ static PyObject *bytes_of(const Buffer *buffer)
     return PyBytes_FromStringAndSize(buffer->size ? buffer->bytes : "", (Py_ssize_t)buffer->size);
 }
 
-/* The `Id` of the last row; None without rows. */
+/* Return the `Id` of the last row; None if there are no rows. */
 static PyObject *last_id(size_t rows, int64_t id)
 {
     return rows == 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong((long long)id);
@@ -147,7 +147,7 @@ static int reserve_names(Posts *posts, PyObject *names)
     return 0;
 }
 
-/* Convert a slice of rows. For NO_MEMORY, an error is set. */
+/* Convert a slice of rows. An error is set only for NO_MEMORY. */
 static Status convert(PyObject *slice, Posts *posts)
 {
     Status status = convert_rows(PyBytes_AsString(slice), (size_t)PyBytes_Size(slice), posts);
@@ -199,8 +199,8 @@ static PyObject *count_lines(PyObject *module, PyObject *data)
     return PyLong_FromSsize_t(count);
 }
 
-/* Whether the start of a tag, such as `</posts`, is in the first bytes of a buffer, where `<` is
-   rare. */
+/* Whether the start of a tag, such as `</posts`, occurs in the first bytes of a buffer. The
+   search looks for `<`, which is rare there. */
 static PyObject *has_tag(PyObject *module, PyObject *args)
 {
     Py_buffer data, tag;
@@ -395,7 +395,7 @@ static PyObject *to_markdown(PyObject *module, PyObject *args)
     }
     const char *bytes = PyUnicode_AsUTF8AndSize(body, &size);
     if (bytes == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
-        PyErr_Clear(); /* Half of a surrogate pair, which UTF-8 cannot encode. */
+        PyErr_Clear(); /* The body has half of a surrogate pair, which UTF-8 cannot encode. */
         return Py_NewRef(Py_None);
     }
     if (bytes == NULL) {

@@ -149,8 +149,9 @@ static inline int is_digit(Byte byte)
 
 /* ---- Names of attributes ---- */
 
-#define MOST_ATTRIBUTES 64  /* Limit per row; 22 attributes are known. */
-#define MOST_NAME_BYTES 256 /* Limit of the bytes of a name; libxml2's is at least 50,000. */
+#define MOST_ATTRIBUTES 64  /* Limit per row; published dumps have 22 attributes. */
+/* Limit of the size of a name; the limit of libxml2 is at least 50,000. */
+#define MOST_NAME_BYTES 256
 
 typedef struct {
     const Byte *at;
@@ -199,13 +200,13 @@ Status put_split_tags(Buffer *out, const char *text, size_t size);
 
 /* ---- canonical.c: rows to keys and JSON objects ---- */
 
-/* lxml parses longer slices, since libxml2 rejects values of a gigabyte. */
+/* Longer slices are parsed by lxml, since libxml2 rejects values of a gigabyte. */
 #define MOST_SLICE_BYTES ((size_t)1 << 28)
 
-/* Limit of the other types of posts in a slice; fifteen types are known. */
+/* Limit of the number of other post types in a slice; fifteen types are known. */
 #define MOST_OTHER_TYPES 32
 
-/* Limit of the reserved names of attributes; there are a dozen. */
+/* Limit of the number of reserved names; a dozen are in use. */
 #define MOST_RESERVED 64
 
 typedef struct {
@@ -213,34 +214,34 @@ typedef struct {
     size_t rows;
 } OtherType;
 
-/* The result for the rows of a slice, in order. All members except the first three are initially
+/* The result for the rows of a slice, in order. All members after the first three are initially
    zero. */
 typedef struct {
     Kind table;
     struct {
         const char *bytes;
         size_t size;
-    } reserved[MOST_RESERVED]; /* Names forbidden for attributes. */
+    } reserved[MOST_RESERVED]; /* Names that attributes must not have. */
     size_t reserved_count;
     uint64_t reserved_hashes; /* Hashes of the reserved names. */
     Buffer keys, json;
-    Buffer tags; /* The unsplit text of one `Tags`. */
+    Buffer tags; /* Buffer for a value of `Tags`, before it is split. */
     size_t rows;
-    int64_t last_id; /* `Id` of the last row; undefined without rows. */
+    int64_t last_id; /* `Id` of the last row; undefined if there are no rows. */
     OtherType other_types[MOST_OTHER_TYPES];
     size_t other_types_count;
 } Posts;
 
-/* Convert a slice of whole rows. For rows of other tables, keys have the post id in place of the
+/* Convert a slice of whole rows. Keys of rows of other tables have the post id in place of the
    question id. Votes have one key for each post and type, in ascending order; in place of JSON,
-   they have the unchanged rows with the amount of a bounty. Keys of users are the `Id` and the
-   size of the JSON. Unless the result is OK, `posts` can only be freed. */
+   they have the unchanged rows of bounties. Keys of users are the `Id` and the size of the JSON.
+   Unless the result is OK, `posts` can only be freed. */
 Status convert_rows(const char *slice, size_t size, Posts *posts);
 
 /* Add a reserved name, which must live as long as `posts`. Returns 0 if there are too many. */
 int reserve_name(Posts *posts, const char *bytes, size_t size);
 
-/* Sort records that count votes, and add up the records of each post and type. */
+/* Sort the keys of votes, and add up the counts for each post and type. */
 void count_votes(Buffer *keys);
 
 void free_posts(Posts *posts);
@@ -256,7 +257,7 @@ typedef struct {
     const char *name;
     size_t name_size;
     ColumnKind kind;
-    size_t rows, nulls, tags; /* Counts so far. */
+    size_t rows, nulls, tags; /* Numbers so far. */
     Buffer valid, values, offsets, lists;
 } Column;
 
@@ -266,7 +267,7 @@ typedef struct {
     Column *columns;
     size_t count, rows;
     int64_t last_id;
-    Buffer text; /* The unsplit text of one `Tags`. */
+    Buffer text; /* Buffer for a value of `Tags`, before it is split. */
 } Columns;
 
 /* Convert a slice of whole rows. Unless the result is OK, `columns` can only be freed. */
@@ -276,17 +277,17 @@ void free_columns(Columns *columns);
 
 /* ---- markdown.c: bodies ---- */
 
-/* Append the Markdown of a body in UTF-8; `sign` is the delimiter of formulas, empty without
-   formulas. FALLBACK if the reference must convert it. */
+/* Append the Markdown of a body in UTF-8. `sign` is the delimiter of formulas; it is empty if
+   there are none. FALLBACK if the reference must convert the body. */
 Status put_body_as_markdown(const char *body, size_t size, const char *sign, Buffer *out);
 
 /* ---- bzip2.c: compressed archives ---- */
 
-/* Memory for one block of bzip2, 5 to 16 MB. */
+/* Memory to decode a block of bzip2, 5 to 16 MB. */
 typedef struct Bzip2 Bzip2;
 
 typedef struct {
-    size_t end; /* The bit after the block. */
+    size_t end; /* Position of the first bit after the block. */
     uint32_t crc;
     int is_randomized;
 } Bzip2Block;
@@ -296,28 +297,28 @@ Bzip2 *new_bzip2(void);
 
 void free_bzip2(Bzip2 *memory);
 
-/* Find the number that starts a block or ends a stream, and return its first bit, which is at
-   `from` or later; SIZE_MAX if there is none. */
+/* Find the number that starts a block or ends a stream. Returns the position of its first bit,
+   at least `from`; SIZE_MAX if there is none. */
 size_t find_bzip2_number(const Byte *data, size_t size, size_t from);
 
-/* Decode a block that starts at a bit. FALLBACK if the block is damaged, incomplete, or larger
-   than its level (1 to 9) allows; libbz2 distinguishes these cases. A randomized block is not
-   decoded, but its end is found. */
+/* Decode the block at a bit position. FALLBACK if the block is damaged, incomplete, or larger
+   than its level (1 to 9) allows; libbz2 tells these cases apart. Finds the end of a randomized
+   block without decoding it. */
 Status decode_bzip2(Bzip2 *memory, const Byte *data, size_t size, size_t bit, unsigned level,
                     Bzip2Block *block);
 
-/* Number of unread bytes of the block. */
+/* Return the number of unread bytes of the block. */
 size_t bzip2_left(const Bzip2 *memory);
 
-/* Read the next bytes of the block, at most the unread ones. FALLBACK at the end of the block if its
-   checksum is wrong. */
+/* Read the next bytes of the block; `size` must not exceed the unread bytes. FALLBACK at the end
+   of the block if its checksum is wrong. */
 Status read_bzip2(Bzip2 *memory, Byte *out, size_t size);
 
 #ifdef Py_PYTHON_H
 
 /* ---- records.c: the records of a bucket, sorted ---- */
 
-enum { EMPTY = 2 }; /* Size of an object without members. */
+enum { EMPTY = 2 }; /* Size of an object without members, `{}`. */
 
 /* A record: its key, the position of its JSON (number of the block << 40 | offset), and its position
    in the dump. */
@@ -349,7 +350,8 @@ typedef struct {
 int hold(Blocks *held, PyObject *blocks);
 void release(Blocks *held);
 
-/* Find the JSON of a record. Returns NULL and sets an error if these are not the sorted blocks. */
+/* Return the JSON of a record; if the record is not in these blocks, set an error and return
+   NULL. */
 const char *json_of(const Blocks *held, const Record *record);
 
 /* ---- nest.c: rows of tables and users in a post ---- */
@@ -366,33 +368,38 @@ typedef struct {
     Py_ssize_t size;
 } Piece;
 
-/* The rows to nest in posts. Sets of kinds have a bit for each kind. */
+/* The rows to nest in posts. A set of kinds has a bit for each kind. */
 typedef struct {
-    int tables; /* Nested kinds. */
-    int naming; /* Kinds of rows with the `UserId` of a user. */
-    int made;   /* Kinds with entries in place of rows: the history. */
-    Piece members[KINDS]; /* `"Comments":`; for kinds in `made`, all members of a post without rows. */
+    int tables; /* Kinds to nest. */
+    int naming; /* Kinds of rows whose `UserId` refers to a user to nest. */
+    int made;   /* Kinds nested as entries made from several rows: the history. */
+    /* The member name, such as `"Comments":`; for kinds in `made`, all members of a post that
+       has no rows. */
+    Piece members[KINDS];
     Py_buffer user_ids; /* 64-bit integers in ascending order. */
-    PyObject *users; /* A list with the JSON of each user, or None. */
-    Piece votes[MOST_VOTE_TYPES]; /* `"UpMod":` */
-    Piece events[MOST_EVENT_TYPES]; /* `"EditBody"` */
-    Piece reasons[MOST_CLOSE_REASONS]; /* `"Duplicate"`; empty for reasons without a name. */
+    PyObject *users; /* A list with the JSON of each user; None if users are not nested. */
+    Piece votes[MOST_VOTE_TYPES]; /* Names of vote types, such as `"UpMod":`. */
+    Piece events[MOST_EVENT_TYPES]; /* Names of event types, such as `"EditBody"`. */
+    /* Names such as `"Duplicate"`; empty for reasons that have no name. */
+    Piece reasons[MOST_CLOSE_REASONS];
 } Nest;
 
-/* Find the position of an id in an ascending array by binary search; -1 for a missing id. */
+/* Return the position of an id in an ascending array; -1 if it is missing. */
 Py_ssize_t place_of(const Py_buffer *ids, int64_t id);
 
-/* Write a post with its rows, which are the next `count` sorted records, and count rows and votes by
-   kind. FALLBACK if the reference must write it. `held` has the JSON of all records. */
+/* Write a post with its rows, which are the next `count` sorted records, and count rows and
+   votes by kind. FALLBACK if the reference must write the post. `held` has the JSON of all
+   records. */
 Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
                  Buffer *out, int64_t *counts);
 
-/* Write `name` and the user with the id at `at`; nothing for an unknown user. */
+/* Write `name` and the user whose id is at `at`; nothing if the user is unknown. */
 Status put_user(const char *at, const char *end, const Nest *nest, const char *name, Buffer *out);
 
 /* ---- history.c: rows of the history of a post ---- */
 
-/* Write the members made from one or several rows, sorted by `Id`. `held` has the JSON of the records. */
+/* Write the members that are made from one or several rows, sorted by `Id`. `held` has the JSON
+   of the records. */
 Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
                    const Nest *nest, Buffer *out);
 

@@ -20,7 +20,7 @@ static int by_key(const void *a, const void *b)
     return (one->key > other->key) - (one->key < other->key);
 }
 
-/* Count the ids up to `key` in an ascending array, by binary search from `low` on. */
+/* Return the number of ids up to `key` in an ascending array, by binary search from `low` on. */
 static Py_ssize_t rank_of(const int64_t *ids, Py_ssize_t low, Py_ssize_t high, int64_t key)
 {
     while (low < high) {
@@ -73,7 +73,7 @@ static int find_all(const Py_buffer *firsts, const Wanted *wanted, const Wanted 
         while (next < end && (block == blocks || next->key < first[block])) {
             next++;
         }
-        /* The key is below the first id in the map. */
+        /* If `block` is 0, the key is below the first id in the map. */
         if (block > 0 && find_in_block(get_block, block - 1, wanted, next, values) < 0) {
             return -1;
         }

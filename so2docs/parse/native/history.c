@@ -11,17 +11,17 @@
 
 #include <stdio.h>
 
-/* Limit of the rows of a post. Some steps take quadratic time, so the reference writes longer
-   histories. */
+/* Limit of the number of rows of a post. Longer histories are left to the reference, since some
+   steps here take quadratic time. */
 enum { MOST_EVENTS = 1024 };
 
-/* A range of JSON; `at` is NULL for an absent value. */
+/* A range of JSON; `at` is NULL if the value is absent. */
 typedef struct {
     const char *at;
     size_t size;
 } Text;
 
-/* Fields of an entry in order, without id, events and user. */
+/* Fields of an entry, in order, except id, events and user. */
 typedef enum {
     GUID,
     DATE,
@@ -44,7 +44,7 @@ typedef enum {
     FIELDS
 } Field;
 
-/* Forms of fields. Inside a JSON string, the quotes of JSON have a backslash. */
+/* Forms of fields. Inside a JSON string, a backslash precedes each quote of nested JSON. */
 typedef enum { AS_IS, IN_QUOTES, AS_TAGS, AS_LIST, UNESCAPED } Form;
 
 static const struct {
@@ -76,14 +76,15 @@ typedef struct {
     int64_t id, type;
     Text time; /* The date, without quotes or braces, for sorting rows. */
     Text guid, date, user_id, user_name, comment, text, licence;
-    int next; /* Index of the next row of its revision, by `Id`; -1 at the end. */
+    /* Index of the next row of the same revision, in order of `Id`; -1 for the last row. */
+    int next;
 } Event;
 
-/* The rows of one RevisionGUID. */
+/* The rows with the same RevisionGUID. */
 typedef struct {
-    int first, last; /* Indexes of rows, by `Id`. */
+    int first, last; /* Indexes of the first and last row, in order of `Id`. */
     const Event *earliest;
-    uint64_t types[MOST_EVENT_TYPES / 64]; /* A bit for each event type. */
+    uint64_t types[MOST_EVENT_TYPES / 64]; /* A bit for each type of event. */
 } Revision;
 
 /* ---- Rows ---- */
@@ -238,7 +239,7 @@ static void set_once(Text *fields, Text value)
     }
 }
 
-/* Parse the number of a close reason, and find its name; 0 for any other comment. */
+/* Parse the number of a close reason and find its name. Returns 0 for any other comment. */
 static int parse_reason(Text comment, const Nest *nest, Text *fields)
 {
     Text digits = without_quotes(comment);
@@ -262,7 +263,7 @@ static int parse_reason(Text comment, const Nest *nest, Text *fields)
     return size > 0;
 }
 
-/* Parse the revision of a rollback; if the comment continues, keep it whole. */
+/* Parse the revision of a rollback. If more text follows, keep the whole comment. */
 static int parse_rollback(Text comment, Text *fields)
 {
     Text in = without_quotes(comment);
@@ -282,8 +283,8 @@ static int parse_rollback(Text comment, Text *fields)
     return in.size == 1;
 }
 
-/* Parse the proposer and the approvers of an edit. FALLBACK for rare forms: an anonymous proposer, or
-   no approver. */
+/* Parse the proposer and the approvers of an edit. FALLBACK for the rare forms with an anonymous
+   proposer or without an approver. */
 static Status parse_proposed(Text comment, Text *fields)
 {
     Text in = without_quotes(comment), proposed, number;
@@ -313,7 +314,7 @@ static Status parse_proposed(Text comment, Text *fields)
     return OK;
 }
 
-/* Parse an address up to the end of the text. FALLBACK unless it is ASCII. */
+/* Parse a URL that ends with the text. FALLBACK unless it is ASCII. */
 static Status parse_url(Text comment, Text *fields)
 {
     Text in = without_quotes(comment), url;
@@ -414,7 +415,7 @@ static Status skip_id(Text *in)
     return read_integer(in, &id);
 }
 
-/* Read a nonempty list. */
+/* Read a list that is not empty. */
 static Status read_list(Text *in, Status (*skip)(Text *in), Text *list)
 {
     list->at = in->at;
@@ -431,7 +432,7 @@ static Status read_list(Text *in, Status (*skip)(Text *in), Text *list)
     return OK;
 }
 
-/* Parse voters and original questions; keep a text that is not an object. */
+/* Parse voters and original questions, or keep the text if it is not an object. */
 static Status parse_voters(Text text, Text *fields)
 {
     Text in = without_quotes(text), voters = {NULL, 0}, questions = {NULL, 0};
@@ -470,7 +471,7 @@ static int is_content(int64_t type)
     return type >= 1 && type <= 9;
 }
 
-/* Add the fields of a row; fields of rows with lower ids take precedence. */
+/* Add the fields of a row. Unless noted, fields of rows with lower ids take precedence. */
 static Status parse_event(const Event *event, const Nest *nest, Text *fields)
 {
     static const Field TEXTS[] = {TAG_LIST, TITLE, BODY};
@@ -478,7 +479,8 @@ static Status parse_event(const Event *event, const Nest *nest, Text *fields)
         TRY(parse_comment(event, nest, fields));
     }
     if (event->text.at != NULL && is_content(event->type)) {
-        fields[TEXTS[event->type % 3]] = event->text; /* The last value is used. */
+        /* Here, the row with the highest id takes precedence. */
+        fields[TEXTS[event->type % 3]] = event->text;
     } else if (event->text.at != NULL) {
         TRY(parse_voters(event->text, fields));
     }
@@ -494,7 +496,7 @@ static Status put_text_of(Text text, Buffer *out)
     return put(out, text.at, text.size);
 }
 
-/* Write a text without the bytes of one value. */
+/* Write a text without one value. */
 static Status put_without(Text text, char left_out, Buffer *out)
 {
     while (text.size > 0) {
@@ -538,7 +540,7 @@ static Status put_user_of(Text user_id, const Nest *nest, Buffer *out)
     if (nest->users == Py_None || user_id.at == NULL) {
         return OK;
     }
-    /* A row has a byte after each value. */
+    /* Include the byte after the value, which every row has. */
     return put_user(user_id.at, user_id.at + user_id.size + 1, nest, ",\"User\":", out);
 }
 
@@ -588,8 +590,8 @@ static int is_before(const Event *one, Text other_time, int64_t other_id)
     return order < 0 || (order == 0 && one->id < other_id);
 }
 
-/* Sort rows by time. They are already sorted by `Id`, which is nearly the same order, so
-   insertion sort is fast. */
+/* Sort rows by time. Insertion sort is fast here, because the rows are already sorted by `Id`,
+   which gives nearly the same order. */
 static void sort_events(const Event *events, int count, const Event **by_time)
 {
     for (int i = 0; i < count; i++) {
@@ -612,7 +614,7 @@ static Revision *find_revision(Revision *revisions, int count, Text guid)
     return NULL;
 }
 
-/* Group rows by revision, and sort the revisions by time; return their number. */
+/* Group rows by revision, and sort the revisions by time. Returns their number. */
 static int group_events(Event *events, int count, const Event *const *by_time, Revision *revisions)
 {
     int groups = 0;
@@ -672,7 +674,7 @@ static Status put_closed(const Event *const *by_time, int count, const Nest *nes
     return PUT_LITERAL(out, "}");
 }
 
-/* An editor, identified by id, or by name without an id. */
+/* An editor, identified by id, or by name if there is no id. */
 typedef struct {
     Text user_id, user_name;
 } Editor;
@@ -684,7 +686,8 @@ static int is_same(const Editor *one, const Editor *other)
     return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
 }
 
-/* Add the editor of an entry, unless it is in the list; return the number of editors. */
+/* Add the editor of an entry, unless the list already has this editor. Returns the number of
+   editors. */
 static int add_editor(Editor *editors, int count, const Text *fields)
 {
     Editor editor = {fields[USER_ID], fields[USER_NAME]};
@@ -744,7 +747,8 @@ typedef struct {
 
 static Status put_members(int kind, const Work *work, int count, const Nest *nest, Buffer *out)
 {
-    static const uint64_t CONTENT = 0x3FE, EDITS = 0x3F0; /* Types 1 to 9 and 4 to 9. */
+    /* Sets of event types: 1 to 9 (content), and 4 to 9 (edits). */
+    static const uint64_t CONTENT = 0x3FE, EDITS = 0x3F0;
     sort_events(work->events, count, work->by_time);
     int revisions = group_events(work->events, count, work->by_time, work->revisions);
     int contents = 0, editors = 0;

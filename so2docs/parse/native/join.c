@@ -9,7 +9,7 @@
 
 #include "core.h"
 
-/* A post, and the number of its rows of tables, which follow it. */
+/* A post, and the number of rows of tables that follow it. */
 typedef struct {
     const Record *record;
     Py_ssize_t rows;
@@ -17,12 +17,12 @@ typedef struct {
 
 /* The form of documents. */
 typedef struct {
-    const char *opening; /* Bytes between the fields of a question and its answers. */
+    const char *opening; /* Bytes between the question's fields and its answers. */
     Py_ssize_t opening_size;
-    const char *closing; /* Bytes after each document of a run; empty without runs. */
+    const char *closing; /* Bytes after each document of a run; empty if there are no runs. */
     Py_ssize_t closing_size;
     int with_answers, by_votes;
-    Py_buffer repeated; /* Ids of posts under several questions, in ascending order. */
+    Py_buffer repeated; /* Ids of posts that occur under several questions, in ascending order. */
     Nest nest;
 } Form;
 
@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     int64_t question_id; /* Id of the first document. */
     Py_ssize_t records, documents, posts, size;
-    int64_t counts[KINDS]; /* Numbers of rows and votes, by kind. */
+    int64_t counts[KINDS]; /* Numbers of rows and of votes, by kind. */
 } Joined;
 
 static int by_votes(const void *a, const void *b)
@@ -54,8 +54,8 @@ static int is_nested(const Record *row, const Post *post, const Nest *nest)
         && (nest->tables >> kind_of(row) & 1) && (kind_of(row) == VOTE || size_of(row) >= EMPTY);
 }
 
-/* Find the posts of a group: the question, then its answers by id. Returns their number; 0 if the
-   group has any other record. */
+/* Find the posts of a group: the question, then its answers in order of id. Returns their
+   number; 0 if the group has any other record. */
 static Py_ssize_t find_posts(const Record *group, Py_ssize_t count, const Form *form, Post *posts)
 {
     Py_ssize_t question = -1, found = 0;
@@ -104,7 +104,7 @@ static Status put_document(const Post *posts, Py_ssize_t count, const Blocks *he
     size_t start = out->size;
     TRY(put_post(posts[0].record, posts[0].rows, held, &form->nest, out, counts));
     *size += (Py_ssize_t)(out->size - start);
-    /* No comma after a question without fields. */
+    /* Skip the comma if the question has no fields. */
     Py_ssize_t skipped = form->opening_size && out->size - start == EMPTY;
     out->size--;
     TRY(put(out, form->opening + skipped, (size_t)(form->opening_size - skipped)));
@@ -128,8 +128,8 @@ static int are_held(const Blocks *held, const Record *group, Py_ssize_t count)
     return 1;
 }
 
-/* Write the document of a group; FALLBACK, with nothing changed, if the reference must join it. Sets an
-   error if memory is exhausted or these are not the sorted blocks. */
+/* Write the document of a group. FALLBACK, with nothing changed, if the reference must join it.
+   Sets an error if memory is exhausted or a record is not in these blocks. */
 static Status join_group(const Record *group, Py_ssize_t count, const Blocks *held,
                           const Form *form, Buffer *out, Joined *run)
 {
@@ -211,7 +211,7 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
         if (!failed && status == FALLBACK) {
             run = (Joined){records[first].question_id, end - first, 0, 0, 0, {0}};
             failed = end_run(groups, &run, &out);
-            /* The caller knows how many bytes the run still needs. */
+            /* After a run, the caller knows how many bytes the next one still needs. */
             bytes = is_run ? enough : bytes;
         }
         first = end;
@@ -226,7 +226,7 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
     return groups;
 }
 
-/* Whether the buffers contain 64-bit integers, with as many users as ids. */
+/* Whether the buffers contain 64-bit integers, and there are as many users as ids. */
 static int is_sound(const Form *form)
 {
     Py_ssize_t ids = form->nest.user_ids.len;

@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 enum {
-    MOST_DEPTH = 16,  /* Limit of nested containers, and of formats; the reference allows more. */
+    /* Limit of nested containers and of nested formats; the reference allows more. */
+    MOST_DEPTH = 16,
     MOST_INDENT = 16, /* Maximum bytes that a container adds to the prefix: nine digits and `. `. */
     MOST_PARENTHESES = 8, /* Limit of nested parentheses in an address. */
     NOTHING = -1
@@ -25,7 +26,7 @@ typedef struct {
 
 static int is_blank(Byte byte)
 {
-    return is_space(byte) || byte == 0; /* 0 is a line break in an incomplete block. */
+    return is_space(byte) || byte == 0; /* In an incomplete block, byte 0 is a line break. */
 }
 
 static int is_alpha(Byte byte)
@@ -33,7 +34,7 @@ static int is_alpha(Byte byte)
     return (Byte)((byte | 0x20) - 'a') < 26;
 }
 
-/* The first or the last character of a UTF-8 text; NOTHING for an empty text. */
+/* Return the first or the last character of a UTF-8 text; NOTHING if the text is empty. */
 static long first_char(const char *text, size_t size)
 {
     const Byte *at = (const Byte *)text;
@@ -67,7 +68,7 @@ static int is_white(long code)
            || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-/* Dashes, quotation marks and the like, which have category P. */
+/* Dashes, quotation marks and similar characters of category P. */
 static int is_common_punctuation(long code)
 {
     return (code >= 0x2010 && code <= 0x2027) || (code >= 0x2030 && code <= 0x2043);
@@ -86,7 +87,7 @@ static Status is_alnum(long code, int *is)
     return OK;
 }
 
-/* Whether emphasis may start after this character, or end before it, whatever it contains. */
+/* Whether any emphasis can start after this character or end before it. */
 static Status is_apart(long code, int *is)
 {
     *is = code == NOTHING || is_white(code) || is_common_punctuation(code)
@@ -102,7 +103,7 @@ typedef enum { IGNORED, PARAGRAPH, BLOCK, HEADING, LIST, ITEM, QUOTATION, RULE, 
 static const struct {
     const char *name;
     TagKind kind;
-    const char *sign; /* Sign of emphasis or of a heading. */
+    const char *sign; /* The delimiter of emphasis or of a heading. */
 } HTML_TAGS[] = {
     {"", IGNORED, ""},
     {"p", PARAGRAPH, ""}, {"code", CODE, ""}, {"a", ANCHOR, ""}, {"li", ITEM, ""},
@@ -124,7 +125,7 @@ static const struct {
 };
 
 typedef struct {
-    int tag; /* Index in HTML_TAGS. */
+    int tag; /* The index in HTML_TAGS. */
     int is_end;
     Reader attributes, text; /* The text after the tag. */
 } Token;
@@ -140,7 +141,7 @@ static int find_tag(const Byte *name, size_t size)
     return 0;
 }
 
-/* Read a tag at the start of a text; `is_tag` is 0 for anything else. */
+/* Read a tag at the start of a text; `is_tag` is 0 if there is none. */
 static Status read_tag(const Byte *at, const Byte *end, Token *token, int *is_tag)
 {
     *is_tag = 0;
@@ -196,7 +197,8 @@ static Status split_tokens(const Byte *at, const Byte *end, Buffer *tokens)
     return put(tokens, &token, sizeof token);
 }
 
-/* Find the last attribute with a name, as `name="value"`; `value->at` is NULL for a missing one. */
+/* Find the last attribute with a name, written as `name="value"`; `value->at` is NULL if it is
+   missing. */
 static Status find_attribute(const Token *token, const char *name, Reader *value)
 {
     Reader in = token->attributes;
@@ -246,7 +248,7 @@ static Status put_html_reference(Reader *in, Buffer *out)
 {
     if (in->at == in->end || is_space(*in->at) || *in->at == '<' || *in->at == '&'
         || *in->at == ';') {
-        /* A carriage return may be part of a name. */
+        /* The name may continue after a carriage return, which only the reference handles. */
         return in->at < in->end && *in->at == '\r' ? FALLBACK : PUT_LITERAL(out, "&");
     }
     if (SKIP(in, "amp;")) {
@@ -291,7 +293,7 @@ static Status put_unescaped(Reader in, Buffer *out)
     return OK;
 }
 
-/* Whether an ampersand is the last byte, or would be read as the start of a reference. */
+/* Whether an ampersand is the last byte, or would start a reference. */
 static Status is_reference(const char *at, const char *end, int *is)
 {
     const char *next = at + 1;
@@ -310,7 +312,7 @@ static Status is_reference(const char *at, const char *end, int *is)
 
 /* ---- Text ---- */
 
-/* 1 for characters that may be markup, 2 for markup only in a link. */
+/* 1 for characters that may be markup; 2 for those that are markup only in a link. */
 static const Byte SPECIAL[256] = {
     ['\\'] = 1, ['`'] = 1, ['*'] = 1, ['_'] = 1, ['<'] = 1,
     ['&'] = 1,  ['~'] = 1, [']'] = 1, ['['] = 2,
@@ -372,7 +374,7 @@ static Status put_escaped(const char *text, size_t size, int is_in_link, Buffer 
     return put(out, from, (size_t)(end - from));
 }
 
-/* Replace each run of white space by a line feed or a space; returns the new size. */
+/* Replace each run of white space by a line feed or a space. Returns the new size. */
 static size_t join_spaces(char *text, size_t size)
 {
     size_t to = 0;
@@ -390,7 +392,30 @@ static size_t join_spaces(char *text, size_t size)
     return to;
 }
 
-/* Length of the longest run of backticks. */
+/* Replace white space that contains a line feed, possibly from several pieces, by one line feed.
+   Returns the new size. */
+static size_t join_feeds(char *text, size_t size)
+{
+    size_t to = 0;
+    for (size_t at = 0; at < size;) {
+        size_t start = at;
+        int has_feed = 0;
+        for (; at < size && (text[at] == ' ' || text[at] == '\n'); at++) {
+            has_feed |= text[at] == '\n';
+        }
+        if (has_feed) {
+            text[to++] = '\n';
+        } else if (at > start) {
+            memmove(text + to, text + start, at - start);
+            to += at - start;
+        } else {
+            text[to++] = text[at++];
+        }
+    }
+    return to;
+}
+
+/* Return the length of the longest run of backticks. */
 static size_t longest_backticks(const char *text, size_t size)
 {
     size_t longest = 0, run = 0;
@@ -413,8 +438,8 @@ static Status put_backticks(Buffer *out, size_t count)
 
 enum {
     MOST_CHARACTERS = 4000, /* Maximum length of a formula. */
-    MOST_UNCLOSED = 50,     /* Limit of unclosed signs; the text after them is not searched. */
-    MOST_NAME = 20          /* Maximum characters of the name of an environment. */
+    MOST_UNCLOSED = 50,     /* Limit of unclosed delimiters; the text after them is not searched. */
+    MOST_NAME = 20          /* Maximum length of the name of an environment. */
 };
 
 static const char *const ENVIRONMENTS[] = {
@@ -436,7 +461,7 @@ static const char *next_char(const char *at, const char *end)
     return at;
 }
 
-/* Size of a `\begin{align}` at the start of a text; 0 if there is none. */
+/* Return the size of a `\begin{align}` at the start of a text; 0 if there is none. */
 static size_t environment_size(const char *at, const char *end)
 {
     if (!starts_with(at, end, "\\begin{")) {
@@ -459,8 +484,8 @@ static size_t environment_size(const char *at, const char *end)
     return 0;
 }
 
-/* Size of the opening sign of a formula at the start of a text, and its closing sign; 0 if there
-   is none. The closing sign of an environment is empty. */
+/* Return the size of the opening delimiter of a formula at the start of a text, and set its
+   closing delimiter; 0 if there is none. The closing delimiter of an environment is empty. */
 static size_t opening_size(const char *at, const char *end, const char *sign, const char **closing)
 {
     static const char *const PAIRS[][2] = {{"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}};
@@ -478,7 +503,7 @@ static size_t opening_size(const char *at, const char *end, const char *sign, co
     return environment_size(at, end);
 }
 
-/* Find the end of an environment's name and its brace; NULL if there is none. */
+/* Return the end of an environment's name, after its brace; NULL if there is none. */
 static const char *end_of_name(const char *at, const char *end)
 {
     int count = 0;
@@ -491,7 +516,7 @@ static const char *end_of_name(const char *at, const char *end)
     return count && at < end && *at == '}' ? at + 1 : NULL;
 }
 
-/* Find the end of a formula that is open at `start`; NULL if it is not closed. */
+/* Return the end of the formula that opens at `start`; NULL if it is not closed. */
 static const char *find_formula_end(const char *start, const char *end, const char *closing)
 {
     const char *at = start, *after;
@@ -527,7 +552,7 @@ static const char *find_formula_end(const char *start, const char *end, const ch
     return NULL;
 }
 
-/* Find the next formula; if there is none, its start is the end of the text. */
+/* Find the next formula. If there is none, the span starts at the end of the text. */
 static Span find_formula(const char *text, size_t from, size_t size, const char *sign, int *unclosed)
 {
     const char *end = text + size, *closing;
@@ -536,7 +561,7 @@ static Span find_formula(const char *text, size_t from, size_t size, const char 
             continue;
         }
         if (starts_with(at, end, "\\\\") || (sign[0] == '$' && starts_with(at, end, "\\$"))) {
-            at++; /* An escaped sign does not start a formula. */
+            at++; /* An escaped delimiter does not start a formula. */
             continue;
         }
         size_t opening = opening_size(at, end, sign, &closing);
@@ -553,7 +578,7 @@ static Span find_formula(const char *text, size_t from, size_t size, const char 
     return (Span){size, 0};
 }
 
-/* Write a formula with its lines, except empty lines. */
+/* Write a formula, except its empty lines. */
 static Status put_formula(const char *at, size_t size, Buffer *out)
 {
     const char *end = at + size;
@@ -578,7 +603,7 @@ static Status put_formula(const char *at, size_t size, Buffer *out)
 
 /* ---- The writer ---- */
 
-typedef enum { PLAIN, OPENING, CLOSING } Role; /* Whether a piece is a sign of emphasis. */
+typedef enum { PLAIN, OPENING, CLOSING } Role; /* Whether a piece is a delimiter of emphasis. */
 
 /* A piece of the current block: a range of `text`. */
 typedef struct {
@@ -586,11 +611,11 @@ typedef struct {
     Role role;
 } Piece;
 
-/* Open emphasis, an open link or open raw HTML. `place` is the position of its start in the line; `sign`
-   and `closing` are ranges of the buffer `signs`. */
+/* Open emphasis, an open link or open raw HTML. `place` is the position of its start in the
+   line; `sign` and `closing` are ranges of the buffer `signs`. */
 typedef struct {
     int tag;
-    const char *emphasis; /* Sign of emphasis; NULL for links and raw HTML. */
+    const char *emphasis; /* Delimiter of emphasis; NULL for links and raw HTML. */
     Span sign, closing;
     size_t place;
 } Format;
@@ -613,11 +638,11 @@ typedef struct {
 } List;
 
 typedef struct {
-    const char *sign; /* Sign around formulas; empty without formulas. */
+    const char *sign; /* Delimiter of formulas; empty if there are none. */
     Buffer tokens, out;
-    size_t at; /* The current token. */
+    size_t at; /* Index of the current token. */
     Buffer pieces, text, emphasized, signs;
-    Buffer plain, block; /* Temporary. */
+    Buffer plain, block; /* Buffers for temporary use. */
     Format formats[MOST_DEPTH];
     Container containers[MOST_DEPTH];
     List lists[MOST_DEPTH];
@@ -625,10 +650,11 @@ typedef struct {
     char prefix[MOST_DEPTH * MOST_INDENT], lead[MOST_DEPTH * MOST_INDENT];
     size_t prefix_size;
     size_t low_size;     /* Size of the shortest prefix since the last block. */
-    ptrdiff_t lead_size; /* Size of the start of the next line; NOTHING for the prefix. */
-    size_t count;        /* Number of blocks. */
+    ptrdiff_t lead_size; /* Size of the start of the next line; NOTHING if it is the prefix. */
+    size_t count;        /* Number of blocks written. */
     int is_tight, in_paragraph, heading;
-    size_t last_count, last_depth; /* Blocks and containers at the end of the last list, */
+    /* Numbers of blocks and containers at the end of the last list, */
+    size_t last_count, last_depth;
     char last_marker;              /* and its marker. */
 } Writer;
 
@@ -773,7 +799,7 @@ static Status put_sign(Writer *writer, Span sign, Span *span)
     return put(&writer->text, writer->signs.bytes + sign.at, sign.size);
 }
 
-/* End the innermost format; its signs go next to characters other than white space. */
+/* End the innermost format. Its delimiters go next to characters that are not white space. */
 static Status close_format(Writer *writer)
 {
     Format ended = writer->formats[--writer->format_count];
@@ -781,7 +807,6 @@ static Status close_format(Writer *writer)
         return OK;
     }
     size_t place = ended.place, first = place + 2, count = count_pieces(writer);
-    Span after = {0, 0};
     for (; first < count; first++) {
         Span *span = &piece_at(writer, first)->span;
         size_t blanks = count_leading_blanks(writer, *span);
@@ -791,26 +816,24 @@ static Status close_format(Writer *writer)
             break;
         }
     }
-    if (first == count && HTML_TAGS[ended.tag].kind != ANCHOR) {
+    if (first == count) {
         return OK;
     }
-    if (first < count) {
-        size_t last = count - 1, from;
-        while (count_leading_blanks(writer, piece_at(writer, last)->span)
-               == piece_at(writer, last)->span.size) {
-            last--;
-        }
-        Span *span = &piece_at(writer, last)->span;
-        from = span->size;
-        while (is_blank((Byte)writer->text.bytes[span->at + from - 1])) {
-            from--;
-        }
-        after = (Span){span->at + from, span->size - from};
-        span->size = from;
-        for (size_t i = last + 1; i < count; i++) {
-            TRY(extend(writer, &after, piece_at(writer, i)->span));
-            piece_at(writer, i)->span.size = 0;
-        }
+    size_t last = count - 1;
+    while (count_leading_blanks(writer, piece_at(writer, last)->span)
+           == piece_at(writer, last)->span.size) {
+        last--;
+    }
+    Span *end = &piece_at(writer, last)->span;
+    size_t from = end->size;
+    while (is_blank((Byte)writer->text.bytes[end->at + from - 1])) {
+        from--;
+    }
+    Span after = {end->at + from, end->size - from};
+    end->size = from;
+    for (size_t i = last + 1; i < count; i++) {
+        TRY(extend(writer, &after, piece_at(writer, i)->span));
+        piece_at(writer, i)->span.size = 0;
     }
     Piece *opening = piece_at(writer, place + 1);
     TRY(put_sign(writer, ended.sign, &opening->span));
@@ -830,7 +853,8 @@ static Status close_format(Writer *writer)
     return OK;
 }
 
-/* The character next to a run of equal signs; `*` for a sign of the other kind. */
+/* Return the character next to a run of identical delimiters; `*` for a delimiter of the other
+   kind. */
 static long neighbour(const Writer *writer, size_t place, int step)
 {
     Role same = piece_at(writer, place)->role;
@@ -859,7 +883,7 @@ static Status find_kind(long code, CharKind *kind)
     return OK;
 }
 
-/* Whether `*` between these characters is next to the emphasized text. */
+/* Whether a `*` between these two characters can delimit the emphasized text. */
 static Status is_flanking(long outside, long inside, int *is)
 {
     CharKind in, out;
@@ -876,7 +900,7 @@ static Status is_flanking(long outside, long inside, int *is)
     return OK;
 }
 
-/* Whether CommonMark would read this as emphasis, by its rules for delimiter runs. */
+/* Whether CommonMark would recognize this as emphasis, by its rules for delimiter runs. */
 static Status is_emphasis_read(const Writer *writer, const Emphasis *emphasis, int *is)
 {
     long before = neighbour(writer, emphasis->opening, -1);
@@ -950,7 +974,7 @@ static Status put_start(Writer *writer, const char *start, size_t size, int is_s
     return put(&writer->out, start, size);
 }
 
-/* Whether the next line has the marker of a list item that may interrupt a paragraph. */
+/* Whether the next line starts with a marker of a list item that can interrupt a paragraph. */
 static int begins_item(const Writer *writer)
 {
     if (writer->lead_size == NOTHING || writer->list_count == 0) {
@@ -974,7 +998,7 @@ static Status begin_block(Writer *writer, int is_tight)
     return OK;
 }
 
-/* Write a line of the current block, with a backslash at `backslash` unless that is NOTHING. */
+/* Write a line of the current block, with a backslash at `backslash` unless this is NOTHING. */
 static Status put_line(Writer *writer, const char *line, size_t size, ptrdiff_t backslash)
 {
     int is_led = writer->lead_size != NOTHING;
@@ -1001,9 +1025,9 @@ static int has_only(const char *text, size_t size, const char *chars)
     return 1;
 }
 
-/* Find the position for a backslash that keeps a line of text from starting a heading, list, quotation,
-   rule or table; NOTHING if none is needed. After the first line of a paragraph, only the number 1
-   starts a list. */
+/* Find the position for a backslash that keeps a line of text from starting a heading, list,
+   quotation, rule or table; NOTHING if none is needed. After the first line of a paragraph, only
+   the number 1 can start a list. */
 static Status find_backslash(const char *line, size_t size, int is_first, ptrdiff_t *place)
 {
     size_t run = 0;
@@ -1013,7 +1037,8 @@ static Status find_backslash(const char *line, size_t size, int is_first, ptrdif
         while (run < size && is_digit((Byte)line[run])) {
             run++;
         }
-        if (run < size && (Byte)line[run] >= 0x80) { /* The byte may also be a digit. */
+        /* The character may be a digit of another script. */
+        if (run < size && (Byte)line[run] >= 0x80) {
             long code = first_char(line + run, size - run);
             return code < 0x660 || (code >= 0x2000 && code < 0xA620) ? OK : FALLBACK;
         }
@@ -1060,7 +1085,7 @@ static Status find_backslash(const char *line, size_t size, int is_first, ptrdif
     return OK;
 }
 
-/* Replace line breaks, without leaving empty lines. */
+/* Replace line breaks without leaving empty lines. */
 static Status replace_breaks(Writer *writer, Span text)
 {
     const char *bytes = writer->block.bytes + text.at;
@@ -1095,7 +1120,7 @@ static Status write_heading(Writer *writer, char *text, size_t size)
         hashes--;
     }
     int is_closing = hashes < size && (hashes == 0 || is_space((Byte)text[hashes - 1]));
-    Buffer *out = &writer->signs; /* Temporary. */
+    Buffer *out = &writer->signs; /* A buffer for temporary use. */
     size_t from = out->size;
     TRY(put(out, sign, strlen(sign)));
     TRY(put(out, text, hashes));
@@ -1164,6 +1189,9 @@ static Status flush(Writer *writer)
         TRY(put(block, writer->text.bytes + span.at, span.size));
     }
     writer->pieces.size = writer->text.size = 0;
+    if (memchr(block->bytes, '\n', block->size) != NULL) {
+        block->size = join_feeds(block->bytes, block->size);
+    }
     Span text = {0, block->size};
     while (text.size && is_blank((Byte)block->bytes[text.at + text.size - 1])) {
         text.size--;
@@ -1235,7 +1263,8 @@ static Status end_list(Writer *writer)
     return OK;
 }
 
-/* End the innermost container with this tag, unless a quotation, or a list, is open inside it. */
+/* End the innermost container with this tag, unless a quotation or, optionally, a list is open
+   inside it. */
 static Status leave_to(Writer *writer, int tag, int is_stopped_by_lists)
 {
     int is_quotation = HTML_TAGS[tag].kind == QUOTATION;
@@ -1382,7 +1411,7 @@ static Status write_code_block(Writer *writer)
     Reader before = token_at(writer, start)->text;
     int is_dropped = end == start + 1 || (before.at < before.end && *before.at == '\n');
     if (is_dropped && size > 0 && code->bytes[0] == '\n') {
-        first++; /* HTML ignores this line feed. */
+        first++; /* Skip this line feed, which HTML ignores. */
     }
     if (size > first && code->bytes[size - 1] == '\n') {
         size--;
@@ -1443,7 +1472,7 @@ static Status write_code(Writer *writer)
     }
     Span span = last > 0 ? piece_at(writer, last - 1)->span : (Span){0, 0};
     if (span.size && text->bytes[span.at + span.size - 1] == '`') {
-        /* Two adjacent spans would be read as one. */
+        /* Use HTML, because Markdown would read two adjacent code spans as one. */
         TRY(PUT_LITERAL(text, "<code>"));
         TRY(put_escaped(bytes, size, 0, text));
         TRY(PUT_LITERAL(text, "</code>"));
@@ -1462,7 +1491,7 @@ static Status write_code(Writer *writer)
 
 /* ---- Links and images ---- */
 
-/* Whether the parentheses of an address may stay unchanged. */
+/* Whether the parentheses of a URL are balanced, so that they need no escapes. */
 static int is_balanced(const char *at, const char *end)
 {
     int depth = 0;
@@ -1475,7 +1504,7 @@ static int is_balanced(const char *at, const char *end)
     return depth == 0;
 }
 
-/* Write an address as the destination of a link. */
+/* Write a URL as the destination of a link. */
 static Status put_destination(const char *at, size_t size, Buffer *out)
 {
     const char *end = at + size;
@@ -1530,7 +1559,7 @@ static Status put_destination(const char *at, size_t size, Buffer *out)
     return OK;
 }
 
-/* Write the words of an attribute to `plain`, separated by single spaces. */
+/* Write the words of an attribute to `plain`, with single spaces between them. */
 static Status read_words(Writer *writer, Reader value)
 {
     Buffer *words = &writer->plain;
@@ -1542,7 +1571,7 @@ static Status read_words(Writer *writer, Reader value)
     for (size_t i = 0; i < words->size; i++) {
         Byte byte = (Byte)words->bytes[i];
         if (byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3)) {
-            return FALLBACK; /* The byte may start another kind of space. */
+            return FALLBACK; /* The byte may start a space of another kind. */
         }
         if (words->bytes[i] == '\n') {
             words->bytes[i] = ' ';
@@ -1591,7 +1620,8 @@ static int is_autolink(const char *address, size_t size)
         return 0;
     }
     for (; at < size; at++) {
-        int is_inside = ((Byte)address[at] & 0xC0) == 0x80; /* Continues a character. */
+        /* Whether the byte continues a character. */
+        int is_inside = ((Byte)address[at] & 0xC0) == 0x80;
         if (address[at] == '<' || address[at] == '>'
             || (!is_inside && is_white(first_char(address + at, size - at)))) {
             return 0;
@@ -1675,7 +1705,7 @@ static Status start_emphasis(Writer *writer, int tag)
         const Format *format = &writer->formats[i];
         if (format->emphasis != NULL && format->sign.size
             && strcmp(format->emphasis, emphasis) == 0) {
-            sign.size = 0; /* Nested emphasis of the same kind changes nothing. */
+            sign.size = 0; /* Nested emphasis of the same kind has no effect. */
         }
     }
     return open_format(writer, tag, emphasis, sign, closing);

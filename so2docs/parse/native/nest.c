@@ -13,12 +13,12 @@
 
 enum { OWNER, LAST_EDITOR, USER, MARKED };
 
-/* The common end of the names of all members with user ids. */
+/* The common end of all names of members that hold user ids. */
 static const char MARK[] = "UserId\":";
 enum { MARK_BYTES = sizeof(MARK) - 1, MOST_ID_DIGITS = 18 };
 
-/* Find the end of the last mark; NULL if there is none. The window moves towards the start, as
-   far as its first byte allows. */
+/* Return the end of the last mark; NULL if there is none. The first byte of the window
+   determines how far the window can move towards the start. */
 static const char *last_mark(const char *start, const char *end)
 {
     for (ptrdiff_t at = end - start - MARK_BYTES; at >= 0;) {
@@ -42,13 +42,13 @@ static const char *last_mark(const char *start, const char *end)
     return NULL;
 }
 
-/* Whether the mark that ends at `end` is the end of this name with its opening quote. */
+/* Whether the mark that ends at `end` belongs to this name, with its opening quote. */
 static int is_of(const char *start, const char *end, const char *name, Py_ssize_t size)
 {
    return end - start >= size + MARK_BYTES && memcmp(end - MARK_BYTES - size, name, (size_t)size) == 0;
 }
 
-/* Find the user ids in an object that ends at `end`; NULL for a missing one. */
+/* Find the user ids in an object that ends at `end`; those that are missing are NULL. */
 static void find_users(const char *start, const char *end, int is_row, const char *users[MARKED])
 {
     users[OWNER] = users[LAST_EDITOR] = users[USER] = NULL;
@@ -213,7 +213,7 @@ Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const 
         TRY(put_user(users[LAST_EDITOR], json_end, nest, ",\"LastEditor\":", out));
     }
     if (size_of(post) == EMPTY && out->size > comma) {
-        /* No comma before the first member. */
+        /* Remove the comma before the first member. */
         memmove(out->bytes + comma, out->bytes + comma + 1, out->size - comma - 1);
         out->size--;
     }

@@ -11,7 +11,7 @@
 
 enum { OFFSET_BITS = 40 };
 
-/* Order: a post before its rows, rows by table, then by rank as in `nest.Row`. */
+/* Compare records: a post before its rows, rows by table, then by rank as in `nest.Row`. */
 static int by_id(const void *a, const void *b)
 {
     const Record *one = a, *other = b;
@@ -43,7 +43,7 @@ static int get_block(PyObject *blocks, Py_ssize_t number, Py_buffer *keys, Py_bu
     return 0;
 }
 
-/* Size of the JSON of a record; -1 if it exceeds the block. */
+/* Return the size of a record's JSON; -1 if it exceeds the block. */
 static Py_ssize_t checked_size(const char *key, Py_ssize_t left)
 {
     int64_t size_and_kind = key_integer(key + 24);
@@ -108,8 +108,8 @@ PyObject *sort_records(PyObject *module, PyObject *blocks)
     return result;
 }
 
-/* Copy the records of a range of question ids; with NULL, only measure them. Returns -1 if the keys do
-   not match the JSON. */
+/* Copy the records of a range of question ids; if `keys_to` is NULL, only measure them. Returns
+   -1 if the keys do not match the JSON. */
 static int select_into(const char *key, Py_ssize_t count, const char *json, Py_ssize_t left,
                        const int64_t *ids, char *keys_to, char *json_to, Py_ssize_t sizes[2])
 {

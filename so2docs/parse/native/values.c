@@ -13,9 +13,9 @@
 #endif
 #endif
 
-#define MOST_DIGITS 18 /* Maximum digits of a number, so that it fits in 64 bits. */
+#define MOST_DIGITS 18 /* Maximum number of digits for which a number fits in 64 bits. */
 
-/* Form of written text. The compiler makes a copy of each function for each form. */
+/* Form of the written text. The compiler makes a copy of each function for each form. */
 typedef enum { JSON, UTF8 } Form;
 
 #if defined(__GNUC__)
@@ -23,7 +23,7 @@ typedef enum { JSON, UTF8 } Form;
 #else
 #define IN_EACH_FORM static inline
 #endif
-#define BLOCK 16       /* Bytes copied at a time. */
+#define BLOCK 16       /* Number of bytes copied at a time. */
 
 /* ---- Characters that XML 1.0 allows ([2] Char), as UTF-8 and as references ---- */
 
@@ -126,7 +126,7 @@ static Status put_numeric_reference(Reader *in, Buffer *out, Form form)
     return put_character(out, code, form);
 }
 
-/* Read a reference; the most frequent ones are tested first. */
+/* Read a reference, testing for the most frequent ones first. */
 IN_EACH_FORM Status put_reference(Reader *in, Buffer *out, Form form)
 {
     if (SKIP(in, "&lt;")) {
@@ -152,7 +152,7 @@ IN_EACH_FORM Status put_reference(Reader *in, Buffer *out, Form form)
 
 /* ---- Text ---- */
 
-/* A raw line end becomes one space, and so does a TAB: XML 1.0, 2.11 and 3.3.3. */
+/* Write a space for a TAB or a raw line end (one space for CR LF): XML 1.0, 2.11 and 3.3.3. */
 static Status put_space(Reader *in, Buffer *out)
 {
     if (SKIP(in, "\r\n") || SKIP(in, "\n") || SKIP(in, "\r") || SKIP(in, "\t")) {
@@ -174,21 +174,21 @@ static inline Status put_sequences(Reader *in, Buffer *out)
     return OK;
 }
 
-/* Whether a byte of a value is the same in JSON in any context. */
+/* Whether a byte of a value needs no change in JSON. */
 static inline int is_plain(Byte byte)
 {
     return is_between(byte, 0x20, 0x7F) && byte != '"' && byte != '&' && byte != '<'
            && byte != '\\';
 }
 
-/* Copy BLOCK bytes. Returns the number of leading plain bytes. Three variants, for SSE2, NEON, and
-   words of eight bytes on other machines. */
+/* Copy BLOCK bytes. Returns the number of leading plain bytes. There are three variants: SSE2,
+   NEON, and words of eight bytes for other machines. */
 #if defined(SSE2)
 static inline size_t copy_block(const Byte *from, char *to)
 {
     __m128i block = _mm_loadu_si128((const __m128i *)from);
     _mm_storeu_si128((__m128i *)to, block);
-    /* Bytes above 0x7F are negative as signed numbers, so they are below 0x20 too. */
+    /* As signed numbers, bytes above 0x7F are negative, so this also finds them. */
     __m128i special = _mm_cmplt_epi8(block, _mm_set1_epi8(0x20));
     special = _mm_or_si128(special, _mm_cmpeq_epi8(block, _mm_set1_epi8('"')));
     special = _mm_or_si128(special, _mm_cmpeq_epi8(block, _mm_set1_epi8('&')));
@@ -202,7 +202,7 @@ static inline size_t copy_block(const Byte *from, char *to)
 {
     uint8x16_t block = vld1q_u8(from);
     vst1q_u8((Byte *)to, block);
-    /* Bytes above 0x7F are negative as signed numbers, so they are below 0x20 too. */
+    /* As signed numbers, bytes above 0x7F are negative, so this also finds them. */
     uint8x16_t special = vcltq_s8(vreinterpretq_s8_u8(block), vdupq_n_s8(0x20));
     special = vorrq_u8(special, vceqq_u8(block, vdupq_n_u8('"')));
     special = vorrq_u8(special, vceqq_u8(block, vdupq_n_u8('&')));
@@ -216,7 +216,7 @@ static inline size_t copy_block(const Byte *from, char *to)
 #else
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Nonzero if a byte of the word is below `least`, which is at most 0x80. */
+/* Return nonzero if a byte of the word is below `least`, which is at most 0x80. */
 static inline uint64_t has_below(uint64_t word, Byte least)
 {
     return (word - EACH(least)) & ~word & EACH(0x80);
@@ -244,7 +244,7 @@ static inline size_t copy_block(const Byte *from, char *to)
 }
 #endif
 
-/* Copy plain bytes, up to the first other byte or the end of the slice. */
+/* Copy plain bytes, up to the next special byte or the end of the slice. */
 static inline Status put_plain(Reader *in, Buffer *out)
 {
     while (left(in) >= BLOCK) {
@@ -262,7 +262,7 @@ static inline Status put_plain(Reader *in, Buffer *out)
     return OK;
 }
 
-/* Write a value without quotes, and read its closing quote. */
+/* Write a value without its quotes, and read the closing quote. */
 IN_EACH_FORM Status put_value(Reader *in, Buffer *out, Form form)
 {
     for (;;) {
