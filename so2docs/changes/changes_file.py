@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, NamedTuple, get_args
 
@@ -29,9 +29,9 @@ import orjson
 from isal import isal_zlib
 
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
-from so2docs.errors import OptionError, OutputError, flag
-from so2docs.options.choices import Compression, split_compression
-from so2docs.output.file import Output
+from so2docs.errors import OutputError, flag
+from so2docs.options.choices import Compression
+from so2docs.output.file import Target
 from so2docs.output.index import tail_crc
 from so2docs.output.new_files import NewFiles
 from so2docs.output.segments import Segment
@@ -56,7 +56,7 @@ class Side:
         self.line: Line | None = None
 
     def next_entry(self) -> Segment | None:
-        """The next segment, if all lines of the open segment were used."""
+        """Return the next segment, if all lines of the open segment were used."""
         if self.line is not None or self.segment == self.output.index.segments:
             return None
         return self.output.index[self.segment]
@@ -67,7 +67,7 @@ class Side:
         self.segment += 1
 
     def current(self) -> Line | None:
-        """The next line; None after the last."""
+        """Return the next line; None after the last."""
         while self.line is None and self.segment < self.output.index.segments:
             entry = self.output.index[self.segment]
             self._lines = self._parsed(self.output.reader.read(entry), entry)
@@ -156,56 +156,19 @@ def _is_same_segment(left: Side, right: Side) -> bool:
     if entry._replace(offset=0, size=0) != other_entry._replace(offset=0, size=0):
         return False
     old, new = left.output.reader, right.output.reader
-    # Equal checksums do not prove equal bytes.
+    # Compare the bytes too, since different documents may have equal checksums.
     if old.read_stored(entry) == new.read_stored(other_entry):
         return True
     return old.read(entry) == new.read(other_entry)
 
 
 _LEVEL = 2
-
-
-class Target(Output):
-    """A new file that a command writes from start to end; leaving the context completes it.
-
-    Raises:
-        OptionError: The name is empty.
-        OutputError: The file exists or is an input, or its folder is missing or not writable.
-    """
-
-    def __init__(
-        self,
-        files: NewFiles,
-        path: str,
-        read: Sequence[str],
-        *,
-        force: bool,
-        level: int = _LEVEL,
-        indexed: bool = False,
-    ) -> None:
-        if not path:
-            raise OptionError(
-                "a name is empty, perhaps from an unset variable; give the name of a file, or -"
-            )
-        files.claim(path, read, force=force)
-        super().__init__(path, split_compression(path)[1] or "none", level=level, indexed=indexed)
-        self.record = b""
-        self._files = files
-
-    def __enter__(self) -> Target:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            if exception[0] is None:
-                self._files.add(self.path, self.seal(self.record))
-        finally:
-            self.close()
+"""Compression level of an output that does not record it."""
 
 
 def write_empty(path: str, record: bytes) -> None:
     """Write an output without documents."""
-    with NewFiles() as files, Target(files, path, (), force=False, indexed=True) as target:
+    with NewFiles() as files, Target(files, path, force=False, indexed=True) as target:
         target.record = record
 
 
@@ -282,7 +245,7 @@ class Header:
         return cls(before, output, tuple(segments))
 
     def line(self) -> bytes:
-        """The header as a line of JSON, without a line feed."""
+        """Return the header as a line of JSON, without a line feed."""
         return orjson.dumps(
             {
                 "op": "diff",
@@ -314,7 +277,7 @@ class Header:
 
 
 def compression_level(output: Collection) -> int:
-    """The compression level of an output; the default level if it is not recorded."""
+    """Return the compression level of an output; the default level if it is not recorded."""
     return _LEVEL if output.provenance is None else int(output.provenance.options["level"])
 
 
@@ -367,7 +330,7 @@ class ChangeReader:
             if last_id is not None and change.question_id <= last_id:
                 raise OutputError(
                     f"{self.path}: line {change.line:,}: question {change.question_id} comes after "
-                    f"question {last_id}; changes must be in ascending Id; {_ADVICE}"
+                    f"question {last_id}; changes must be in ascending order of Id; {_ADVICE}"
                 )
             last_id = change.question_id
             self._crc = isal_zlib.crc32(line, self._crc)
@@ -406,7 +369,7 @@ class ChangeReader:
     def _check_end(self, values: dict[str, Any]) -> None:
         if (values.get("changes"), values.get("crc32")) != (self._changes, self._crc):
             raise self._damaged(
-                f"it has {self._changes:,} changes, {values.get('changes')} were written"
+                f"it has {self._changes:,} changes, but {values.get('changes')} were written"
             )
         if next(self._lines, None) is not None:
             raise self._damaged(f"line {self._number:,} is after its end")
@@ -423,7 +386,7 @@ class ChangeReader:
 
 
 def _document(line: bytes, values: dict[str, Any]) -> bytes:
-    """The bytes of a change's document, serialized again if another program wrote the line."""
+    """Return the bytes of a document; it is serialized again if another program wrote the line."""
     start = line.find(DOCUMENT_KEY) + len(DOCUMENT_KEY)
     document = line[start:-1]
     if start >= len(DOCUMENT_KEY) and document.startswith(b'{"'):

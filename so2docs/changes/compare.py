@@ -17,7 +17,7 @@ OPERATIONS: tuple[Operation, ...] = ("added", "changed", "deleted")
 ANSWERS = "Answers"
 
 DOCUMENT_KEY = b',"document":'
-"""Key of the document, which comes last in a record, byte for byte."""
+"""Key of the document in a record. The document comes last, as the bytes of its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Change:
     answer_fields: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def record(self) -> bytes:
-        """The change as a line of JSON, without a line feed."""
+        """Return the change as a line of JSON, without a line feed."""
         head: dict[str, Any] = {"op": self.operation, "Id": self.question_id}
         if self.operation == "deleted":
             return orjson.dumps(head)
@@ -81,7 +81,7 @@ def _answers(document: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def _different(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
-    """List the fields that differ: fields of the new state in its order, then removed fields."""
+    """List the fields that differ, in the order of the new state; removed fields come last."""
     missing = object()
     return tuple(
         name
@@ -114,7 +114,7 @@ class PostCounts(Counts):
     changed: int = 0
 
     def add(self, names: tuple[str, ...]) -> None:
-        """Count a post with these changed fields."""
+        """Count a post in which these fields changed."""
         self.changed += 1
         self.edited += not _TEXT.isdisjoint(names)
         self.rescored += "Score" in names
@@ -161,11 +161,11 @@ class Summary(Counts):
             self.fields.update(f"{ANSWERS}.{name}" for name in names)
 
     def as_dict(self) -> dict[str, Any]:
-        """All counts by name of the attribute."""
+        """Return all counts by attribute."""
         return Counts.as_dict(self) | {"fields": dict(self.fields.most_common())}
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers of this comparison in a report of several sites."""
+        """Return the numbers of this comparison for a table of several sites."""
         posts = self.questions
         numbers = {"added": posts.added, "changed": posts.changed, "deleted": posts.deleted}
         return {**numbers, "unchanged": self.unchanged}

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Unpack, get_args
 
 import orjson
 
 from so2docs.api.convert import convert_validated, find_input, options_for
-from so2docs.changes.changes_file import VERSION, Header, Target, iterate_differences
+from so2docs.changes.changes_file import VERSION, Header, iterate_differences
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, Summary, compare
 from so2docs.changes.formats import ChangeLines, make_format
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
@@ -23,8 +23,9 @@ from so2docs.options.field_paths import parse_field_names
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.option import choose
 from so2docs.options.request import Fingerprint, build_options, validate_keywords
+from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
-from so2docs.output.product import Product, write_record
+from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record, within_64_bits
 from so2docs.progress import bar, log
 from so2docs.reader.collection import Collection
@@ -45,7 +46,7 @@ def open_input(
         with open_output(path, progress=progress) as collection:
             yield collection
         return
-    # The output is temporary, so errors mention neither resuming nor an excerpt.
+    # The output is temporary, so errors must mention neither resuming nor an excerpt.
     with temporary_folder(work_dir) as folder:
         converted = os.path.join(folder, "questions.jsonl.gz")
         log.info("%s: is a dump; converting it first", path)
@@ -67,16 +68,16 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
             name for name, recorded in zip(names, (before, after), strict=True) if recorded is None
         )
         log.info(
-            f"{unknown}: has no record of how it was made, so it cannot be checked that both "
-            f"outputs come from one site and the same options"
+            f"{unknown}: has no record of how it was made, so the sites and options of the "
+            "outputs cannot be compared"
         )
         return
     reason = None
     sites = before.site, after.site
     if sites.count(None) == 1:
         log.info(
-            f"{names[sites.index(None)]}: the name of its dump has no site, so it cannot be "
-            f"checked that it belongs to "
+            f"{names[sites.index(None)]}: the name of its dump does not contain the site, so "
+            f"it cannot be checked that it belongs to "
             f"{before.site or after.site}"
         )
     elif before.site != after.site:
@@ -111,7 +112,7 @@ class _Request:
 
 
 class Changes:
-    """The changes between two outputs, in ascending question id; the result of `so2docs.diff`.
+    """The result of `so2docs.diff`: changes between two outputs, in ascending order of question id.
 
     Read the changes once: iterate over dictionaries, or call `write` or `count`.
 
@@ -171,7 +172,7 @@ class Changes:
                 and `mongodb`, which have no form for deletions.
             elasticsearch_index: Name of the Elasticsearch index.
             site_field: Field added by `convert --site-field`, for ids such as `SITE/1`.
-            update: Replace changes between other outputs, or with other options.
+            update: Replace a file made from other outputs or with other options.
             force: Overwrite existing files.
 
         Returns:
@@ -329,11 +330,9 @@ class _ChangesFile(Product[Summary]):
                     if lines.deletes or change.operation != "deleted":
                         target.write(lines.frame(change))
                 target.write(lines.footer())
-            if self.path != "-":
-                summary = self._changes.summary.as_dict()
-                counts = {n: v for n, v in summary.items() if not n.endswith("_path")}
-                record = replace(self.provenance, counts=counts)
-                write_record(files, self.path, record, [p for p in paths if p != "-"])
+            summary = self._changes.summary.as_dict()
+            counts = {n: v for n, v in summary.items() if not n.endswith("_path")}
+            self.write_record(files, paths, counts)
         return self._changes.summary
 
 
@@ -369,17 +368,17 @@ def diff(
         only: Kinds of changes to report: some of `added`, `changed` and `deleted`, also as text
             (`added,changed`). All if None. `summary` always counts all changes.
         ignore: Fields such as `ViewCount,LastActivityDate,Answers.CommentCount`. Documents that
-            differ only in these count as unchanged.
+            differ only in these fields count as unchanged.
         work_dir: Folder for converted dumps; the system's temporary folder if None.
         progress: Show progress bars.
         jobs: Worker processes for converting dumps; all cores if None.
         conversion: Options of `convert` for dumps, such as `nest=["comments"]`.
 
     Returns:
-        An iterator over changes, in ascending question id: `{"op": "added", "Id": 4, "document":
-        {...}}`, `{"op": "changed", "Id": 6, "fields": ["Score"], "answers": {"added": [], "edited":
-        [9], "deleted": []}, "document": {...}}` with the new document, `{"op": "deleted", "Id":
-        8}`.
+        An iterator over changes, in ascending order of question id: `{"op": "added", "Id": 4,
+        "document": {...}}`, `{"op": "changed", "Id": 6, "fields": ["Score"], "answers": {"added":
+        [], "edited": [9], "deleted": []}, "document": {...}}` with the new document, `{"op":
+        "deleted", "Id": 8}`.
 
     Raises:
         OptionError: A name in `only` or `ignore` is unknown, or an option has a value that is not

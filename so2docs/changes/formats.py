@@ -1,7 +1,7 @@
 """Formats of changes: lines that `patch` reads, and formats of documents for other programs.
 
-Elasticsearch, OpenSearch and RavenDB read deletions from the same file. JSON lines of documents and
-`mongoimport` have no form for deletions, so these go to a file of ids.
+Elasticsearch, OpenSearch and RavenDB read deletions from the same file. JSON lines and
+`mongoimport` have no form for deletions, so the ids of deleted documents go to a separate file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from so2docs.schema import DATES
 
 
 class ChangeLines:
-    """The new documents and the deletions of others, in a format of documents.
+    """Encodes changes as lines for `patch`.
 
     Attributes:
         deletes: Whether deletions are in the same file.
@@ -37,7 +37,7 @@ class ChangeLines:
         self._changes = self._crc = 0
 
     def header(self, made_from: Header) -> bytes:
-        """The header line, which identifies both outputs."""
+        """Return the header line, which identifies both outputs."""
         return self._count(made_from.line() + b"\n")
 
     def frame(self, change: Change) -> bytes:
@@ -46,11 +46,11 @@ class ChangeLines:
         return self._count(change.record() + b"\n")
 
     def footer(self) -> bytes:
-        """The last line: the number of changes, and the checksum of all lines before it."""
+        """Return the last line: the number of changes, and the checksum of all lines before it."""
         return b'{"op":"end","changes":%d,"crc32":%d}\n' % (self._changes, self._crc)
 
     def id_line(self, change: Change) -> bytes:
-        """A line for the file of the ids of deleted documents."""
+        """Encode the id of a deleted document as a line of the separate file."""
         return ID_LINE % change.question_id
 
     def _count(self, line: bytes) -> bytes:
@@ -59,7 +59,7 @@ class ChangeLines:
 
 
 class ChangedDocuments(ChangeLines):
-    """The new documents, and what deletes the others, in a format of documents."""
+    """Encodes the new documents, and deletions of the others, in a format of documents."""
 
     def __init__(self, name: str, index: str, site_field: str | None) -> None:
         form = OutputForm(name, "none", index)
@@ -70,7 +70,7 @@ class ChangedDocuments(ChangeLines):
         self.deletes = self._format.deletes
 
     def header(self, made_from: Header) -> bytes:
-        """The bytes before the first document."""
+        """Return the bytes before the first document."""
         return self._format.header
 
     def frame(self, change: Change) -> bytes:
@@ -86,11 +86,11 @@ class ChangedDocuments(ChangeLines):
         return between + b"".join(self._format.frame(document))
 
     def footer(self) -> bytes:
-        """The bytes after the last document."""
+        """Return the bytes after the last document."""
         return self._format.footer(Journal(""))
 
     def id_line(self, change: Change) -> bytes:
-        """A line for the file of the ids of deleted documents."""
+        """Encode the id of a deleted document as a line of the separate file."""
         return super().id_line(change) if self.deletes else self.frame(change)
 
     def _name_site(self, change: Change) -> None:

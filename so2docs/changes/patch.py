@@ -1,4 +1,4 @@
-"""Apply changes to an output; both are read once, in ascending question id."""
+"""Apply changes to an output; both are read once, in ascending order of question id."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from so2docs.changes.changes_file import (
     OutputIdentity,
     SegmentIdentity,
     Side,
-    Target,
     compression_level,
 )
 from so2docs.errors import OutputError
 from so2docs.output.compression import SEGMENT_BYTES
+from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import explain_errors, part_path
 from so2docs.output.paths import OutputPaths
@@ -53,11 +53,11 @@ class Patched:
     is_verified: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """Return all fields as JSON types."""
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers of this patch in a report of several sites."""
+        """Return the numbers of this patch for a table of several sites."""
         names = ("added", "changed", "deleted")
         return {"questions": self.documents, **{name: getattr(self, name) for name in names}}
 

@@ -1,4 +1,4 @@
-"""`--card`: write a manifest next to an output, and describe it in README.md and croissant.json.
+"""`--card`: write a manifest of an output, and describe the output in README.md and croissant.json.
 
 The front matter of README.md follows the format of dataset cards
 (https://huggingface.co/docs/hub/datasets-cards and datasets-manual-configuration). A folder has one
@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.counts import plural
-from so2docs.domain import LICENSE_FILE, licenses
+from so2docs.domain import LICENSE_FILE, licenses, site_language
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.escape import for_html, for_terminal
 from so2docs.metadata.columns import describe_columns
 from so2docs.metadata.manifest import (
     DESCRIBED,
+    FORMAT,
     Manifest,
     load,
     load_from_report,
@@ -38,9 +39,10 @@ from so2docs.options.option import bounds
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output import new_files
-from so2docs.output.part_files import MANIFEST, TargetKind, check_own, check_replaceable
+from so2docs.output.part_files import MANIFEST, check_folder, check_replaceable
 from so2docs.output.paths import OutputPaths
-from so2docs.output.provenance import File
+from so2docs.output.product import Product
+from so2docs.output.provenance import UP_TO_DATE, Comparison, File, Provenance, make_record
 from so2docs.progress import log
 from so2docs.recipes import beir
 from so2docs.recipes.finding import RECIPES
@@ -92,12 +94,15 @@ def choose_inspection(
                     ],
                     "remarks": [_without_folder(text, files) for text in values["remarks"]],
                 }
-                describe_dump(inspection)  # Raises for values of unexpected types.
+                describe_dump(inspection)  # Raises an error for values of unexpected types.
                 return inspection
     except _DAMAGE:
         raise OutputError(f"{name}: is not the JSON report of so2docs inspect") from None
     expected = ", ".join(f"{file} ({size:,} bytes)" for file, (size, _) in read.items())
-    raise OutputError(f"{name}: is not the dump of this output: {expected}")
+    raise OutputError(
+        f"{name}: describes another dump than the one this output was made from; "
+        f"expected {expected}"
+    )
 
 
 def _without_folder(text: str, files: Iterable[str]) -> str:
@@ -143,7 +148,7 @@ def describe_dump(inspection: Mapping[str, Any]) -> list[str]:
     lines += ["", *(f"- {' '.join(for_html(note).split())}" for note in notes)]
     tables = inspection["tables"].values()
     for comment in dict.fromkeys(text for table in tables for text in table["comments"]):
-        lines += ["", "A comment in it says:", "", *_as_code(comment)]
+        lines += ["", "A comment in the dump says:", "", *_as_code(comment)]
     texts = (file["license"] for file in inspection["files"].values())
     for text in dict.fromkeys(text for text in texts if text is not None):
         lines += ["", *_describe_license(text)]
@@ -194,7 +199,7 @@ def features(schema: Mapping[str, Any], indent: str = "  ") -> list[str] | None:
 
 def _feature(schema: Mapping[str, Any], indent: str) -> list[str] | None:
     kind = schema.get("type", "string" if "const" in schema else None)
-    if isinstance(kind, list):  # Numbers beyond 64 bits remain strings.
+    if isinstance(kind, list):  # The second type is a string, for numbers beyond 64 bits.
         kind = kind[0]
     if kind == "array":
         items = schema.get("items", {})
@@ -214,7 +219,7 @@ def _of_object(word: str, schema: Mapping[str, Any], indent: str) -> list[str] |
 def _dataset_info(name: str, output: Described, *, has_features: bool = True) -> Iterator[str]:
     """Write an entry of `dataset_info`; `datasets` ignores entries without the bytes.
 
-    Plain Parquet gets no features: the file has its own schema, other than that of documents.
+    Parquet files of documents get no features, because their columns differ from the JSON Schema.
     """
     manifest = output.manifest
     size = sum(file.bytes for file in manifest.files)
@@ -299,11 +304,7 @@ def _field(
     return field
 
 
-CARD = TargetKind(
-    "card of so2docs",
-    f"output, or overwrite with {flag('force', True)}",
-    (b"---\n# Written by so2docs",),
-)
+_START = b"---\n# Written by so2docs"
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
@@ -315,8 +316,6 @@ _LICENSE_IDS = {
     "CC BY-SA 3.0": "cc-by-sa-3.0",
     "CC BY-SA 2.5": "cc-by-sa-2.5",
 }
-_LANGUAGES = {name: name for name in ("es", "ja", "pt", "ru")} | {"rus": "ru"}
-"""Languages by first label of a host such as `ru.stackoverflow.com`; other sites are English."""
 _TASKS = {
     "None": ("question-answering",),
     "qa": ("question-answering", "text-generation"),
@@ -382,25 +381,10 @@ def check_card(
         )
     _check_format(options.form.format)
     folder = _folder_of_card(names)
-    check_folder_of_card(folder, filter(None, read), force=force)
+    CardFiles(folder).check(filter(None, read), force=force)
     own = manifest_path(names.output)
     check_replaceable(own, read)
     _described(folder, but=own)
-
-
-def check_folder_of_card(folder: str, read: Iterable[str] = (), *, force: bool) -> None:
-    """Refuse to replace a README.md or croissant.json that so2docs did not write.
-
-    Raises:
-        OutputError: Another file has the path of the card or of its `croissant.json`.
-    """
-    if folder and not os.path.exists(folder):  # The conversion creates it, or reports an error.
-        return
-    card, described = (os.path.join(folder, name) for name in (_CARD, _CROISSANT))
-    if not (force and os.path.isfile(card)):
-        check_own(card, CARD, read)
-    if os.path.exists(described) and not os.path.exists(card) and not force:
-        raise OutputError(f"{described}: exists without a so2docs card; choose another output")
 
 
 def describe(
@@ -419,8 +403,8 @@ def describe(
     if with_card:
         manifest.save(names.output)
         try:
-            write(_folder_of_card(names))
-        except NothingToDescribeError as error:  # The output is complete anyway.
+            CardFiles(_folder_of_card(names)).make()
+        except NothingToDescribeError as error:  # Only warn, since the output is complete.
             log.warning(error)
 
 
@@ -428,30 +412,88 @@ class NothingToDescribeError(OutputError):
     """All outputs that the card would describe are empty."""
 
 
-def write(folder: str) -> None:
-    """Write the card and the `croissant.json` of a folder.
+class CardFiles(Product[tuple[str, str]]):
+    """The card and the `croissant.json` of a folder as a product.
 
-    Manifests are read under the lock on the card. The last of several processes that end at the
-    same time therefore describes all outputs.
-
-    Raises:
-        NothingToDescribeError: All outputs in the folder are empty.
-        So2docsError: A manifest in the folder is damaged, or a file cannot be written.
+    They are compared by their bytes, which the manifests in the folder determine.
     """
-    card, croissant = (os.path.realpath(os.path.join(folder, name)) for name in (_CARD, _CROISSANT))
-    with new_files.NewFiles() as files:
-        for path in (
-            croissant,
-            card,
-        ):  # The card is renamed first, because croissant.json needs one.
-            files.claim(path, force=True, seconds=new_files.FOR_SMALL_FILES)
-        outputs = _described(folder)
+
+    update_advice = ""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(os.path.join(folder, _CARD), make_record("card", FORMAT, {}, ()))
+        self._folder = folder
+        self._paths = self.path, os.path.join(folder, _CROISSANT)
+
+    def existing_files(self) -> list[str]:
+        """Return the existing files, the card first."""
+        return list(filter(os.path.exists, self._paths))
+
+    def check(self, read: Iterable[str] = (), *, force: bool) -> None:
+        """Refuse to replace an input, or files that so2docs did not write.
+
+        Raises:
+            OutputError: The card may not be written.
+        """
+        if not os.path.exists(self._folder or "."):  # The conversion will make the folder.
+            return
+        check_folder(self.path)
+        check_replaceable(self.path, read)
+        if not force and not self._is_card():
+            self.refuse(self.compare())
+
+    def _is_card(self) -> bool:
+        """Whether so2docs wrote the card; also true for an empty file."""
+        if not os.path.isfile(self.path):
+            return False
+        with open(self.path, "rb") as file:
+            return file.read(len(_START)) in (_START, b"")
+
+    def compare(self) -> Comparison:
+        """Compare the existing files with those made from the manifests."""
+        existing = self.existing_files()
+        if not existing:
+            return Comparison("missing")
+        if not self._is_card():
+            has_other = os.path.exists(self.path)
+            reason = " and is not a card of so2docs" if has_other else " without a so2docs card"
+            return Comparison("unknown", reason)
+        if [Path(path).read_bytes() for path in existing] == self._texts():
+            return Comparison(UP_TO_DATE)
+        return Comparison("another input", ", made from other manifests")
+
+    def load(self, records: list[Provenance]) -> tuple[str, str]:
+        """Return the paths of the files."""
+        return self._paths
+
+    def make(self) -> tuple[str, str]:
+        """Write both files.
+
+        Manifests are read under the lock on the card. The last of several processes that end at
+        the same time therefore describes all outputs.
+
+        Raises:
+            NothingToDescribeError: All outputs in the folder are empty.
+            So2docsError: A manifest in the folder is damaged, or a file cannot be written.
+        """
+        paths = [os.path.realpath(path) for path in self._paths]
+        with new_files.NewFiles() as files:
+            # Rename the card before croissant.json, which is useless without a card.
+            for path in reversed(paths):
+                files.claim(path, force=True, seconds=new_files.FOR_SMALL_FILES)
+            for path, data in zip(paths, self._texts(), strict=True):
+                files.write(path, data)
+        return self._paths
+
+    def _texts(self) -> list[bytes]:
+        """Make the contents of both files."""
+        folder, outputs = self._folder, _described(self._folder)
         if not any(_documents(output.manifest) for output in outputs):
             raise NothingToDescribeError(
                 f"{folder or '.'}: no card is written, since no output there has a document"
             )
         try:
-            texts = text(outputs).encode(), croissant_text(outputs).encode()
+            return [text(outputs).encode(), croissant_text(outputs).encode()]
         except _DAMAGE as error:
             paths = (os.path.join(folder, one.path(one.manifest.output)) for one in outputs)
             names = " or ".join(map(manifest_path, paths))
@@ -459,8 +501,6 @@ def write(folder: str) -> None:
                 f"{names}: the manifest is damaged; convert the dump again with "
                 f"{flag('card', True)} and {flag('force', True)}"
             ) from error
-        for path, data in zip((card, croissant), texts, strict=True):
-            files.write(path, data)
 
 
 def describe_existing(
@@ -470,7 +510,7 @@ def describe_existing(
     force: bool = False,
     inspections: tuple[str, list[Any]] | None = None,
 ) -> tuple[str, str]:
-    """Write the card of an existing output, and its manifest if missing.
+    """Write the card of an existing output unless it is up to date, and its manifest if missing.
 
     Args:
         output: Name of the output, as passed to `convert`.
@@ -505,12 +545,12 @@ def describe_existing(
         read = {file.name: (file.bytes, file.sha256) for file in manifest.input}
         manifest = replace(manifest, inspection=choose_inspection(values, read, name))
     is_by_site = manifest.counts["recipe"] in _RECIPES_BY_SITE
-    place = _folder_of_card(OutputPaths(output, None, is_by_site=is_by_site))
-    check_folder_of_card(place, force=force)
+    card = CardFiles(_folder_of_card(OutputPaths(output, None, is_by_site=is_by_site)))
+    card.check(force=force)
     if inspections is not None or not os.path.exists(own):
         manifest.save(output)
-    write(place)
-    return os.path.join(place, _CARD), os.path.join(place, _CROISSANT)
+    # Each output of a folder is added to the existing card.
+    return card.build(force=force, update=True)
 
 
 def _check_format(name: str) -> None:
@@ -539,7 +579,7 @@ class Described:
         return bool(self.manifest.counts["recipe"] == "beir")
 
     def path(self, name: str) -> str:
-        """The path of a file of the output, relative to the card."""
+        """Return the path of a file of the output, relative to the card."""
         return f"{self.folder}/{name}" if self.folder else name
 
     @property
@@ -560,7 +600,7 @@ class Described:
 
 
 def _folder_of_card(names: OutputPaths) -> str:
-    """The folder of the output, or for outputs by site the folder above."""
+    """Return the folder of the output; for outputs in a folder per site, the folder above."""
     folder = os.path.dirname(names.output)
     is_by_site = names.is_by_site and os.path.basename(names.stem) == _BY_SITE and folder != ""
     return os.path.dirname(folder) if is_by_site else folder
@@ -583,12 +623,14 @@ def _described(folder: str, but: str | None = None) -> list[Described]:
 
 
 def text(outputs: list[Described]) -> str:
-    """Write the text of the card of these outputs."""
+    """Write the text of the card for these outputs."""
     names = _config_names(outputs)
     manifests = [output.manifest for output in outputs]
     counts = list(map(_documents, manifests))
     front = ["---", "# Written by so2docs --card.", *_yaml_list("license", _licenses(manifests))]
-    front += _yaml_list("language", sorted(set(map(_language, manifests))))
+    front += _yaml_list(
+        "language", sorted({site_language(manifest.site or "") for manifest in manifests})
+    )
     front.append(f"pretty_name: {json.dumps(_title(outputs))}")
     recipes = sorted({str(manifest.counts["recipe"]) for manifest in manifests})
     tasks = dict.fromkeys(task for recipe in recipes for task in _TASKS.get(recipe, ()))
@@ -598,7 +640,7 @@ def text(outputs: list[Described]) -> str:
     front += (
         beir.FRONT_MATTER if any(output.is_retrieval_set for output in outputs) else ["configs:"]
     )
-    # An empty output has no columns, and would keep other outputs from loading.
+    # Leave out empty outputs: they have no columns, which would keep other outputs from loading.
     full = [
         (name, output)
         for name, output in zip(names, outputs, strict=True)
@@ -621,7 +663,8 @@ def text(outputs: list[Described]) -> str:
             front += (f"    - {json.dumps(path)}" for path in paths)
     if full:
         front.append("dataset_info:")
-    for name, output in full:  # The columns of hundreds of sites take megabytes.
+    # Omit the columns of sites, since those of hundreds of sites take megabytes.
+    for name, output in full:
         front += _dataset_info(name, output, has_features=not is_by_site)
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]
     for output, count in zip(outputs, counts, strict=True):
@@ -650,12 +693,12 @@ def text(outputs: list[Described]) -> str:
 
 
 def _builder(manifest: Manifest) -> str:
-    """The name of the builder of `datasets` that reads the files."""
+    """Return the name of the `datasets` builder that reads the files."""
     return "parquet" if _is_parquet(manifest) else "json"
 
 
 def _choose_builder(outputs: list[Described]) -> str:
-    """Choose the builder of all configurations: that of most outputs, or else Parquet.
+    """Choose the builder for all configurations: the one for most outputs, or else Parquet.
 
     `datasets` loads a folder with the builder of its first configuration.
     """
@@ -722,7 +765,7 @@ def _dumps(outputs: list[Described]) -> str:
 
 
 def croissant_text(outputs: list[Described]) -> str:
-    """Write the text of the `croissant.json` of these outputs."""
+    """Write the text of the `croissant.json` for these outputs."""
     names = _config_names(outputs)
     described: dict[str, Any] = {
         "@context": _CONTEXT,
@@ -801,10 +844,10 @@ def _record_set(
 
 
 def _title(outputs: list[Described]) -> str:
-    """Make a title of the sites, or their number, and the recipes."""
+    """Make a title from the names or number of the sites, and the recipes."""
     sites = dict.fromkeys(o.manifest.site or o.folder or o.manifest.input[0].name for o in outputs)
     recipes = dict.fromkeys(o.manifest.counts["recipe"] for o in outputs)
-    name = ", ".join(sites) if len(sites) < 4 else f"{len(sites)} sites of Stack Exchange"
+    name = ", ".join(sites) if len(sites) < 4 else f"{len(sites)} Stack Exchange sites"
     kinds = ", ".join(recipe or "questions with answers" for recipe in recipes)
     return f"{name}: {kinds}" if len(recipes) < 4 else name
 
@@ -828,10 +871,6 @@ def _licenses(manifests: list[Manifest]) -> list[str]:
             if not last or (start <= last and first < after)
         }
     return [_LICENSE_IDS[name] for name, _ in licenses() if name in found]
-
-
-def _language(manifest: Manifest) -> str:
-    return _LANGUAGES.get((manifest.site or "").partition(".")[0], "en")
 
 
 def _is_plain_parquet(manifest: Manifest) -> bool:
@@ -862,7 +901,7 @@ def _config_names(outputs: list[Described]) -> list[str]:
 
 
 def _documents(manifest: Manifest) -> int:
-    """Number of documents or records of an output."""
+    """Return the number of documents or records of an output."""
     records: int | None = manifest.counts["records"]
     questions: int = manifest.counts["questions"]
     return questions if records is None else records
@@ -877,9 +916,9 @@ def command(output: Described) -> str:
     manifest = output.manifest
     usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:
-        del usual["body"]  # Recipes may set it.
+        del usual["body"]  # Recipes may set the body, so always write the option.
     if output.is_retrieval_set:
-        usual["compression"] = "none"  # It has plain files, and no option for others.
+        usual["compression"] = "none"  # Its files are always uncompressed.
     words = ["so2docs", "convert", manifest.input[0].name, output.path(manifest.output)]
     for name in (name for name in OPTIONS if name in manifest.options):
         value = manifest.options[name]
@@ -890,11 +929,12 @@ def command(output: Described) -> str:
 
 def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
     option = f"--{name.replace('_', '-')}"
-    if name == "recipe":  # The value has the whole fingerprint.
+    if name == "recipe":  # The value is the fingerprint of the recipe; write its name.
         return [option, manifest.counts["recipe"]]
     if name in ("drop_users", "drop_posts", "keep_users", "keep_posts"):
-        return [option, "FILE"]  # The file may hold ids of people: private.
-    if name == "if_present":  # The value lists the missing tables.
+        # Do not write the name of the file, which may hold private ids of people.
+        return [option, "FILE"]
+    if name == "if_present":  # The value lists the missing tables; the option takes no value.
         return [option]
     if name == "tokenizer":
         value = re.sub(r" [0-9a-f]{12}$", "", value)  # Drop the hash of the file.

@@ -33,7 +33,7 @@ MEANINGS = {
     "ClosedDate": "date when the question was closed, in UTC",
     "CommunityOwnedDate": "date when the post became a community wiki, in UTC",
     "ContentLicense": "licence of the text",
-    "Url": "address on the site",
+    "Url": "URL on the site",
     "Licenses": "licences of all texts in the document",
     "Authors": "authors of all texts in the document",
     "DisplayName": "name of the user",
@@ -81,7 +81,7 @@ MEANINGS = {
     "qid": "id of the question on its site",
     "answer_id": "id of the answer on its site; absent for a question",
     "post_id": "id of the post on its site",
-    "url": "address of the post",
+    "url": "URL of the post",
     "site": "host name of the site",
     "title": "title of the question",
     "tags": "tags of the question",
@@ -89,14 +89,17 @@ MEANINGS = {
     "accepted": "whether the asker accepted the answer",
     "license": "licence of the post",
     "licenses": "licences of all texts in the record",
-    "authors": "authors with name and address",
+    "authors": "authors with name and URL",
     "name": "name of the author",
-    "authors.url": "address of the author's profile",
+    "authors.url": "URL of the author's profile",
+    "authors_name": "names of the authors",
+    "authors_url": "URLs of the authors' profiles, in the order of the names",
     "created": "date of creation, in UTC",
     "metadata": "source and attribution of the record",
-    "metadata.answer": "id, address, score, licence and authors of the answer",
-    "metadata.chosen": "id, address, score, licence and authors of the better answer",
-    "metadata.rejected": "id, address, score, licence and authors of the worse answer",
+    "metadata.answer_id": "id of the answer on its site",
+    "metadata.answer": "id, URL, score, licence and authors of the answer",
+    "metadata.chosen": "id, URL, score, licence and authors of the better answer",
+    "metadata.rejected": "id, URL, score, licence and authors of the worse answer",
     "metadata.comments": "licence, authors and date of each comment in the conversation",
     "prompt": "question: title and body",
     "completion": "answer to the question",
@@ -129,7 +132,7 @@ MEANINGS = {
     "selected": "whether the asker accepted the answer",
     "author": "name of the author",
     "author_id": "id of the author; -1 if unknown",
-    "author_profile": "address of the author's profile",
+    "author_profile": "URL of the author's profile",
     "date": "date of the question",
     "_id": "id of the post on its site",
     "query-id": "id of the query",
@@ -142,15 +145,23 @@ _BY_RECIPE = {
     "chunks": {"text": "passage of the post"},
     "preferences": {
         "text": "body of the answer",
-        "metadata": "addresses of the question, the site and the author",
+        "metadata": "URLs of the question, the site and the author",
     },
-    "edits": {"license": "licence of the edit", "authors": "editor with name and address"},
+    "edits": {"license": "licence of the edit", "authors": "editor with name and URL"},
     "beir": {
         "title": "title of the question; empty for an answer",
         "text": "text of the document or the query",
         "score": "1 for a relevant document",
     },
 }
+_SIDES = {
+    "answer": "answer",
+    "chosen": "better answer",
+    "rejected": "worse answer",
+    "comments": "comments",
+}
+"""Meanings of the first part of a column such as `chosen_url`, in flat metadata."""
+
 _TYPES = {"string": "text", "number": "number", "integer": "integer", "boolean": "boolean"}
 
 
@@ -188,7 +199,8 @@ def _rows(
         meaning = _meaning(recipe, path, name, kind).replace("|", r"\|")
         yield f"| `{path}` | {type_} | {meaning} |"
         members = kind.get("items", kind)
-        if "properties" in members and not prefix and name != "Votes":  # It has 36 types.
+        # Votes have 36 types, which are not listed.
+        if "properties" in members and not prefix and name != "Votes":
             yield from _rows(recipe, members, has_dates, f"{path}.")
 
 
@@ -198,12 +210,16 @@ def _meaning(recipe: str | None, path: str, name: str, schema: Mapping[str, Any]
     if "const" in schema:
         return "name of the site, from `--site-field`"
     meanings = {**MEANINGS, **_BY_RECIPE.get(recipe or "", {})}
-    return meanings.get(path) or meanings.get(name, "")
+    side, _, member = name.partition("_")
+    if path in meanings or name in meanings or side not in _SIDES:
+        return meanings.get(path) or meanings.get(name, "")
+    return f"{_SIDES[side]}: {'id on the site' if member == 'id' else meanings[member]}"
 
 
 def _type(schema: Mapping[str, Any]) -> str:
     kind = schema.get("type", "string")
-    kind = kind if isinstance(kind, str) else kind[0]  # Numbers beyond 64 bits remain strings.
+    # The second type is a string, for numbers beyond 64 bits.
+    kind = kind if isinstance(kind, str) else kind[0]
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}"
     return _TYPES.get(kind, kind)

@@ -79,7 +79,7 @@ class Manifest(Provenance):
         *,
         hashes_input: bool,
     ) -> Manifest:
-        """Make the manifest of a finished conversion; reads its output once more."""
+        """Make the manifest of a finished conversion; this reads its output once more."""
         files, site = [File("", "-", report.output_bytes, None)], options.host
         if names.output != "-":
             files = _describe_files(names)
@@ -95,7 +95,7 @@ class Manifest(Provenance):
 
     @classmethod
     def of_existing(cls, output: str) -> Manifest:
-        """Make the manifest of an output that is not split, from its provenance; reads it once."""
+        """Make the manifest of an unsplit output from its provenance; this reads the output."""
         advice = f"give its report, or convert the dump again with {flag('card', True)}"
         is_set = os.path.basename(output) == RECORDS
         names = OutputPaths(output, None, made_of_it=FILES if is_set else ())
@@ -104,7 +104,7 @@ class Manifest(Provenance):
             raise OutputError(f"{output}: not found, or split into several files; {advice}")
         provenance = read_provenance(paths[0])
         if provenance is None or "questions" not in provenance.counts:
-            raise OutputError(f"{output}: does not say how it was made; {advice}")
+            raise OutputError(f"{output}: has no record of how it was made; {advice}")
         schema = _recorded_schema(provenance.options, provenance.counts["recipe"])
         manifest = cls._of_record(provenance, names, schema)
         return replace(manifest, files=tuple(_describe_files(names)))
@@ -117,7 +117,7 @@ class Manifest(Provenance):
         return cls(**values, output=_name(names.output), schema=schema)
 
     def with_checksum(self) -> dict[str, Any]:
-        """All fields by name, with their checksum."""
+        """Return all fields by name, with their checksum."""
         values = self.as_dict()
         return {**values, "checksum": _checksum(values)}
 
@@ -142,7 +142,7 @@ def _describe_files(names: OutputPaths) -> list[File]:
 
 
 def _name(output: str) -> str:
-    """The name of an output for users: of a retrieval set, the name of its folder."""
+    """Return the name of an output for messages; for a retrieval set, the name of its folder."""
     folder, name = os.path.split(output)
     return os.path.basename(os.path.abspath(folder)) if name == RECORDS else name
 
@@ -153,12 +153,12 @@ def is_retrieval_set(path: str) -> bool:
 
 
 def locate(output: str) -> str:
-    """The path that the side files of an output are next to; a retrieval set has them inside."""
+    """Return the path that side files are next to; for a retrieval set, a path in its folder."""
     return os.path.join(output, RECORDS) if is_retrieval_set(output) else output
 
 
 def manifest_path(output: str) -> str:
-    """Path of the manifest of an output."""
+    """Return the path of the manifest of an output."""
     return side_file(locate(output), MANIFEST)
 
 
@@ -169,13 +169,13 @@ def _license(paths: Iterable[str]) -> str | None:
             with closing(SourceFile(path)) as source:
                 if (text := source.license()) is not None:
                     return text
-        except DumpError as error:  # The output itself is complete.
+        except DumpError as error:  # Only warn, since the output is complete.
             log.warning(error)
     return None
 
 
 def _checksum(values: dict[str, Any]) -> str:
-    """SHA-256 of a manifest without its checksum, the same in a file and in a report."""
+    """Hash a manifest without its checksum; the SHA-256 is the same in a file and in a report."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -187,7 +187,10 @@ def _schema(options: Options) -> dict[str, Any] | None:
         return None
 
 
-_OF_SCHEMA = ("fields", "without", "nest", "attribution", "conversational", "implicit_prompt")
+_OF_SCHEMA = (
+    *("fields", "without", "nest", "attribution"),
+    *("conversational", "implicit_prompt", "metadata"),
+)
 """Options that change the schema."""
 
 
@@ -200,7 +203,7 @@ def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str
     field = options["site_field"]
     try:
         return _schema(build_options(kwargs, form, field and tuple(field), core="python"))
-    except OptionError:  # A user's recipe that is not installed here.
+    except OptionError:  # The recipe is a user's, and not installed here.
         return None
 
 
@@ -220,7 +223,7 @@ def load_from_report(path: str, output: str) -> Manifest:
             return _parse_manifest(manifest, path, "report", advice)
     if len(manifests) == 1:
         only = manifests[0]["output"]
-        raise OutputError(f"{path}: is the report of {only}, not of {name}; give that one")
+        raise OutputError(f"{path}: is the report of {only}; give the report of {name}")
     raise OutputError(f"{path}: the report has no manifest of {name}; {advice}")
 
 
@@ -267,7 +270,7 @@ def with_schemas(entries: list[Any]) -> list[Any]:
 
 
 def _in_report(path: str) -> list[dict[str, Any]]:
-    """List the manifests in a report, before any check."""
+    """List the manifests in a report, without checking them."""
     values = _read(path, "report", _REPORT_ADVICE)
     try:
         reports = (
@@ -343,7 +346,7 @@ class Verified:
         documents: Number of documents or records; None for Parquet and formats of other programs,
             which are checked by their hash alone.
         validated: Whether each document was validated against the JSON Schema.
-        hashed: Whether the SHA-256 was known, which it is not for standard output.
+        hashed: Whether the SHA-256 was known; it is unknown for standard output.
     """
 
     output: str
@@ -353,11 +356,11 @@ class Verified:
     hashed: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """Return all fields as JSON types."""
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers of this output in a report of several sites."""
+        """Return the numbers of this output for a table of several sites."""
         return {"files": self.files, "documents": self.documents or 0}
 
     def __str__(self) -> str:
@@ -441,7 +444,8 @@ def _check_record(path: str, manifest: Manifest) -> None:
     provenance = read_provenance(path)
     if provenance is None:
         log.info(
-            f"{path}: has no record of how it was made, so this is not compared with the manifest"
+            f"{path}: has no record of how it was made, so its origin is not compared "
+            "with the manifest"
         )
         return
     others = provenance.other_options(manifest)
@@ -473,8 +477,9 @@ def _validator(manifest: Manifest, path: str) -> Check | None:
 
 
 def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read documents with their positions, from JSON lines or an array with a document a line."""
-    from so2docs.reader.reading import read_lines  # Imported late: conversions do not need it.
+    """Read documents with their positions, from JSON lines or an array with a line per document."""
+    # Imported here, because conversions do not need it.
+    from so2docs.reader.reading import read_lines
 
     for number, line in enumerate(read_lines(path), 1):
         if line in (b"[\n", b"]\n", b"\n"):

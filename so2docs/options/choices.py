@@ -1,4 +1,4 @@
-"""Named choices of users, and the fixed properties of each choice."""
+"""Options with named choices, and the fixed properties of each choice."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ AnswersBy = Literal["id", "votes"]
 BodyAs = Literal["html", "text", "markdown"]
 Compression = Literal["gzip", "zstd", "none"]
 Core = Literal["auto", "python", "compiled"]
+MetadataAs = Literal["nested", "flat"]
 SplitBy = Literal["year", "month"]
 ChangesFormat = Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
 TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
@@ -53,7 +54,7 @@ _OWN = {
     "elasticsearch": FormatTraits(_LINES, ids=True),
     "mongodb": FormatTraits(_LINES, dates=True, ids=True),
     "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
-    "parquet": FormatTraits((".parquet",), compressed=False, needs="pyarrow"),
+    "parquet": FormatTraits((".parquet",), compressed=False),
 }
 
 FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _OWN, _traits)
@@ -81,13 +82,13 @@ def split_compression(path: str) -> tuple[str, Compression | None]:
 
 
 def formats_from_name(path: str) -> list[str]:
-    """Names of the formats with the extension of a path; built-in formats take precedence."""
+    """List the formats with the extension of a path; built-in formats take precedence."""
     plain, _ = split_compression(path)
     built_in = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
     return built_in or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
 
 
 def compression_from_name(path: str) -> Compression:
-    """The compression selected by the name of an output; None for `.jsonl` and `-`."""
+    """Return the compression selected by the name of an output; `none` for `.jsonl` and `-`."""
     is_plain = path == "-" or path.endswith(UNCOMPRESSED)
     return split_compression(path)[1] or ("none" if is_plain else "gzip")

@@ -83,16 +83,12 @@ class Fields:
             return self.has(path) and not any(n.startswith(f"{path}.") for n in self.left_out)
         return any(name in self.kept for name in _upwards(path))
 
-    def has_question(self, name: str) -> bool:
-        """Whether questions have this attribute."""
-        return self.has(name)
-
     def has_answer(self, name: str) -> bool:
         """Whether answers have this attribute."""
         return self.has(f"{_INSIDE}{name}")
 
     def hidden(self, nest: Sequence[str]) -> list[str]:
-        """Ids of users that are needed to look up users, but are not in documents."""
+        """List the user ids that are needed to look up users, but are not in documents."""
         if "users" not in nest:
             return []
         return [
@@ -133,7 +129,7 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _part(name: str) -> str:
-    """The first step of a path from the post."""
+    """Return the first step of a path, counted from the post."""
     return name.removeprefix(_INSIDE).partition(".")[0]
 
 
@@ -146,7 +142,7 @@ def _is_held(path: str, nest: Sequence[str]) -> bool:
 def parse_field_names(
     option: str, value: str | Iterable[str], also: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Parse the value of an option: names of fields, or `also`, by commas or as a sequence."""
+    """Parse names of fields, or of `also`, given as a sequence or separated by commas."""
     parts = [value] if isinstance(value, str) else value
     each = (name.strip() for part in parts for name in part.split(","))
     names = tuple(dict.fromkeys(name for name in each if name))
@@ -181,7 +177,8 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
         stays: bool | FieldChoice = path in self._also or self._fields.has_whole(path)
         if not stays and self._fields.has(path):
             stays = FieldChoice(self._fields, path)
-        # Dumps have a few dozen names; a malicious file can have any number.
+        # Dumps have a few dozen names, but a malicious file may have any number, so limit the
+        # cache.
         if len(self) < _MOST_NAMES:
             self[name] = stays
         return stays

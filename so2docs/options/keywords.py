@@ -56,39 +56,42 @@ class DocumentKeywords(TypedDict, total=False):
         min_answers: Keep questions with this many answers or more. The filter tests `AnswerCount`.
         max_answers: Keep questions with this many answers or fewer. The filter tests `AnswerCount`;
             questions without it do not pass.
-        max_body: Keep questions and answers with a body of this size or less, such as 20kB. The
-            size is the size of the HTML in UTF-8, as in the dump.
+        max_body: Keep questions and answers with a body of this size or less, such as 20kB. This is
+            the size of the HTML in UTF-8, as in the dump.
         answered: Keep questions that have an answer.
         accepted: Keep questions that have an accepted answer.
-        since: Keep questions created on this date (UTC) or later. A year, a day, a time such as
-            `2020-01-31T12:00:00`, a `date` or a `datetime`.
+        since: Keep questions created on this date (UTC) or later. The value is a year, a day, a
+            time such as `2020-01-31T12:00:00`, a `date` or a `datetime`.
         until: Keep questions created before this date (UTC).
         drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
             releases.
-        drop_users: Leave out all posts and comments of the users in FILE: ids, one a line. The
-            answers to their questions are left out, too, and so are listed editors of other posts.
-        drop_posts: Leave out the questions and answers in FILE: ids, one a line. The answers to
-            these questions are left out, too.
+        drop_users: Leave out all posts and comments of the users whose ids are in FILE, one per
+            line. The answers to their questions are also left out, and so are listed editors of
+            other posts.
+        drop_posts: Leave out the questions and answers whose ids are in FILE, one per line. The
+            answers to these questions are also left out.
         keep_users: Keep questions asked or answered by these users: ids separated by commas, or a
-            FILE with an id a line. A file name of digits only counts as an id; write `./123` for
-            the file.
+            FILE with one id per line. A file name that consists of digits counts as an id; write
+            `./123` for the file.
         keep_posts: Keep these questions, and the questions of these answers: ids separated by
-            commas, or a FILE with an id a line.
-        sample: Keep a share of the questions, such as 1%; the same questions every time. A hash of
-            the id decides, so every sample is part of all larger samples.
-        limit: Keep the first N questions in order of their ids.
+            commas, or a FILE with one id per line.
+        sample: Keep a share of the questions, such as 1%; every run keeps the same questions. A
+            hash of the id selects them, so every sample is part of all larger samples.
+        limit: Keep the N questions with the lowest ids.
         fields: Keep these fields, such as Id,Title,Comments.Text,Answers.Body. `Answers` alone
             means all attributes of answers; if no name begins with `Answers`, documents have no
             `Answers`.
-        without: Leave these fields out, such as Body,Answers.Body,Comments.UserId. `metadata` is
-            that of the records of a recipe.
+        without: Leave these fields out, such as Body,Answers.Body,Comments.UserId. With a recipe,
+            `metadata` leaves out this column of its records.
         recipe: Write the records of a data set instead of the documents: preferences, pairs (or
             dpo), triplets, qa, kto, messages (or sft), thread, chunks (or rag), blocks, edits, hub,
-            beir, or your own package.module:function. A `Recipe` or a function is accepted, too.
-        best: Use only the answer with the highest score, with a recipe that uses answers. Pairs and
-            triplets have this answer as the better one.
-        min_margin: Minimum difference of the scores of the two answers, with recipe='pairs' or
-            triplets. If None, 1.
+            beir, or your own package.module:function. A `Recipe` or a function is also accepted.
+        best: With a recipe that uses answers, use only the answer with the highest score. In pairs
+            and triplets, this is the better answer; preferences keep it and the answers with a
+            lower `pm_score`.
+        min_margin: Minimum difference between the scores of two answers, with recipe='pairs',
+            triplets or preferences. The score is `pm_score`. Preferences leave out answers that
+            differ less from all others. If None, 1; preferences keep all answers.
         conversational: Write messages instead of texts, with recipe='pairs'.
         implicit_prompt: Start both sides with the question, instead of writing it to a column, with
             recipe='pairs'.
@@ -96,15 +99,18 @@ class DocumentKeywords(TypedDict, total=False):
         max_length: Maximum length of a passage, in characters or tokens, with recipe='chunks'. If
             None, 2000 characters or 512 tokens.
         overlap: Maximum overlap with the previous passage, with recipe='chunks'. If None, 0.
-        tokenizer: Count tokens instead of characters, with recipe='chunks': a tokenizer.json of
-            Hugging Face, or a model of OpenAI such as gpt-4o.
-        without_linked: Leave out the records of questions with a link, such as a duplicate, to a
-            question in another file of split_share; with a recipe.
-        attribution: Add addresses, licences and authors to each document.
+        tokenizer: Count tokens instead of characters, with recipe='chunks': a Hugging Face
+            tokenizer.json, or an OpenAI model such as gpt-4o.
+        without_linked: With a recipe and split_share, leave out the records of questions with a
+            link, such as a duplicate, to a question in another file.
+        metadata: Form of the metadata in a recipe's records; flat has only strings, numbers and
+            booleans, for vector stores that accept no lists or objects. With `flat`, names are
+            joined by `_`, and lists become strings separated by `, `: `answer_url`, `authors_name`.
+        attribution: Add URLs, licences and authors to each document.
         body: Form of the bodies. If None, html, or the form for the recipe.
-        answers_by: Order of the answers: by id, or the accepted answer first and then by descending
-            score.
-        nest: Nest these tables, found next to the posts.
+        answers_by: Order of the answers: by id, or by votes, with the accepted answer first and the
+            others by descending score.
+        nest: Nest these tables, found in the archive or next to the posts.
         if_present: Nest only the tables in the dump; a warning and the record name the missing
             ones.
         skip_malformed: Write rows that are not well-formed XML to the strays, instead of failing.
@@ -112,7 +118,7 @@ class DocumentKeywords(TypedDict, total=False):
         core: The core that converts rows to JSON; the output does not depend on it. `auto`: the
             value of the environment variable `SO2DOCS_CORE`, else `compiled` if a C compiler was
             available at installation.
-        chunk_bytes: Number of bytes of the dump for each task of the first pass. If None, some
+        chunk_bytes: Number of bytes of the dump for each task of the first pass. If None, a few
             megabytes.
     """
 
@@ -146,6 +152,7 @@ class DocumentKeywords(TypedDict, total=False):
     overlap: int | None
     tokenizer: str | None
     without_linked: bool
+    metadata: Literal["nested", "flat"]
     attribution: bool
     body: Literal["html", "text", "markdown"] | None
     answers_by: Literal["id", "votes"]
@@ -161,14 +168,14 @@ class FileKeywords(DocumentKeywords, total=False):
     """Further options of all functions that write files.
 
     Attributes:
-        level: Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib).
-            zstd: up to 19.
+        level: Compression level. For gzip, 0 to 3 are fast (ISA-L), and 4 to 9 are slow but
+            compress better (zlib). For zstd, up to 19.
         format: Format of the output. `jsonl`: one JSON object per line. `json`: one array.
             `elasticsearch`: lines for the bulk API. `mongodb`: lines for mongoimport. `ravendb`:
-            RavenDB's import file. `parquet`: typed columns (needs pyarrow). If None, selected by
-            the output's name, or jsonl.
+            RavenDB's import file. `parquet`: typed columns. If None, selected by the output's name,
+            or jsonl.
         compression: Compression of the output. If None, selected by the output's name, or gzip.
-        elasticsearch_index: Name of the index in lines for Elasticsearch. If None, questions.
+        elasticsearch_index: Name of the index in bulk lines for Elasticsearch. If None, questions.
     """
 
     level: int
@@ -187,8 +194,8 @@ class IteratorKeywords(DocumentKeywords, total=False):
         history: Nest the rows of this PostHistory.xml.
         users: Nest the rows of this Users.xml.
         badges: Nest the rows of this Badges.xml.
-        site: The site, such as beer.stackexchange.com, for addresses, site_field, and formulas in
-            Markdown. If None, the name of the archive or folder.
+        site: The site, such as beer.stackexchange.com, for URLs, formulas in Markdown, and
+            site_field. If None, the name of the archive or folder.
         site_field: Add the site's name to each document, as field NAME, because ids are only unique
             per site. The name is `site`, or the name of the archive or folder.
         jobs: Worker processes. If None, all cores; one for a small dump.
@@ -226,19 +233,19 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
             and so on. Questions without a date go into `questions-undated.jsonl.gz`.
         split_share: Write a file for each of these shares of the questions, such as
             train=0.9,validation=0.05,test=0.05: questions-train.jsonl.gz and so on. A hash of the
-            question's id decides, so a question with its answers is in the same share in every
-            dump.
-        keep_spill: Keep the spill, so that the next conversion does not read DUMP again. The next
+            question's id selects the share, so a question with its answers is in the same share in
+            every dump.
+        keep_spill: Keep the spill, so that the next conversion need not reread DUMP. The next
             conversion to the same output may change the order of answers, the limit and the form of
             files, and add tables; other filters or bodies need restart=True.
         update: Replace outputs made from another input or with other options.
         force: Overwrite an existing output.
         restart: Start over instead of resuming an interrupted conversion.
         report: Write the report as JSON to FILE; - is standard output. `so2docs verify` checks
-            OUTPUT against it; OUTPUT is read again, for its SHA-256.
+            OUTPUT against it; OUTPUT is reread to compute its SHA-256.
         card: Write a README.md for Hugging Face, croissant.json, and a manifest for `so2docs
-            verify` next to the output. DUMP is read once more, for its SHA-256. With force=True,
-            any other `README.md` there is replaced.
+            verify` next to the output. DUMP is reread to compute its SHA-256. With force=True, any
+            other `README.md` there is replaced.
     """
 
     split_size: str | int | None
@@ -258,7 +265,7 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
 
 Api = TypeVar("Api", bound=Callable[..., Any])
 
-# Matches the entry whether or not Python (from 3.13 on) has removed the docstring's indentation.
+# Matches the entry with and without the docstring's indentation, which Python removes from 3.13 on.
 _GIVEN = re.compile(r"^ {4}keywords: .*(?:\n {5,}.*)*\n", re.MULTILINE)
 
 
@@ -279,7 +286,7 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
             for name, entry in options.items()
         ]
         api.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
-        if api.__doc__:  # The docstring is empty with -OO.
+        if api.__doc__:  # With -OO, there are no docstrings.
             described = "\n".join(describe(entry) for entry in options.values())
             text = inspect.getdoc(api) or ""
             api.__doc__ = _GIVEN.sub(lambda _: f"{described}\n", text, count=1)

@@ -126,7 +126,7 @@ class Option:
         """
         kinds = [get_origin(kind) or kind for kind in self.kinds if kind is not type(None)]
         if (value is None and type(None) in self.kinds) or not _KINDS.keys() >= set(kinds):
-            return value  # Choices are checked with their names.
+            return value  # Choices are validated with their names elsewhere.
         if Iterable in kinds and isinstance(value, Iterable) and not isinstance(value, str):
             value = list(value)
             if self._takes_ids and all(hasattr(part, "__index__") for part in value):
@@ -181,10 +181,10 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
 
 @cache
 def entries(kind: type) -> tuple[Option, ...]:
-    """The options declared by a dataclass, in order.
+    """List the options declared by a dataclass, in order.
 
-    Cached, since a conversion calls it 21 times, which would be a third of the time for a tiny
-    dump.
+    The result is cached: a conversion needs it 21 times, which would take a third of the time of
+    converting a tiny dump.
     """
     hints = get_type_hints(kind)
     options = []
@@ -234,7 +234,7 @@ def _is_a(value: object, kind: Any) -> bool:
 
 
 WHOLE = 1 << 64
-"""The share of all questions; shares are fractions of 2^64."""
+"""The share of all questions. A share is an integer, in units of 1 / 2^64."""
 
 _ID = re.compile(r"-?[0-9]{1,18}")
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -300,7 +300,7 @@ def tag_filter(wanted: Collection[str], *, all_tags: bool) -> Callable[[Iterable
 
     Args:
         wanted: Tags, and patterns with `*` and `?`.
-        all_tags: Whether each of them must match a tag, instead of any.
+        all_tags: Whether all wanted tags must match, instead of at least one.
     """
 
     @lru_cache(maxsize=1 << 16)
@@ -338,7 +338,7 @@ def point_in_time(name: str, value: str | date | None) -> str | None:
 
 
 def share(name: str, value: str | float | None) -> int | None:
-    """Parse a share of the questions to a number of 2^64."""
+    """Parse a share of the questions to an integer, in units of 1 / 2^64."""
     if value is None:
         return None
     text = str(value).strip()
@@ -373,7 +373,7 @@ def shares(name: str, value: str | None) -> str | None:
 
 
 def bounds(text: str) -> list[tuple[str, int]]:
-    """Parse the result of `shares`: each name with the end of its range of 2^64."""
+    """Parse the result of `shares`: names, each with the end of its range in units of 1 / 2^64."""
     ends, end = [], Decimal(0)
     for pair in text.split(","):
         key, _, part = pair.partition("=")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, flag, require_packages
 from so2docs.options.choices import (
     EXTENSIONS,
     FORMATS,
@@ -46,8 +45,8 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
             f"or, for several dumps, {flag('output_dir', output)}?"
         )
     name = _format(output, kwargs)
-    if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
-        raise OptionError(f"{flag('format', name)} needs {package}: pip install {package}")
+    if (package := FORMATS[name].needs) is not None:
+        require_packages(flag("format", name), package)
     index = kwargs.get("elasticsearch_index")
     if index is not None and name != "elasticsearch":
         raise OptionError(
@@ -77,17 +76,27 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
     return OutputForm(name, compression, index or "questions", has_total=is_for_hub, **splits)
 
 
+def check_several(form: OutputForm, site_field: str | None) -> None:
+    """Refuse a format in which documents of several sites would replace each other."""
+    if FORMATS[form.format].ids and site_field is None:
+        raise OptionError(
+            f"{flag('format', form.format)} of several sites needs "
+            f"{flag('site_field', 'NAME')}: post ids are only unique per site, and documents with "
+            f"the same id would replace each other"
+        )
+
+
 def default_output(kwargs: Mapping[str, Any]) -> str:
-    """The default name of the output."""
+    """Return the default name of the output."""
     return f"questions{output_suffix(kwargs)}"
 
 
 def output_suffix(kwargs: Mapping[str, Any]) -> str:
-    """The extensions of an output with the format and compression in keywords."""
+    """Return the extensions of an output with the format and compression in keywords."""
     requested = kwargs.get("format")
     name: str = requested if requested is not None and requested in FORMATS else "jsonl"
     end = FORMATS[name].extensions[0]
-    # RavenDB's own exports are compressed with gzip, but the name does not show it.
+    # RavenDB exports are compressed with gzip, but have no `.gz` in their names.
     if not FORMATS[name].compressed or name == "ravendb":
         return end
     return end + EXTENSIONS.get(kwargs.get("compression") or "gzip", ".gz")
@@ -102,7 +111,7 @@ def _by_name(output: str) -> list[str]:
         extensions = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
         hint = OTHER_FORMS.get(unknown[1:].lower(), "")
         raise OptionError(
-            f"{output}: no output format ends in {unknown}{hint and f' ({hint})'}; "
+            f"{output}: no output format has the extension {unknown}{hint and f' ({hint})'}; "
             f"choose a name that ends in one of {' '.join(extensions)}, and .gz or .zst after "
             "these (not after .parquet)"
         )
@@ -117,7 +126,8 @@ def _format(output: str, kwargs: Mapping[str, Any]) -> str:
         not FORMATS[requested].compressed or kwargs.get("compression") is not None
     )
     has_extension = by_name or split_compression(output)[1] is not None
-    is_new = not os.path.exists(output) or os.path.isfile(output)  # Not a device.
+    # Whether the output is a regular file, rather than a device.
+    is_new = not os.path.exists(output) or os.path.isfile(output)
     if not has_extension and is_new and output != "-" and not is_explicit:
         raise OptionError(
             f"{output}: the name shows neither format nor compression; did you mean "

@@ -15,7 +15,6 @@ from so2docs.options.choices import Core
 from so2docs.options.option import Decides, Where, entries
 from so2docs.options.table import (
     ALL_TABLES,
-    METADATA,
     OPTIONS,
     SETTINGS,
     Filters,
@@ -26,6 +25,7 @@ from so2docs.options.table import (
     taken_by,
 )
 from so2docs.recipes.finding import RecipeChoice, check_settings, choose_recipe
+from so2docs.recipes.recipe import METADATA
 from so2docs.schema import TABLES
 
 
@@ -69,13 +69,16 @@ def build_options(
         needed.append("links")
     values["nest"] = tables_to_nest([*values.get("nest", ()), *needed], table_files(kwargs))
     form = form or OutputForm()
-    if choice is not None:  # Records cannot be looked up by question id.
+    # Records of recipes cannot be looked up by question id, so leave out the index.
+    if choice is not None:
         form = dataclasses.replace(form, is_looked_up=False)
     filters = build_filters(kwargs)
     if choice is not None and choice.recipe.needs_all_questions:
         filters = dataclasses.replace(filters, accepted=False)
-    if choice is not None and METADATA in filters.left_out:
-        values["recipe"] = dataclasses.replace(choice, left_out=(METADATA,))
+    if choice is not None:
+        left_out = (METADATA,) if METADATA in filters.left_out else ()
+        is_flat = values.get("metadata") == "flat"
+        values["recipe"] = dataclasses.replace(choice, left_out=left_out, is_flat=is_flat)
     return Options(form=form, filters=filters, **values)
 
 
@@ -98,7 +101,7 @@ def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """The table files given as keywords."""
+    """Collect the table files given as keywords."""
     names = dict.fromkeys(table.file_option for table in TABLES.values())
     return {
         name: OPTIONS[name].read(kwargs[name]) for name in names if kwargs.get(name) is not None
@@ -119,7 +122,7 @@ def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
-    """Names of the tables to nest, in reading order."""
+    """Return the names of the tables to nest, in reading order."""
     names = set(nest)
     options = {TABLES[name].file_option for name in names & TABLES.keys()}
     names |= tables.keys() - options
@@ -135,7 +138,7 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
     ]
     needed = {table.needs for table in tables_chosen}
     tables_chosen = [t for t in TABLES.values() if t in tables_chosen or t.name in needed]
-    # If several tables fill the same key, the last has the most information.
+    # If several tables fill the same key, keep the last, which has the most information.
     by_key = {table.key or table.name: table.name for table in tables_chosen}
     return tuple(table.name for table in tables_chosen if table.name in by_key.values())
 
@@ -165,7 +168,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, options: Options) -> Fingerprint:
-        """The fingerprint of options."""
+        """Return the fingerprint of options."""
         facts = {
             "has_dates": options.form.has_dates,
             "has_all_keys": options.needs_all_keys,
@@ -177,7 +180,7 @@ class Fingerprint:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         return asdict(self)
 
     @classmethod
@@ -186,15 +189,16 @@ class Fingerprint:
         return cls(**values)
 
     def by_option(self) -> dict[str, Any]:
-        """The values of all options by name."""
+        """Return the values of all options by name."""
         return self.output | self.spill
 
     def differences(self, requested: Fingerprint, *, of_spill_only: bool) -> list[str]:
-        """Names of options that prevent a conversion from resuming another one."""
+        """Return the names of options that prevent a conversion from resuming another one."""
         before, now = self.spill | self.facts, requested.spill | requested.facts
         if not of_spill_only:
             before, now = self.output | before, requested.output | now
-        # Chunks without malformed rows do not depend on the option.
+        # A chunk without malformed rows is the same with and without the option, so a run may add
+        # it.
         if requested.spill["skip_malformed"]:
             before["skip_malformed"] = True
         names = before.keys() | now.keys()

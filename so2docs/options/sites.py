@@ -56,12 +56,12 @@ def without_date(name: str) -> str:
 
 
 def published_host(site: str | None) -> str | None:
-    """The host that belongs to the name of an archive or folder; None for unpublished sites."""
+    """Find the host for the name of an archive or folder; None for unpublished sites."""
     return site_host(site.lower()) if site and _PUBLISHED.fullmatch(site) else None
 
 
 def checked_host(host: str) -> str:
-    """The current host of a site, from a host name or an address."""
+    """Find the current host of a site by a host name or a URL."""
     name = re.sub(r"^https?://|/+$", "", host.strip())
     if not _HOST.fullmatch(name):
         raise OptionError(
@@ -71,7 +71,7 @@ def checked_host(host: str) -> str:
 
 
 def site_name(source: object) -> str:
-    """The name of the site of a dump, by the name of the dump."""
+    """Find the name of a dump's site by the name of the dump."""
     if isinstance(source, str | os.PathLike) and source != "-":
         return site_from_name(source)
     raise OptionError(
@@ -87,7 +87,7 @@ def host_from_name(source: object) -> str | None:
 
 
 def host(source: object, requested: str | None) -> str:
-    """The host of the site of a dump."""
+    """Find the host of a dump's site."""
     if requested is not None:
         return checked_host(requested)
     if published := host_from_name(source):

@@ -15,7 +15,15 @@ from functools import partial
 from typing import get_args
 
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core, SplitBy
+from so2docs.options.choices import (
+    FORMATS,
+    AnswersBy,
+    BodyAs,
+    Compression,
+    Core,
+    MetadataAs,
+    SplitBy,
+)
 from so2docs.options.field_paths import Fields, parse_field_names
 from so2docs.options.option import (
     WHOLE,
@@ -41,15 +49,13 @@ from so2docs.options.option import (
 from so2docs.recipes.attribution import FIELDS
 from so2docs.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
 from so2docs.recipes.passages import CHARACTERS, TOKENS
+from so2docs.recipes.recipe import METADATA
 from so2docs.recipes.threads import identify_tokenizer
 from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, QUESTION_ATTRIBUTES, RESERVED, TABLES
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 """Names of existing fields of documents."""
-
-METADATA = "metadata"
-"""Column of records that may be left out."""
 
 MOST_FILES = 10_000
 UNDATED = "undated"
@@ -115,7 +121,7 @@ class Filters:
         accepts=str | int | None,
         parse=size(1, "20000 or 20kB"),
         metavar="SIZE",
-        more="The size is the size of the HTML in UTF-8, as in the dump.",
+        more="This is the size of the HTML in UTF-8, as in the dump.",
     )
     answered: bool = _filter("Keep questions that have an answer.", False)
     accepted: bool = _filter("Keep questions that have an accepted answer.", False)
@@ -124,7 +130,8 @@ class Filters:
         accepts=str | date | None,
         parse=point_in_time,
         metavar="DATE",
-        more="A year, a day, a time such as `2020-01-31T12:00:00`, a `date` or a `datetime`.",
+        more="The value is a year, a day, a time such as `2020-01-31T12:00:00`, a `date` or a "
+        "`datetime`.",
     )
     until: str | None = _filter(
         "Keep questions created before this date (UTC).",
@@ -137,32 +144,32 @@ class Filters:
         False,
     )
     drop_users: IdList | None = _dropped(
-        "Leave out all posts and comments of the users in FILE: ids, one a line.",
-        more="The answers to their questions are left out, too, and so are listed editors of other "
+        "Leave out all posts and comments of the users whose ids are in FILE, one per line.",
+        more="The answers to their questions are also left out, and so are listed editors of other "
         "posts.",
     )
     drop_posts: IdList | None = _dropped(
-        "Leave out the questions and answers in FILE: ids, one a line.",
-        more="The answers to these questions are left out, too.",
+        "Leave out the questions and answers whose ids are in FILE, one per line.",
+        more="The answers to these questions are also left out.",
     )
     keep_users: IdList | None = _kept(
         "Keep questions asked or answered by these users: ids separated by commas, or a FILE with "
-        "an id a line.",
-        more="A file name of digits only counts as an id; write `./123` for the file.",
+        "one id per line.",
+        more="A file name that consists of digits counts as an id; write `./123` for the file.",
     )
     keep_posts: IdList | None = _kept(
         "Keep these questions, and the questions of these answers: ids separated by commas, or a "
-        "FILE with an id a line."
+        "FILE with one id per line."
     )
     sample: int | None = _filter(
-        "Keep a share of the questions, such as 1%; the same questions every time.",
+        "Keep a share of the questions, such as 1%; every run keeps the same questions.",
         accepts=str | float | None,
         parse=share,
         metavar="SHARE",
-        more="A hash of the id decides, so every sample is part of all larger samples.",
+        more="A hash of the id selects them, so every sample is part of all larger samples.",
     )
     limit: int | None = option(
-        "Filters", "output", "Keep the first N questions in order of their ids.", parse=at_least(1)
+        "Filters", "output", "Keep the N questions with the lowest ids.", parse=at_least(1)
     )
     kept: tuple[str, ...] | None = _filter(
         "Keep these fields, such as Id,Title,Comments.Text,Answers.Body.",
@@ -180,7 +187,7 @@ class Filters:
         name="without",
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: parse_field_names(name, value or (), also=(METADATA,)),
-        more="`metadata` is that of the records of a recipe.",
+        more="With a recipe, `metadata` leaves out this column of its records.",
         metavar="NAMES",
         default_keyword=None,
         remember=sorted,
@@ -249,7 +256,7 @@ class OutputForm:
         usually="selected by the output's name, or jsonl",
         more="`jsonl`: one JSON object per line. `json`: one array. `elasticsearch`: lines for the "
         "bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file. `parquet`: "
-        "typed columns (needs pyarrow).",
+        "typed columns.",
     )
     compression: Compression = _output(
         "Compression of the output.",
@@ -260,7 +267,7 @@ class OutputForm:
         usually="selected by the output's name, or gzip",
     )
     elasticsearch_index: str = _output(
-        "Name of the index in lines for Elasticsearch.",
+        "Name of the index in bulk lines for Elasticsearch.",
         "questions",
         accepts=str | None,
         default_keyword=None,
@@ -294,8 +301,8 @@ class OutputForm:
         parse=shares,
         metavar="SHARES",
         where="convert",
-        more="A hash of the question's id decides, so a question with its answers is in the same "
-        "share in every dump.",
+        more="A hash of the question's id selects the share, so a question with its answers is in "
+        "the same share in every dump.",
     )
     is_looked_up: bool = True
     has_total: bool = False
@@ -361,8 +368,8 @@ class Options:
     host: str | None = option(
         "Input",
         "output",
-        f"The site, such as beer.stackexchange.com, for addresses, {flag('site_field')}, and "
-        "formulas in Markdown.",
+        "The site, such as beer.stackexchange.com, for URLs, formulas in Markdown, and "
+        f"{flag('site_field')}.",
         name="site",
         metavar="HOST",
         where="iterator",
@@ -375,20 +382,23 @@ class Options:
         accepts=RecipeLike | None,
         choices=lambda: (*RECIPES, *ALIASES),
         metavar="NAME",
-        more="A `Recipe` or a function is accepted, too.",
+        more="A `Recipe` or a function is also accepted.",
         parse=lambda name, value: value,
         remember=lambda value: value and value.fingerprint,
     )
     best: bool = _document(
-        "Use only the answer with the highest score, with a recipe that uses answers.",
+        "With a recipe that uses answers, use only the answer with the highest score.",
         False,
-        more="Pairs and triplets have this answer as the better one.",
+        more="In pairs and triplets, this is the better answer; preferences keep it and the "
+        "answers with a lower `pm_score`.",
     )
     min_margin: int | None = _document(
-        f"Minimum difference of the scores of the two answers, with {flag('recipe', 'pairs')} or "
-        "triplets.",
+        f"Minimum difference between the scores of two answers, with {flag('recipe', 'pairs')}, "
+        "triplets or preferences.",
         parse=at_least(1),
-        usually="1",
+        usually="1; preferences keep all answers",
+        more="The score is `pm_score`. Preferences leave out answers that differ less from all "
+        "others.",
     )
     conversational: bool = _document(
         f"Write messages instead of texts, with {flag('recipe', 'pairs')}.", False
@@ -413,17 +423,24 @@ class Options:
         usually="0",
     )
     tokenizer: str | None = _document(
-        f"Count tokens instead of characters, with {flag('recipe', 'chunks')}: a tokenizer.json "
-        "of Hugging Face, or a model of OpenAI such as gpt-4o.",
+        f"Count tokens instead of characters, with {flag('recipe', 'chunks')}: a Hugging Face "
+        "tokenizer.json, or an OpenAI model such as gpt-4o.",
         metavar="NAME",
         remember=identify_tokenizer,
     )
     without_linked: bool = _document(
-        "Leave out the records of questions with a link, such as a duplicate, to a question in "
-        f"another file of {flag('split_share')}; with a recipe.",
+        f"With a recipe and {flag('split_share')}, leave out the records of questions with a link, "
+        "such as a duplicate, to a question in another file.",
         False,
     )
-    attribution: bool = _document("Add addresses, licences and authors to each document.", False)
+    metadata: MetadataAs = _document(
+        "Form of the metadata in a recipe's records; flat has only strings, numbers and booleans, "
+        "for vector stores that accept no lists or objects.",
+        "nested",
+        more="With `flat`, names are joined by `_`, and lists become strings separated by `, `: "
+        "`answer_url`, `authors_name`.",
+    )
+    attribution: bool = _document("Add URLs, licences and authors to each document.", False)
     body: BodyAs = _document(
         "Form of the bodies.",
         "html",
@@ -433,11 +450,12 @@ class Options:
         usually="html, or the form for the recipe",
     )
     answers_by: AnswersBy = _document(
-        "Order of the answers: by id, or the accepted answer first and then by descending score.",
+        "Order of the answers: by id, or by votes, with the accepted answer first and the "
+        "others by descending score.",
         "id",
     )
     nest: tuple[str, ...] = _document(
-        "Nest these tables, found next to the posts.",
+        "Nest these tables, found in the archive or next to the posts.",
         (),
         accepts=str | Iterable[str],
         choices=lambda: (*TABLES, ALL_TABLES),
@@ -466,8 +484,8 @@ class Options:
         "compiler was available at installation.",
     )
     level: int = _output(
-        "Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). zstd: "
-        "up to 19.",
+        "Compression level. For gzip, 0 to 3 are fast (ISA-L), and 4 to 9 are slow but compress "
+        "better (zlib). For zstd, up to 19.",
         2,
         where="files",
         parse=at_least(0, _ZSTD_LEVELS),
@@ -507,7 +525,7 @@ class Options:
 
     def _check_body(self) -> None:
         fields = self.filters.fields
-        has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
+        has_body = fields.has("Body") or (fields.has_answers and fields.has_answer("Body"))
         if self.body != "html" and self.recipe is not None and self.recipe.recipe.reads_html:
             raise OptionError(
                 f"{flag('recipe', self.recipe.spec)} reads the HTML of the bodies; leave "
@@ -534,6 +552,7 @@ class Options:
                 raise OptionError(
                     f"{flag('without', METADATA)} needs a recipe whose records have this column"
                 )
+        self._check_metadata()
         if self.recipe is not None:
             recipe, name = self.recipe.recipe, self.form.format
             subject = flag("recipe", recipe.name)
@@ -555,6 +574,21 @@ class Options:
             raise OptionError(
                 f"{subject} needs {missing[0]}, which {flag('fields')} or {flag('without')} leaves "
                 "out"
+            )
+
+    def _check_metadata(self) -> None:
+        if self.metadata == "nested":
+            return
+        given = flag("metadata", self.metadata)
+        if METADATA in self.filters.left_out:
+            raise OptionError(f"{given} contradicts {flag('without', METADATA)}; give one")
+        recipe = None if self.recipe is None else replace(self.recipe, is_flat=False).recipe
+        schema = (recipe and recipe.schema) or {}
+        has_column = METADATA in schema.get("properties", ())
+        if not has_column and not (recipe and recipe.has_metadata_columns):
+            raise OptionError(
+                f"{given} needs a recipe whose schema has a column {METADATA}, or "
+                f"{flag('recipe', 'chunks')}"
             )
 
     @property
@@ -606,7 +640,7 @@ class RunOptions:
         accepts=str | int | None,
         parse=size(1, "16MB"),
         metavar="SIZE",
-        usually="some megabytes",
+        usually="a few megabytes",
     )
     spill_budget: int | None = _run(
         "Keep this much of the spill uncompressed, which is faster.",
@@ -627,7 +661,7 @@ class RunOptions:
         usually="the folder of the output, or the system's temporary folder without an output file",
     )
     keep_spill: bool = _run(
-        "Keep the spill, so that the next conversion does not read DUMP again.",
+        "Keep the spill, so that the next conversion need not reread DUMP.",
         False,
         where="convert",
         more="The next conversion to the same output may change the order of answers, the limit "
@@ -647,14 +681,14 @@ class RunOptions:
         where="convert",
         parse=path,
         metavar="FILE",
-        more="`so2docs verify` checks OUTPUT against it; OUTPUT is read again, for its SHA-256.",
+        more="`so2docs verify` checks OUTPUT against it; OUTPUT is reread to compute its SHA-256.",
     )
     card: bool = _run(
         "Write a README.md for Hugging Face, croissant.json, and a manifest for `so2docs verify` "
         "next to the output.",
         False,
         where="convert",
-        more="DUMP is read once more, for its SHA-256. With "
+        more="DUMP is reread to compute its SHA-256. With "
         f"{flag('force', True)}, any other `README.md` there is replaced.",
     )
     tables: Tables = field(default_factory=dict)
@@ -707,7 +741,7 @@ OF_CONVERT: tuple[Where, ...] = (*OF_ITERATOR, "files", "convert")
 
 
 def taken_by(*where: Where) -> dict[str, Option]:
-    """The options of functions of these kinds, ordered by group."""
+    """Return the options of functions of these kinds, ordered by group."""
     return {
         name: entry
         for group in GROUPS

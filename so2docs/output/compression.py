@@ -1,4 +1,4 @@
-"""Compress the segments of an output separately, in workers, and join them to one stream.
+"""Compress the segments of an output separately, in workers, and join them into one stream.
 
 Each segment can follow any other. A gzip stream (RFC 1952) is one member, because some readers stop
 after the first member of a file. It contains the raw deflate data (RFC 1951) of each segment, ended
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 import zstandard
 from isal import isal_zlib
 
+from so2docs.counts import group_by_size
 from so2docs.dump.kinds import GZIP, ZSTD
 from so2docs.options.choices import Compression
 from so2docs.output.segments import Journal, Segment
@@ -24,14 +25,14 @@ from so2docs.output.segments import Journal, Segment
 SEGMENT_BYTES = 1024 * 1024
 """Approximate size of a segment of the output before compression."""
 
-# Without file name and time, with an "unknown" operating system: the bytes depend on the documents
-# only.
+# No file name, no time, and "unknown" as the operating system, so that the bytes depend only on the
+# documents.
 GZIP_HEADER = GZIP + b"\x08\x00\x00\x00\x00\x00\x00\xff"
 LAST_BLOCK = b"\x03\x00"
 _STARTS: dict[bytes, Compression] = {
     GZIP: "gzip",
     ZSTD[:2]: "zstd",
-    b"\x5e\x2a": "zstd",  # A skippable frame: the table of an output without documents.
+    b"\x5e\x2a": "zstd",  # A skippable frame: the seek table of an output without documents.
 }
 _ISAL_LEVELS = 3
 _NOWHERE = b"\0"
@@ -66,10 +67,10 @@ def detect_compression(start: bytes) -> Compression:
 
 def _deflate(raw: bytes, level: int) -> bytes:
     if level <= _ISAL_LEVELS and _NOWHERE not in raw:
-        # Without a dictionary, ISA-L 2.32 hashes the third string of a stream from a stale
-        # register, which holds the address of the stream. Then, at levels 1 and 2, about one stream
-        # in ten thousand has other bytes. The data never refers to this dictionary, since no text
-        # contains these bytes.
+        # Always set a dictionary. Without one, ISA-L 2.32 hashes the third string of a stream from
+        # a stale register, which holds the memory address of the stream, so at levels 1 and 2,
+        # about one stream in ten thousand has different bytes. The data never refers to this
+        # dictionary, since no text contains its bytes.
         deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -15, zdict=_NOWHERE * 8)
         return deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)
     slow = zlib.compressobj(max(level, 1), zlib.DEFLATED, -15)
@@ -80,16 +81,8 @@ def compress_lines(
     lines: Iterable[bytes], compression: Compression, level: int
 ) -> Iterator[Segment]:
     """Compress lines in segments of the usual size, for a file that is written line by line."""
-    pending: list[bytes] = []
-    size = 0
-    for line in lines:
-        pending.append(line)
-        size += len(line)
-        if size >= SEGMENT_BYTES:
-            yield compress(b"".join(pending), compression, level)
-            pending, size = [], 0
-    if pending:
-        yield compress(b"".join(pending), compression, level)
+    for group in group_by_size(lines, len, SEGMENT_BYTES):
+        yield compress(b"".join(group), compression, level)
 
 
 _SKIPPABLE_MAGIC = 0x184D2A5E
@@ -113,7 +106,7 @@ def is_seek_table(data: bytes) -> bool:
 
 
 def seek_table_bytes(frames: int) -> int:
-    """Size of the seek table of n frames."""
+    """Return the size of the seek table of n frames."""
     return _HEADER.size + frames * _ENTRY.size + _FOOTER.size
 
 
@@ -121,12 +114,12 @@ _TRAILER = struct.Struct("<II")
 
 
 def stream_header(compression: Compression) -> bytes:
-    """The bytes before the first segment."""
+    """Return the bytes before the first segment."""
     return GZIP_HEADER if compression == "gzip" else b""
 
 
 def stream_trailer(compression: Compression, journal: Journal) -> bytes:
-    """The bytes after the last segment."""
+    """Return the bytes after the last segment."""
     if compression == "gzip":
         return gzip_end(journal.raw_crc, journal.raw_size)
     if compression == "zstd":
@@ -135,12 +128,12 @@ def stream_trailer(compression: Compression, journal: Journal) -> bytes:
 
 
 def gzip_end(crc: int, raw_size: int) -> bytes:
-    """The bytes after the last segment of a gzip file: CRC-32 and size of the uncompressed data."""
+    """Return the end of a gzip file: final block, CRC-32 and size of the uncompressed data."""
     return LAST_BLOCK + _TRAILER.pack(crc, raw_size & 0xFFFFFFFF)
 
 
 def trailer_bytes(compression: Compression, segments: int) -> int:
-    """Size of the result of `stream_trailer` after n segments."""
+    """Return the size of the result of `stream_trailer` after n segments."""
     if compression == "gzip":
         return len(LAST_BLOCK) + _TRAILER.size
     return seek_table_bytes(segments) if compression == "zstd" else 0

@@ -8,6 +8,7 @@ the index first, so that every output has an index.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from io import RawIOBase
@@ -15,10 +16,11 @@ from typing import BinaryIO
 
 from isal import isal_zlib
 
-from so2docs.errors import OutputError
-from so2docs.options.choices import Compression
+from so2docs.errors import OptionError, OutputError
+from so2docs.options.choices import Compression, split_compression
 from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
+from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import (
     FileState,
     begins_with,
@@ -87,7 +89,8 @@ class Output:
             if self.path == "-":
                 self._file = sys.stdout.buffer
             elif is_new:
-                remove(self.part)  # The name may be a link to another file.
+                # Never open an existing file: the name may be a link to another file.
+                remove(self.part)
                 self._file = open(self.part, "xb", buffering=0)  # noqa: SIM115
             else:
                 self._file = open(self.part, "r+b", buffering=0)  # noqa: SIM115
@@ -145,7 +148,7 @@ class Output:
         return copies
 
     def checkpoint(self) -> FileState:
-        """The state of the file, once all pending copies are made; not for standard output."""
+        """Return the state that the file has after all pending copies; not for standard output."""
         return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:
@@ -179,7 +182,7 @@ class Output:
         self.close()
 
     def close(self) -> None:
-        """Close the file; the next append opens it again."""
+        """Close the file; the next append reopens it."""
         if self._file is not None and self.path != "-":
             self._file.close()
             self._file = None
@@ -191,6 +194,44 @@ class Output:
             for path in (self.part, journal_path(self.part)):
                 remove(path)
             remove(part_path(index.index_path(self.path)))
+
+
+class Target(Output):
+    """A new file that a command writes from start to end; leaving the context completes it.
+
+    Raises:
+        OptionError: The name is empty.
+        OutputError: The file exists or is an input, or its folder is missing or not writable.
+    """
+
+    def __init__(
+        self,
+        files: NewFiles,
+        path: str,
+        read: Iterable[str] = (),
+        *,
+        force: bool,
+        level: int = 2,
+        indexed: bool = False,
+    ) -> None:
+        if not path:
+            raise OptionError(
+                "a name is empty, perhaps from an unset variable; give the name of a file, or -"
+            )
+        files.claim(path, read, force=force)
+        super().__init__(path, split_compression(path)[1] or "none", level=level, indexed=indexed)
+        self.record = b""
+        self._files = files
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if exception[0] is None:
+                self._files.add(self.path, self.seal(self.record))
+        finally:
+            self.close()
 
 
 def matches_checkpoint(path: str, compression: Compression, state: FileState | None) -> bool:

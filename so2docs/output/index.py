@@ -15,8 +15,7 @@ documents.
 
 The last bytes of a gzip output contain the CRC-32 and the length of all documents, so the index of
 another file, or of an earlier state of this file, is rejected. An entry takes 32 bytes for about a
-megabyte of documents: 3 MB for the 100 GB of Stack Overflow, where a document is found without
-parsing the others.
+megabyte of documents: 3 MB for the 100 GB of Stack Overflow.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _TAIL_BYTES = 64 * 1024
 
 
 class UnusableIndexError(So2docsError):
-    """An index is missing, damaged or of another file; the text gives the reason."""
+    """An index is missing, damaged or belongs to another file; the text gives the reason."""
 
 
 class UnreadableIndexError(UnusableIndexError):
@@ -54,7 +53,7 @@ class UnfitIndexError(UnusableIndexError):
 
 
 def index_path(output: str) -> str:
-    """The path of the index of an output."""
+    """Return the path of the index of an output."""
     return side_file(output, INDEX)
 
 
@@ -67,7 +66,7 @@ def is_index(path: str) -> bool:
 
 
 def tail_crc(file: BinaryIO, size: int) -> int:
-    """The CRC-32 of the last bytes of a file."""
+    """Return the CRC-32 of the last bytes of a file."""
     file.seek(max(0, size - _TAIL_BYTES))
     return isal_zlib.crc32(file.read(_TAIL_BYTES))
 
@@ -145,7 +144,7 @@ class Index:
             )
 
     def first_id(self, segment: int) -> int:
-        """Question id of the first document of a segment."""
+        """Return the question id of the first document of a segment."""
         (first_id,) = struct.unpack_from("<q", self._data, len(HEADER) + segment * ENTRY.size)
         return int(first_id)
 
@@ -160,7 +159,7 @@ class Index:
         return map(self.__getitem__, range(self.segments))
 
     def find(self, question_id: int) -> int | None:
-        """The segment that would contain a question; None if the id precedes all segments."""
+        """Find the segment that would contain a question; None if the id precedes all segments."""
         segment = bisect_right(range(self.segments), question_id, key=self.first_id) - 1
         return None if segment < 0 else segment
 

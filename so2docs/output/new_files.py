@@ -71,7 +71,7 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
     """Open and lock a file; None where files cannot be locked."""
     try:
         import fcntl
-    except ImportError:  # Windows
+    except ImportError:  # Windows has no `fcntl`.
         return None
     while True:
         with explain_errors(path):
@@ -82,8 +82,8 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
             os.close(file)
             if time.monotonic() > deadline:
                 raise OutputError(
-                    f"{output}: another so2docs is writing it (it holds {path}); "
-                    "let it finish or stop it, or choose another output"
+                    f"{output}: another so2docs process is writing it and holds {path}; "
+                    "wait for it, stop it, or choose another output"
                 ) from None
             time.sleep(_PAUSE)
             continue
@@ -95,7 +95,7 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), os.stat(path)):
                 return file
-        os.close(file)  # The previous holder of the lock has just removed the file.
+        os.close(file)  # The previous holder of the lock has just removed the file, so try again.
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
             finally:
                 shutil.rmtree(path, ignore_errors=True)
     finally:
-        if os.path.isdir(path):  # The next command removes it.
+        if os.path.isdir(path):  # The folder could not be removed; mark it for the next command.
             with suppress(OSError):
                 Path(side_file(path, LOCK)).touch()
 
@@ -206,7 +206,8 @@ class NewFiles:
             check_replaceable(name, read)
         refuse_existing(path, force=force, advice=advice)
         self._locks.enter_context(output_lock(path, seconds=seconds))
-        refuse_existing(path, force=force, advice=advice)  # A process may have just made it.
+        # Another process may have just made the file.
+        refuse_existing(path, force=force, advice=advice)
         self._claimed.append(path)
 
     def add(self, path: str, complete: FileState) -> None:
@@ -223,7 +224,7 @@ class NewFiles:
         self.add(path, write_part(path, data))
 
     def outdate(self, *paths: str) -> None:
-        """Remove files of an earlier state when the new files are renamed, except new ones."""
+        """Remove these files when the new files are renamed, except paths of new files."""
         self._outdated += paths
 
     def __enter__(self) -> NewFiles:
@@ -238,7 +239,7 @@ class NewFiles:
             else:
                 self._discard()
         finally:
-            # A lock file that cannot be removed is locked again by the next process.
+            # A lock file that cannot be removed is harmless, because the next process reuses it.
             with suppress(OSError), resumable(False, is_done=is_done):
                 self._locks.close()
 
@@ -254,7 +255,8 @@ class NewFiles:
                     remove(path)
             publish(files)
         except BaseException:
-            for path in new:  # The same command must not find the new files.
+            # Remove the files already renamed, so that a repeated command does not find them.
+            for path in new:
                 with suppress(OSError, So2docsError):
                     if every[path].find(path) == path:
                         os.unlink(path)

@@ -29,14 +29,14 @@ INDEX, STRAYS, MANIFEST, LOCK, RECORD = "index", "strays", "manifest", "lock", "
 
 
 def side_file(output: str, kind: str) -> str:
-    """The path of the index, the strays or the manifest of an output."""
+    """Return the path of the index, the strays or the manifest of an output."""
     folder, name = os.path.split(output)
     return os.path.join(folder, f".{name}.{kind}")
 
 
 @dataclass(frozen=True, slots=True)
 class TargetKind:
-    """A kind of file written next to other work, such as a page; it replaces only its own kind."""
+    """A kind of file written on request, such as a report; it replaces only files of its kind."""
 
     name: str
     option: str
@@ -91,7 +91,7 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
 
 
 def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
-    """Reject an impossible path for a report or a page, or a path of a different file."""
+    """Reject a path that cannot be written, or that names a file of another kind."""
     advice = f"choose another {kind.option}"
     if not path:
         raise OutputError(
@@ -126,12 +126,12 @@ PART = ".part"
 
 
 def part_path(path: str) -> str:
-    """The temporary name of a file."""
+    """Return the temporary name of a file."""
     return path + PART
 
 
 def journal_path(part: str) -> str:
-    """The journal of a growing file."""
+    """Return the path of the journal of a growing file."""
     return f"{part}.journal"
 
 
@@ -182,17 +182,17 @@ class FileState:
         return cls(**{**values, "identity": None, "index": index})
 
     def as_verified(self, path: str) -> FileState:
-        """Mark the file as verified, so that its bytes are not read again."""
+        """Mark the file as verified, so that its bytes are not reread."""
         index = self.index and self.index.as_verified(side_file(path, INDEX))
         return replace(self, identity=identify(part_path(path)), index=index)
 
     def all_files(self, path: str) -> list[tuple[str, FileState]]:
-        """The index, if any, and the file itself, each with its final name."""
+        """Return the index, if any, and the file itself, each with its final name."""
         side = [(side_file(path, INDEX), self.index)] if self.index else []
         return [*side, (path, self)]
 
     def find(self, path: str) -> str | None:
-        """The present name of the file, temporary or final; None if the file is lost.
+        """Return the current name of the file, temporary or final; None if the file is lost.
 
         For a file of an earlier session, this reads the bytes.
         """
@@ -211,7 +211,7 @@ class FileState:
 def begins_with(path: str, size: int, crc: int) -> bool:
     """Whether the first bytes of a file have this CRC-32.
 
-    This reads the bytes at the speed of the disk, which is far faster than writing them again. The
+    This reads the bytes at the speed of the disk, which is far faster than rewriting them. The
     length alone would not reveal a changed byte, nor bytes lost in a power cut.
     """
     actual = 0
@@ -230,7 +230,7 @@ def write_part(path: str, data: bytes) -> FileState:
     part = part_path(path)
     try:
         with explain_errors(part):
-            remove(part)  # The name may be a link to another file.
+            remove(part)  # Never open an existing file: the name may be a link to another file.
             with open(part, "xb") as file:
                 file.write(data)
         return replace(finish_file(path), crc=isal_zlib.crc32(data))
@@ -265,7 +265,7 @@ def publish(files: Sequence[tuple[str, FileState]]) -> None:
             raise LostFileError(path)
     for path, name in sources.items():
         with explain_errors(path):
-            if name == path:  # An earlier session renamed it.
+            if name == path:  # An earlier session already renamed this file.
                 remove(part_path(path))
             else:
                 os.replace(part_path(path), path)

@@ -68,19 +68,19 @@ class OutputPaths:
         return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
 
     def file(self, label: str) -> str:
-        """The output file of this number, date or name; the output itself if it is not split."""
+        """Return the output file with this number, date or name; the output itself if not split."""
         if label in self.made_of_it:
             return os.path.join(os.path.dirname(self.output), label)
         return f"{self.stem}-{label}{self.extensions}" if self.form.is_split else self.output
 
     def earlier_files(self) -> list[str]:
-        """Output files that exist, in order."""
+        """Return the output files that exist, in order."""
         if self.form.is_split:
             return self._split_files()
         return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
     def _split_files(self, end: str = "") -> list[str]:
-        """Existing files of a split output, or files with these names and another extension."""
+        """List existing files of a split output, or with these names and another extension."""
         if not self.form.is_split:
             return []
         folder, stem = os.path.split(self.stem)
@@ -98,7 +98,7 @@ class OutputPaths:
         return files.index(path), path
 
     def data_files(self) -> list[str]:
-        """The existing output files without the card of a retrieval set."""
+        """Return the existing output files without the card of a retrieval set."""
         return [path for path in self.earlier_files() if os.path.basename(path) != README]
 
     @property
@@ -124,7 +124,7 @@ class OutputPaths:
         return [self.index, self.strays, side_file(self.output, MANIFEST)]
 
     def _indexes(self) -> list[str]:
-        """The indexes next to the files of this output."""
+        """Return the indexes next to the files of this output."""
         if not self.form.has_side_record or self.output == "-":
             return []
         files = [*self.earlier_files(), self.output, *map(self.file, self.made_of_it)]
@@ -146,12 +146,12 @@ class OutputPaths:
             os.makedirs(os.path.dirname(self.file(name)), exist_ok=True)
 
     def check(self, file: str | None) -> None:
-        """Reject an impossible path, or a path of a file of the dump."""
+        """Reject a path that cannot be written, or that names a file of the dump."""
         if self.output == "-":
             return
         check_folder(self.output)
         for path in (*self._finals(), *self._temporaries(), self.excerpt):
-            # The excerpt that an earlier conversion saved may be the input of this one.
+            # Allow the excerpt as input, because it may have been saved by an earlier conversion.
             if (
                 path != self.excerpt
                 or file is None
@@ -210,15 +210,15 @@ class OutputOfConversion(Product[Report]):
         self._names = names
 
     def existing_files(self) -> list[str]:
-        """Files of the output that exist, in order."""
+        """Return the files of the output that exist, in order."""
         return self._names.data_files()
 
     def read_records(self) -> list[Provenance | None]:
-        """The record of each file."""
+        """Return the record of each file."""
         return list(map(read_provenance, self.existing_files()))
 
     def load(self, records: list[Provenance]) -> Report:
-        """The counts of the output; for a split output, the counts of the documents alone."""
+        """Return the counts of the output; for a split output, only those of the documents."""
         files = self.existing_files()
         counts = {name: value for name, value in records[0].counts.items() if name != "documents"}
         if not counts:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import orjson
 from isal.isal_zlib import crc32
@@ -55,6 +55,7 @@ class Product(Generic[Result]):
     """
 
     noun = "output"
+    update_advice = f", remake it with {flag('update', True)}"
 
     def __init__(self, path: str, provenance: Provenance) -> None:
         self.path = path
@@ -62,15 +63,15 @@ class Product(Generic[Result]):
         self.replaces = False
 
     def existing_files(self) -> list[str]:
-        """The existing main files, in order."""
+        """Return the existing main files, in order."""
         return [self.path] if os.path.exists(self.path) else []
 
     def read_records(self) -> list[Provenance | None]:
-        """The records of the existing files; None for a file of unknown origin."""
+        """Return the records of the existing files; None for a file of unknown origin."""
         return [read_provenance(self.path)]
 
     def load(self, records: list[Provenance]) -> Result:
-        """The result of the call that made the existing product."""
+        """Return the result of the call that made the existing product."""
         raise NotImplementedError
 
     def make(self) -> Result:
@@ -84,7 +85,7 @@ class Product(Generic[Result]):
             return Comparison("missing")
         for record in self.read_records():
             if record is None:
-                return Comparison("unknown", " and does not say how it was made")
+                return Comparison("unknown", " and has no record of how it was made")
             comparison = record.compare(self.provenance)
             if comparison.state != UP_TO_DATE:
                 return comparison
@@ -94,13 +95,13 @@ class Product(Generic[Result]):
                 for path in existing:
                     name = os.path.relpath(path, folder or ".")
                     if name not in recorded or not recorded[name].is_same(File.of("", path, name)):
-                        return Comparison("unknown", ", and is not what was written")
-                if len(existing) < len(recorded):  # Killed while renaming files.
+                        return Comparison("unknown", ", and is not the file that was written")
+                if len(existing) < len(recorded):  # The run was killed while renaming files.
                     return Comparison("missing")
         return comparison
 
     def find(self, *, force: bool, update: bool = False) -> Result | None:
-        """The result of the existing product; None if the product must be made.
+        """Return the result of the existing product; None if the product must be made.
 
         Raises:
             ExistingOutputError: Another product exists and may not be replaced.
@@ -113,7 +114,7 @@ class Product(Generic[Result]):
         comparison = self.compare()
         if comparison.state == UP_TO_DATE:
             return self.load([record for record in self.read_records() if record is not None])
-        # Unrenamed files of a killed run belong to that run.
+        # A run killed while renaming files may replace those that it already renamed.
         self.replaces = update or (comparison.state == "missing" and bool(self.existing_files()))
         if not update:
             self.refuse(comparison)
@@ -125,8 +126,8 @@ class Product(Generic[Result]):
             return
         path = self.existing_files()[0]
         raise ExistingOutputError(
-            f"{path}: exists{comparison.reason}; choose another {self.noun}, make it again with "
-            f"{flag('update', True)}, or overwrite with {flag('force', True)}",
+            f"{path}: exists{comparison.reason}; choose another {self.noun}{self.update_advice}, "
+            f"or overwrite with {flag('force', True)}",
             comparison.state,
         )
 
@@ -141,6 +142,20 @@ class Product(Generic[Result]):
             return self.make()
         log.info("%s: is up to date", self.path)
         return result
+
+    def write_record(self, files: NewFiles, paths: Iterable[str], counts: dict[str, Any]) -> None:
+        """Write the record next to the main file, with a checksum; none for standard output."""
+        if self.path == "-":
+            return
+        folder = os.path.dirname(self.path) or "."
+        made = tuple(
+            File.of("", part_path(path), os.path.relpath(path, folder))
+            for path in paths
+            if path != "-"
+        )
+        data = replace(self.provenance, counts=counts, files=made).to_json()
+        values = {"record": orjson.Fragment(data), "crc": crc32(data)}
+        files.write(side_file(self.path, RECORD), orjson.dumps(values))
 
 
 def read_provenance(path: str) -> Provenance | None:
@@ -157,25 +172,15 @@ def read_provenance(path: str) -> Provenance | None:
 
 
 def read_recipe(path: str) -> str | None:
-    """The recipe that made the records of an output; None for documents or if unknown."""
+    """Read which recipe made the records of an output; None for documents, or if unknown."""
     with suppress(OutputError):
         provenance = read_provenance(path)
         return None if provenance is None else provenance.options.get("recipe")
     return None
 
 
-def write_record(files: NewFiles, path: str, record: Provenance, paths: Iterable[str]) -> None:
-    """Write the record of a product next to the main file, with a checksum."""
-    folder = os.path.dirname(path) or "."
-    parts = [File.of("", part_path(name), os.path.relpath(name, folder)) for name in paths]
-    record = replace(record, files=tuple(parts))
-    data = record.to_json()
-    values = {"record": orjson.Fragment(data), "crc": crc32(data)}
-    files.write(side_file(path, RECORD), orjson.dumps(values))
-
-
 def _read_sealed(data: bytes) -> bytes:
-    """The record in a file written by `write_record`; empty if damaged."""
+    """Read the record in a file written by `Product.write_record`; empty if damaged."""
     try:
         values = orjson.loads(data)
         record = orjson.dumps(values["record"], option=orjson.OPT_SORT_KEYS)
@@ -188,6 +193,6 @@ def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) ->
     """Make the error for an unreadable provenance."""
     reason = error.strerror if isinstance(error, OSError) else error
     return OutputError(
-        f"{path}: how it was made cannot be read: {reason}; fix this, then run the same command "
-        "again"
+        f"{path}: the record of how it was made cannot be read: {reason}; fix this, then run "
+        "the same command again"
     )

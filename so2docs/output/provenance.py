@@ -84,7 +84,7 @@ class File(NamedTuple):
                 file.seek(0)
                 digest = hashlib.file_digest(file, "sha256") if is_hashed else None
         except OSError as error:
-            error.filename = path  # A failing read does not set it.
+            error.filename = path  # An error while reading does not have the file's name.
             raise
         return identity if digest is None else identity._replace(sha256=digest.hexdigest())
 
@@ -102,7 +102,7 @@ class File(NamedTuple):
         return cls(role, _printable_name(name), 0, None)
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields by name, without an unknown SHA-256."""
+        """Return all fields by name, except an unknown SHA-256."""
         values = self._asdict()
         return (
             values if self.sha256 else {name: values[name] for name in values if name != "sha256"}
@@ -152,7 +152,7 @@ class Provenance:
 
     @classmethod
     def of(cls, posts: TableFile, tables: Iterable[TableFile], options: Options) -> Provenance:
-        """The provenance of a conversion of these files, without counts."""
+        """Return the provenance of a conversion of these files, without counts."""
         values = within_64_bits(Fingerprint.of(options).by_option())
         files = [File.of_table(file) for file in (posts, *tables)]
         site = options.host
@@ -161,27 +161,27 @@ class Provenance:
         return make_record("convert", CONTRACT, values, files, site)
 
     def having_read(self, dump_bytes: int) -> Provenance:
-        """The record with the size of the posts added."""
+        """Return the record with the size of the posts."""
         posts, *tables = self.input
         if posts.content is None:
             posts = posts._replace(bytes=dump_bytes)
         return replace(self, input=(posts, *tables))
 
     def with_counts(self, report: Report) -> Provenance:
-        """The record of a complete conversion."""
+        """Return the record of a complete conversion."""
         return replace(self, counts=count(report))
 
     def of_file(self, documents: int) -> Provenance:
-        """The record of one file of a split output."""
+        """Return the record of one file of a split output."""
         return replace(self, counts={"documents": documents})
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """Return all fields as JSON types."""
         files = {name: [file.as_dict() for file in getattr(self, name)] for name in _FILES}
         return asdict(self) | files
 
     def to_json(self) -> bytes:
-        """The provenance as JSON."""
+        """Return the provenance as JSON."""
         return orjson.dumps(self.as_dict(), option=orjson.OPT_SORT_KEYS)
 
     def compare(self, requested: Provenance) -> Comparison:
@@ -194,7 +194,7 @@ class Provenance:
             before[role] for role in before if role in now and not before[role].is_same(now[role])
         ]
         names = self.other_options(requested)
-        # Different options may read different files.
+        # If options differ, report these, since other options may read other files.
         if changed or (before.keys() != now.keys() and not names):
             name, size = (changed or self.input)[0][1:3]
             return Comparison(
@@ -208,7 +208,7 @@ class Provenance:
         return Comparison(UP_TO_DATE, " and is up to date: made from this input with these options")
 
     def other_options(self, requested: Provenance, *, of_documents: bool = False) -> list[str]:
-        """Names of the options that differ."""
+        """Return the names of the options that differ."""
         names = sorted(self.options.keys() | requested.options.keys())
         differing = [
             name for name in names if self.options.get(name) != requested.options.get(name)
@@ -233,7 +233,7 @@ def make_record(
 
 
 def count(report: Report) -> dict[str, Any]:
-    """The counts of a conversion, without those that depend on the machine."""
+    """Return the counts of a conversion, without those that depend on the machine."""
     values = report.as_dict()
     tables = {
         name: {key: table[key] for key in _TABLE_COUNTS} for name, table in values["tables"].items()
@@ -263,5 +263,5 @@ def parse_files(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _printable_name(path: str) -> str:
-    """The name of a file, with bytes replaced that are not UTF-8."""
+    """Return the name of a file; bytes that are not UTF-8 are replaced."""
     return os.path.basename(path).encode(errors="replace").decode()

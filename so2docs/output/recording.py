@@ -24,6 +24,7 @@ from so2docs.options.table import Options
 from so2docs.parse import bodies
 from so2docs.recipes.attribution import attribute
 from so2docs.recipes.finding import RECIPES
+from so2docs.recipes.flattening import flatten_record
 from so2docs.recipes.posts import keep_best
 from so2docs.recipes.recipe import Recipe, find_mismatch
 from so2docs.schema import RESERVED
@@ -41,12 +42,14 @@ class RecordMaker:
         self._recipe = recipe
         self._host = host
         self._convert_body = convert_body
-        self._schema = None if recipe is None or recipe.name in RECIPES.own else recipe.schema
+        is_checked = recipe is not None and recipe.name not in RECIPES.own
+        self._schema = recipe.nested_schema or recipe.schema if recipe and is_checked else None
         self._levels = 0 if recipe is None else recipe.lower_headings
         self._left_out = () if recipe is None else recipe.left_out
+        self._nested_schema = None if recipe is None else recipe.nested_schema
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
-        """Yield the records of a document singly: together they can be many times its size."""
+        """Yield the records of a document singly; together, they can be many times its size."""
         document = orjson.loads(json)
         if self._recipe is not None and self._recipe.best_only:
             keep_best(document)
@@ -89,6 +92,8 @@ class RecordMaker:
             record = {name: record[name] for name in record if name not in self._left_out}
         if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
             raise TypeError(mismatch)
+        if self._nested_schema is not None:
+            record = flatten_record(record, self._nested_schema)
         try:
             return orjson.dumps(record)
         except TypeError as error:
@@ -105,7 +110,7 @@ def _is_json(value: object) -> bool:
 
 
 def _line_of(error: Exception, recipe: Recipe) -> str:
-    """The line of the recipe's module that led to an error, for a message; empty if unknown."""
+    """Name the line of the recipe's module that led to an error; empty if unknown."""
     function = inspect.unwrap(getattr(recipe.function, "func", recipe.function))
     file = inspect.getsourcefile(function)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
@@ -159,7 +164,7 @@ def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document
 
 
 def share_of(question_id: int, ends: list[tuple[str, int]]) -> str:
-    """The name of the share of a question, from the result of `bounds`."""
+    """Return the name of the share of a question, from the result of `bounds`."""
     position = split_place(question_id)
     return next(name for name, end in ends if position < end)
 

@@ -1,8 +1,8 @@
 """Convert the records of recipe `beir` to the folder of a retrieval set.
 
 A relevant document may follow its query in the dump, or may be filtered. So the records first go to
-one temporary file, and are read again once all ids of the corpus are known. Memory: a bit for each
-id between the lowest and the highest id in a page of 32,768 ids.
+one temporary file, and are reread once all ids of the corpus are known. Memory holds one bit
+for each id between the lowest and the highest id in a page of 32,768 ids.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, LostFileError, part_path
 from so2docs.output.paths import OutputPaths
+from so2docs.output.provenance import load
 from so2docs.parse.repeats import SeenIds
-from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES, README_TEXT
+from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES, README, README_TEXT
 from so2docs.report import Report
 
 RECORDS = "records.jsonl"
@@ -34,10 +35,7 @@ _ID = b'{"_id":"'
 
 
 def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
-    """The path of the file of records of a retrieval set, in its folder.
-
-    Returns: The path; None without such a recipe.
-    """
+    """Return the path of the records of a retrieval set in its folder; None for other recipes."""
     choice = find_recipe(kwargs)
     if choice is None or not choice.recipe.files:
         return None
@@ -103,12 +101,14 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
                     counts[QUERIES] += 1
                     counts[QRELS] += len(judged)
         readme.write(README_TEXT.encode())
+        report.records = sum(counts.values())
+        if (provenance := load(record)) is not None:
+            record = provenance.with_counts(report).to_json()
         complete = [file.seal(record) for file in outputs]
-    report.output, report.files = os.path.dirname(names.output), len(FILES)
-    report.records, report.output_bytes = (
-        sum(counts.values()),
-        sum(file_.size for file_ in complete),
-    )
+    # A card may replace the README.
+    data = [file.size for file in complete if file.label != README]
+    report.output = os.path.dirname(names.output)
+    report.files, report.output_bytes = len(data), sum(data)
     return complete
 
 

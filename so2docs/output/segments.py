@@ -5,7 +5,7 @@ copied from there, within the kernel if possible. Sending data through a pipe to
 conversion at two jobs, and memory for waiting data.
 
 The journal of a file lists the segments; index, seek table and footer are written from this list.
-It takes a few bytes per segment in memory (for a dump of 100 GB, 5 MB, or 30 MB with Parquet) and
+It takes a few bytes per segment in memory (for a dump of 100 GB, 5 MB, or 8 MB with Parquet) and
 is saved next to the growing file at every checkpoint, so that a later session can resume.
 """
 
@@ -86,7 +86,7 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
 
 
 def temporary_files(*groups: Iterable[Segment]) -> set[str]:
-    """The temporary files of segments."""
+    """Return the temporary files of segments."""
     return {segment.path for group in groups for segment in group if segment.path}
 
 

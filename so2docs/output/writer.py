@@ -39,7 +39,7 @@ class OpenFiles:
     def __init__(self, form: FileFormat, create: Callable[[str, FileState | None], Output]) -> None:
         self.by_label: dict[str, Output] = {}
         self._format, self._create = form, create
-        self._open: dict[str, Output] = {}  # Least recently used first.
+        self._open: dict[str, Output] = {}  # In order of last use, least recent first.
 
     def get(self, label: str, resume: FileState | None = None) -> Output:
         """Get a file, new or existing."""
@@ -138,7 +138,7 @@ class Writer:
         return journal.size + self._between_bytes + segment.size + end <= limit
 
     def checkpoint(self) -> list[FileState]:
-        """The states of all files so far."""
+        """Return the states of all files so far."""
         return [*self._finished, *(file.checkpoint() for file in self._files.by_label.values())]
 
     def seal(self, report: Report) -> list[FileState]:
@@ -169,14 +169,14 @@ class Writer:
         return named
 
     def _next(self) -> Output:
-        """The file of the next number."""
+        """Return the file of the next number."""
         return self._files.get(f"{len(self._finished):05}" if self._form.is_split else "")
 
     def _create(self, label: str, resume: FileState | None) -> Output:
         if len(self._files.by_label) == MOST_FILES:
             raise OutputError(
-                f"{self._names.output}: {flag('split_by', self._form.split_by)} makes more "
-                f"than {MOST_FILES:,} files of the dates in this dump; split by a number "
+                f"{self._names.output}: {flag('split_by', self._form.split_by)} would create more "
+                f"than {MOST_FILES:,} files from the dates in this dump; split by a number "
                 f"of files, as in {flag('split_files', 100)}"
             )
         return Output(

@@ -70,7 +70,7 @@ def as_page(title: str, fragment: str) -> str:
 def as_fragment(
     title: str, about: str, tiles: Iterable[tuple[str, str, str]], cards: Iterable[str]
 ) -> str:
-    """The body of the page, with its style: for a notebook."""
+    """Make the body of the page, with its style: for a notebook."""
     top = "".join(
         f'<div class="tile"><span>{for_html(label)}</span><strong>{for_html(value)}</strong>'
         f"<span>{for_html(detail)}</span></div>"

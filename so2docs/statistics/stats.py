@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import Any
 
 import orjson
 
-from so2docs.counts import LEAST, MOST, Counts, added_by
+from so2docs.counts import LEAST, MOST, Counts, added_by, group_by_size
 from so2docs.domain import SCORE_BINS
 from so2docs.dump.storage import FileIdentity
 from so2docs.errors import OutputError
@@ -28,9 +29,6 @@ from so2docs.progress import bar
 from so2docs.reader.reading import SegmentReader, parse_document, read_lines
 from so2docs.report import as_size
 from so2docs.statistics import html
-
-if TYPE_CHECKING:
-    from so2docs.reader.collection import Collection
 
 LONGEST = 10
 MOST_ANSWERS = 1000
@@ -93,7 +91,7 @@ class Scores(Counts):
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """The derived numbers in JSON types."""
+        """Return the derived numbers in JSON types."""
         return {name: getattr(self, name) for name in ("min", "median", "mean", "max", "histogram")}
 
 
@@ -122,7 +120,7 @@ def _add_kinds(
 
 
 def _take_largest(counts: Mapping[str, int], limit: int | None = None) -> dict[str, int]:
-    """The largest counts in descending order."""
+    """Select the largest counts, in descending order."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
@@ -203,7 +201,7 @@ class Stats(Counts):
         return None if count is None or not self.questions else count / self.questions
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types, without fields of tables and records that the output lacks."""
+        """Return all fields as JSON types, except fields of tables and records that are missing."""
         if self.lengths is not None:
             names = ("path", "file_bytes", "json_bytes", "recipe", "records")
             lengths = {
@@ -221,7 +219,7 @@ class Stats(Counts):
         return values
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers in a table of several sites."""
+        """Return the numbers in a table of several sites."""
         answers, accepted = self.answers or 0, self.accepted or 0
         numbers = {"questions": self.questions, "answers": answers, "accepted": accepted}
         return {**numbers, "bytes": self.file_bytes}
@@ -269,7 +267,8 @@ def stats(
         OutputError: The file cannot be read, is damaged, or cannot be indexed.
         WorkerDiedError: A worker process was killed.
     """
-    from so2docs.reader.collection import open as open_output  # Workers do not need this module.
+    # Imported here, because workers do not need it.
+    from so2docs.reader.collection import open as open_output
 
     total = Stats(os.fspath(path))
     total.recipe = read_recipe(total.path)
@@ -283,7 +282,9 @@ def stats(
             Workers(choose_jobs(jobs, total.file_bytes)) as workers,
             bar("counting", json_bytes, shown=progress) as progress_bar,
         ):
-            for part in workers.run(count_segments, _tasks(docs)):
+            groups = group_by_size(docs.index, attrgetter("raw_size"), _TASK_BYTES)
+            tasks = (SegmentsTask(docs.path, docs.reader.identity, group) for group in groups)
+            for part in workers.run(count_segments, tasks):
                 total += part
                 progress_bar.update(part.json_bytes)
     _put_in_order(total)
@@ -321,7 +322,7 @@ def count_records(records: list[Any]) -> Stats:
 
 
 def _characters(value: Any) -> int:
-    """Characters of the texts in a value."""
+    """Count the characters of the texts in a value."""
     if isinstance(value, str):
         return len(value)
     values = value.values() if isinstance(value, dict) else value
@@ -339,19 +340,6 @@ class SegmentsTask:
     path: str
     identity: FileIdentity
     segments: list[Segment]
-
-
-def _tasks(docs: Collection) -> Iterator[SegmentsTask]:
-    segments: list[Segment] = []
-    size = 0
-    for segment in docs.index:
-        segments.append(segment)
-        size += segment.raw_size
-        if size >= _TASK_BYTES:
-            yield SegmentsTask(docs.path, docs.reader.identity, segments)
-            segments, size = [], 0
-    if segments:
-        yield SegmentsTask(docs.path, docs.reader.identity, segments)
 
 
 def count_segments(task: SegmentsTask) -> Stats:
@@ -521,7 +509,7 @@ def _sizes(stats: Stats) -> str:
 
 
 def _answers(stats: Stats) -> tuple[str, str]:
-    """Lines for the number of answers, and for answers per question; empty if unknown."""
+    """Format the number of answers, and the answers per question; empty if unknown."""
     if stats.answers is None:
         return "", ""
     per_question = stats.answers / stats.questions if stats.questions else 0.0
@@ -529,7 +517,7 @@ def _answers(stats: Stats) -> tuple[str, str]:
 
 
 def _nested(stats: Stats) -> list[tuple[str, str, str]]:
-    """Label, number and mean per post of comments, links and votes."""
+    """List label, number and mean per post of comments, links and votes."""
     posts = stats.questions + (stats.answers or 0) or 1
     links, votes = (
         None if kinds is None else sum(kinds.values()) for kinds in (stats.links, stats.votes)
@@ -543,14 +531,14 @@ def _nested(stats: Stats) -> list[tuple[str, str, str]]:
 
 
 def _by_number(counts: Mapping[int, int]) -> list[tuple[str, int]]:
-    """Posts by number of answers or comments, with large numbers in one group."""
+    """List posts by number of answers or comments, with large numbers in one group."""
     rows = [(str(number), counts.get(number, 0)) for number in range(_LARGE_NUMBER)]
     larger = sum(count for number, count in counts.items() if number >= _LARGE_NUMBER)
     return [*rows, (f"{_LARGE_NUMBER}+", larger)]
 
 
 def _longest(stats: Stats) -> list[tuple[str, int]]:
-    """The longest bodies, with labels for questions and answers."""
+    """List the longest bodies, with labels for questions and answers."""
     return [
         (
             f"question {post['id']}"
@@ -596,7 +584,7 @@ _YEARS = 24
 
 
 def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
-    """Label, value and detail of each number at the top of the page."""
+    """List label, value and detail of each number at the top of the page."""
     most_answers = max(stats.answers_per_question, default=None)
     tiles = [
         ("records", "" if stats.records is None else f"{stats.records:,}", stats.recipe or ""),
@@ -643,7 +631,7 @@ def _plots(stats: Stats) -> Iterator[str]:
         yield html.card("Scores", plot, both)
     if stats.tags:
         plot = html.two_bars(list(stats.tags.items())[:_PLOT_TAGS])
-        yield html.card("Most frequent tags, in questions", plot, kind="wide")
+        yield html.card("Most frequent tags (number of questions)", plot, kind="wide")
     if stats.longest:
         rows = [
             (

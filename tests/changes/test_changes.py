@@ -27,7 +27,7 @@ Posts = list[dict[str, Any]]
 
 
 def site(questions: int, seed: int = 1) -> Posts:
-    """Rows of a made-up site."""
+    """Make the rows of a made-up site."""
     chance = random.Random(seed)
     posts: Posts = []
     for number in range(questions):
@@ -60,7 +60,7 @@ def site(questions: int, seed: int = 1) -> Posts:
 
 
 def later(posts: Posts, seed: int, share: float = 0.1) -> Posts:
-    """The same site at a later date."""
+    """Change a site to its state at a later date."""
     chance = random.Random(seed)
     deleted = {post["Id"] for post in posts if chance.random() < share / 4}
     questions = [post["Id"] for post in posts if post["PostTypeId"] == 1]
@@ -109,7 +109,7 @@ def documents(path: Path) -> dict[int, dict[str, Any]]:
 
 
 def compared(old: Path, new: Path) -> list[dict[str, Any]]:
-    """The changes, computed in memory."""
+    """Compute the changes in memory."""
     before, after = documents(old), documents(new)
     changes: list[dict[str, Any]] = []
     for number in sorted({*before, *after}):
@@ -492,7 +492,7 @@ def test_changes_of_another_output_are_refused(pair: tuple[Path, Path], tmp_path
 
 
 def ended(changes: list[str]) -> str:
-    """Changes written by another program, with the last line of a changes file."""
+    """Write changes as another program does, with the last line of a changes file."""
     lines = "".join(f"{change}\n" for change in changes)
     end = {"op": "end", "changes": len(changes), "crc32": zlib.crc32(lines.encode())}
     return lines + json.dumps(end) + "\n"
@@ -506,7 +506,7 @@ def packed(lines: list[bytes], extension: str) -> bytes:
 
 
 def damages(lines: list[bytes]) -> Iterator[list[bytes]]:
-    """Damaged changes: a line is missing, repeated, exchanged or changed."""
+    """Yield damaged changes: a line is missing, repeated, swapped or changed."""
     chance = random.Random(7)
     for at in range(len(lines)):
         yield lines[:at] + lines[at + 1 :]
@@ -657,7 +657,7 @@ def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
 @pytest.mark.long
 def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
     def peak(questions: int) -> int:
-        """Peak memory of a comparison and a patch, in bytes."""
+        """Return the peak memory of a comparison and a patch, in bytes."""
         paths = [
             tmp_path / f"{name}{questions}.jsonl" for name in ("old", "new", "changes", "made")
         ]

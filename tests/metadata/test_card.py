@@ -162,7 +162,7 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
     ("name", "problem"),
     [
         ("gone.jsonl", "not found, or split into several files; give its report, or convert"),
-        ("plain.jsonl", "does not say how it was made; give its report"),
+        ("plain.jsonl", "has no record of how it was made; give its report"),
         ("bulk.ndjson", "supports the formats jsonl, json, parquet, not elasticsearch"),
     ],
 )
@@ -471,7 +471,7 @@ def test_the_card_of_hundreds_of_sites_is_small(name: str, tmp_path: Path) -> No
     so2docs.convert(SITE, sites[0] / name, recipe="hub", card=True)
     for folder in sites[1:]:
         shutil.copytree(sites[0], folder)
-    card.write(str(tmp_path))
+    card.CardFiles(str(tmp_path)).make()
     assert (tmp_path / "README.md").stat().st_size < 500_000
     assert (tmp_path / "croissant.json").stat().st_size < 10_000_000
 
@@ -526,7 +526,7 @@ def test_outputs_that_end_at_the_same_time_share_a_card(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path / "b.jsonl")
     saved = manifest.rename(tmp_path / "saved")
     with output_lock(str(tmp_path / "README.md")):
-        waiting = threading.Thread(target=card.write, args=[str(tmp_path)])
+        waiting = threading.Thread(target=card.CardFiles(str(tmp_path)).make)
         waiting.start()
         time.sleep(0.3)
         saved.rename(manifest)
@@ -692,7 +692,7 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == after
 
     for text, message in (
-        (json.dumps(inspections[:1]), "is not the dump of this output: Posts.xml ("),
+        (json.dumps(inspections[:1]), "this output was made from; expected Posts.xml ("),
         ('[{"files": [1]}]', "is not the JSON report of so2docs inspect"),
         ("[", "is damaged"),
     ):

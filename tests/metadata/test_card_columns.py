@@ -26,6 +26,7 @@ WAYS: list[dict[str, Any]] = [
     EVERYTHING,
     *({"recipe": name} for name in RECIPES.own),
     {"recipe": "pairs", "conversational": True, "implicit_prompt": True},
+    *({"recipe": name, "metadata": "flat"} for name in ("qa", "messages", "pairs", "chunks")),
 ]
 
 
@@ -62,7 +63,7 @@ def test_outputs_with_the_same_columns_share_a_table(tmp_path: Path) -> None:
     assert card.count("| column | type | meaning |") == 2
     assert "`a.jsonl` and 1 other output:" in card
     assert "| `completion` | text | answer to the question |" in card
-    assert "| `metadata.authors` | list of object | authors with name and address |" in card
+    assert "| `metadata.authors` | list of object | authors with name and URL |" in card
     assert "| `CreationDate` | date | date of creation, in UTC |" in card
 
 

@@ -28,6 +28,7 @@ WAYS: list[dict[str, Any]] = [
     ),
     {"recipe": "hub"},
     {"recipe": "pairs", "conversational": True, "site": HOST},
+    *({"recipe": name, "metadata": "flat", "site": HOST} for name in ("pairs", "thread", "chunks")),
     {"recipe": "pairs", "implicit_prompt": True, "conversational": True, "site": HOST},
 ]
 

@@ -110,7 +110,9 @@ def test_the_report_of_another_output(tmp_path: Path) -> None:
     output, report = convert(tmp_path)
     other = tmp_path / "other.jsonl.gz"
     shutil.copy(output, other)
-    with pytest.raises(so2docs.OutputError, match=r"is the report of q\.jsonl\.gz, not of other"):
+    with pytest.raises(
+        so2docs.OutputError, match=r"is the report of q\.jsonl\.gz; give the report of other"
+    ):
         so2docs.verify(other, report=report)
     (tmp_path / "moved").mkdir()
     moved = tmp_path / "moved" / output.name

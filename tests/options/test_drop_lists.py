@@ -25,7 +25,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def some(values: list[str]) -> list[int]:
-    """Every third of the ids."""
+    """Return every third of the ids."""
     return sorted({int(value) for value in values})[::3]
 
 
@@ -34,7 +34,7 @@ POSTS = some([row["Id"] for row in rows("Posts.xml")])
 
 
 def packed(path: Path) -> Path:
-    """The site as an archive in the order of published archives: comments precede posts."""
+    """Pack the site in the order of published archives: comments precede posts."""
     py7zr = pytest.importorskip("py7zr")
     with py7zr.SevenZipFile(path, "w") as archive:
         for table in sorted(SITE.glob("*.xml")):

@@ -26,6 +26,7 @@ OTHERS: dict[str, list[Any]] = {
     "max_length": [500, 501],
     "overlap": [50, 51],
     "tokenizer": ["gpt-4o", "gpt-4"],
+    "metadata": ["flat"],
     "attribution": [True],
     "body": ["text"],
     "answers_by": ["votes"],
@@ -73,11 +74,12 @@ NEEDED: dict[str, dict[str, Any]] = {
     "max_length": {"recipe": "chunks"},
     "overlap": {"recipe": "chunks"},
     "tokenizer": {"recipe": "chunks"},
+    "metadata": {"recipe": "qa"},
     "all_tags": {"tags": ["a", "b"]},
     "elasticsearch_index": {"format": "elasticsearch"},
 }
 NESTED_BY = {*TABLES, "site"}
-"""Options that decide the output by way of others: what is nested, and the field of the site."""
+"""Options that affect the output through facts derived from them: nested tables, site field."""
 
 
 def fingerprint(**keywords: Any) -> Fingerprint:

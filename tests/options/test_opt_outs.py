@@ -107,8 +107,8 @@ TABLES: dict[str, list[bytes]] = {
         malformed(event(21, 24, 1, Comment=f"Proposed by 9 approved by {USER} edit id of 7")),
     ],
     "Users": [
-        row(Id=9, DisplayName="Ida"),
-        row(Id=USER, DisplayName=NAME),
+        row(Id=9, DisplayName="Ida", AboutMe="A PROFILE"),
+        row(Id=USER, DisplayName=NAME, Location=NAME, AboutMe=TEXT),
         row(Id=USER, DisplayName=NAME, Reputation=2),
         row(Id=10, DisplayName="Eve"),
         malformed(row(Id=USER, DisplayName=NAME)),
@@ -136,7 +136,7 @@ def write_lists(folder: Path) -> dict[str, Path]:
 
 
 def contents(folder: Path) -> Iterator[tuple[str, str]]:
-    """Every file below a folder as a text, decompressed; the values of columns and databases."""
+    """Yield every file below a folder as text: decompressed, or as values of its columns."""
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         data = path.read_bytes()
         if data.startswith(b"PAR1"):
@@ -152,11 +152,11 @@ def contents(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 SECRETS = re.compile(rf"(?<![\d.])(?:{USER}|{POST})(?!\d)|{NAME}|{TEXT}|203\.0\.113\.7")
-"""Not within a number, such as the seconds of a report."""
+"""Matches an id, unless it is part of a number, such as the seconds of a report."""
 
 
 def leaks(folder: Path) -> list[tuple[str, str]]:
-    """Files that contain data of the listed user or post, with these data."""
+    """Find the files that contain data of the listed user or post, each with the data."""
     return [(name, found) for name, text in contents(folder) for found in SECRETS.findall(text)]
 
 
@@ -233,7 +233,7 @@ def test_databases_pages_and_numbers_of_an_output(tmp_path: Path) -> None:
     with_all = {"nest": NEST, "skip_malformed": True}
     so2docs.convert(site, output, **with_all, **write_lists(tmp_path))  # type: ignore[arg-type]
     for arguments in (
-        ("sqlite", output, made / "q.db"),
+        ("sqlite", output, made / "q.db", "--profiles", site),
         ("stats", output, "--html", made / "q.html"),
         ("card", output),
     ):
@@ -241,6 +241,7 @@ def test_databases_pages_and_numbers_of_an_output(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         (made / f"{arguments[0]}.txt").write_text(done.stdout + done.stderr)
     assert len(list(made.iterdir())) > len(("output", "index", "strays", "database", "page"))
+    assert "A PROFILE" in dict(contents(made))["q.db"]
     assert leaks(made) == []
 
 

@@ -25,7 +25,7 @@ SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
 
 
 def counted(documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """The expected statistics of documents."""
+    """Count the expected statistics of documents."""
     answers = [answer for document in documents for answer in document["Answers"]]
     tags = Counter(tag for document in documents for tag in document.get("Tags", []))
     ranked = sorted(tags, key=lambda tag: (-tags[tag], tag))
@@ -70,7 +70,7 @@ def counted(documents: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def counted_nested(documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """The expected counts of comments, links and votes, if every post has them."""
+    """Count the expected comments, links and votes, if every post has them."""
     posts = [post for document in documents for post in (document, *document["Answers"])]
     comments = [len(post["Comments"]) for post in posts]
     votes: Counter[str] = Counter()
@@ -284,7 +284,7 @@ class Checker(HTMLParser):
 
 
 def check_views(stats: so2docs.Stats, sections: int = 0) -> None:
-    """Text, notebook view and page agree, and the page loads nothing."""
+    """Check that text, notebook view and page agree, and that the page loads nothing."""
     text, page = stats.as_text(), stats.as_page()
     assert str(stats) == text
     assert repr(stats) == f"<Stats\n{text}>"
