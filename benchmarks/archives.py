@@ -1,7 +1,7 @@
 """Measure archives with all tables: `7z x`, `7z x` and the folder, and the archive directly.
 
 `python benchmarks/archives.py --size 300MB --size 1GB --sites 40 [--rounds 3]`; needs 7z. 7z packs
-generated posts and tables, in the shares of a small site: in one solid block of bzip2, as
+generated posts and tables, in the proportions of a small site: in one solid block of bzip2, as
 published, in one block of LZMA2, and in a block for each member. Each round runs the three ways one
 after the other, so a busy neighbour slows all of them. Most of the time goes into packing and
 bzip2. Steps and their times go to standard error.
@@ -60,7 +60,7 @@ def pack(archive: Path, folder: Path, options: list[str]) -> None:
 
 
 def total(measured: list[Measured]) -> Measured:
-    """Measurements of commands that ran one after the other."""
+    """Add up the measurements of commands that ran one after the other."""
     seconds = sum(one.wall for one in measured), sum(one.cpu for one in measured)
     return Measured(*seconds, max(one.memory for one in measured), "")
 

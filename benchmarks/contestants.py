@@ -38,7 +38,7 @@ def iterparse(dump: str, out: str) -> None:
 
 
 def compress(documents: str, out: str) -> None:
-    """Compress documents of an output, a megabyte at a time, with ISA-L level 2; prints seconds."""
+    """Compress documents, a megabyte at a time, with ISA-L level 2; print the seconds."""
     from isal import igzip, isal_zlib
 
     seconds = 0.0
@@ -54,7 +54,7 @@ def compress(documents: str, out: str) -> None:
 
 
 def rows_to_json(dump: str, out: str) -> None:
-    """Convert rows to JSON with the compiled core, read and copied once; prints seconds."""
+    """Convert rows to JSON with the compiled core, read and copied once; print the seconds."""
     from so2docs.dump.dump import open_dump, slices
     from so2docs.parse import core, posts, rows
     from so2docs.parse.posts import RecordBuffer

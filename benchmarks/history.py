@@ -1,8 +1,8 @@
 """Measure CPU time of nested tables, for each row, compared with comments.
 
 `python benchmarks/history.py FOLDER` converts a folder of `make_tables.py` with nothing nested,
-then with comments and each level of the history, in turn, some times. The cost of a table is
-the time of a conversion with the table, minus the time without; ratios are those of the medians.
+then with comments and each level of the history, in turn, several times. The cost of a table is the
+time of a conversion with the table, minus the time without; ratios are those of the medians.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     python benchmarks/lookup.py /tmp/questions.jsonl.gz
     python benchmarks/lookup.py /tmp/questions.jsonl.gz --dump /tmp/Posts.xml   # converts it, too
 
-Cold look-ups drop the pages of output and index first, and open the output again. CPU time covers
+Cold look-ups drop the pages of output and index first, and reopen the output. CPU time covers
 all processes, and is more reliable than wall time on a busy machine.
 """
 
@@ -69,7 +69,7 @@ def report(label: str, times: list[tuple[float, float]]) -> None:
 
 
 def processor_time() -> float:
-    """CPU seconds of this process and its children."""
+    """Return the CPU seconds of this process and its children."""
     return sum(os.times()[2:4]) + time.process_time()
 
 
@@ -113,7 +113,7 @@ def lookups(path: str) -> None:
 
 
 def index_figures(path: str) -> None:
-    """Measure the size of the index, and the time to build it again."""
+    """Measure the size of the index, and the time to rebuild it."""
     index = Path(index_path(path))
     written = index.read_bytes()
     share = len(written) / os.path.getsize(path)
@@ -129,7 +129,7 @@ def index_figures(path: str) -> None:
 
 
 def resident(process: int) -> int:
-    """Resident bytes of a process and its children."""
+    """Return the resident bytes of a process and its children."""
     total = 0
     try:
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()

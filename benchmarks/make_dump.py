@@ -72,7 +72,7 @@ class Made:
 
 
 def plan(rng: random.Random, rows_expected: int) -> Iterator[Post]:
-    """Generate endless posts in ascending id, with about five orphans and two repeated ids."""
+    """Generate endless posts in order of id, with about five orphans and two repeated ids."""
     draw, questions, promised = rng.random, array("I"), dict[int, int]()
     answers, left_out = 0, 1
     # Free ids: 37 % questions, 18 % answers to recent ones, 18 % answers to any, 27 % unused.
@@ -104,7 +104,7 @@ def plan(rng: random.Random, rows_expected: int) -> Iterator[Post]:
 
 
 def vocabulary(rng: random.Random) -> Pools:
-    """Values for the fields of forms: words by Zipf's law, numbers mostly small."""
+    """Make values for the fields of forms: words by Zipf's law, numbers mostly small."""
     parts = "b d g h l m n r s t v w st tr pr", "a e o u ea ou", "l m n nd r s st"
     syllables = ["".join(part) for part in itertools.product(*map(str.split, parts))]
     counts = rng.choices((1, 2, 3), (1, 3, 1), k=9000)
@@ -142,7 +142,7 @@ def fill(forms: str, slots: int = FEW, *, pools: Pools, rng: random.Random) -> l
 
 
 def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
-    """Generate rows with post types up to the size; counts them by stray reason or post type."""
+    """Generate rows with post types up to the size; count them by stray reason or post type."""
     rng = random.Random(f"{seed} content")
     table = functools.partial(fill, pools=vocabulary(rng), rng=rng)
     prose, code = table(PROSE.translate(ESCAPES), SLOTS), table(CODE.translate(ESCAPES), SLOTS)

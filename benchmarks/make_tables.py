@@ -1,9 +1,9 @@
-"""Write the tables next to a `Posts.xml`, of any size, the same bytes for the same arguments.
+"""Write tables of any size next to a `Posts.xml`, the same bytes for the same arguments.
 
-The posts are those of the folder, written by ``make_dump.py``, or, with ``--posts``,
-short posts of 300 bytes, so that many rows and posts fit on a disk. Rows of the tables are in
-ascending Id. Most rows belong to recent posts, as on a real site; one in a thousand belongs to a
-missing post.
+The posts are those of the folder, written by ``make_dump.py``, or, with ``--posts``, short posts of
+300 bytes, so that many rows and posts fit on a disk. Rows of the tables are in ascending order of
+Id. Most rows belong to recent posts, as on a real site; one in a thousand belongs to a missing
+post.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Content:
         return self.text[at : at + size]
 
     def length(self) -> int:
-        """Bytes of a comment: 180 on average, up to 600."""
+        """Choose the length of a comment: 180 bytes on average, up to 600."""
         return min(600, 15 + int(self.rng.expovariate(1 / 165)))
 
     def user(self) -> int:
@@ -57,7 +57,7 @@ class Content:
         return self.posts[newest - 1 - int(back * newest)]
 
     def date(self, share: float) -> bytes:
-        """A date at this share of sixteen years."""
+        """Make a date at this share of sixteen years."""
         day = int(share * 16 * 336)
         second = int(self.rng.random() * 86_400)
         return b"%d-%02d-%02dT%02d:%02d:%02d.%03d" % (
@@ -90,7 +90,7 @@ def post(content: Content, number: int, share: float) -> bytes:
 
 
 def comment(content: Content, number: int, share: float) -> bytes:
-    """A row of Comments.xml."""
+    """Make a row of Comments.xml."""
     return b'  <row Id="%d" PostId="%d" Score="0" Text="%b" CreationDate="%b" UserId="%d" %b' % (
         number,
         content.post(share, 0.8),
@@ -102,7 +102,7 @@ def comment(content: Content, number: int, share: float) -> bytes:
 
 
 def link(content: Content, number: int, share: float) -> bytes:
-    """A row of PostLinks.xml."""
+    """Make a row of PostLinks.xml."""
     row = b'  <row Id="%d" CreationDate="%b" PostId="%d" RelatedPostId="%d" LinkTypeId="%d" />\r\n'
     related = content.post(share, 0)
     kind = 3 if number % 6 == 0 else 1
@@ -110,7 +110,7 @@ def link(content: Content, number: int, share: float) -> bytes:
 
 
 def vote(content: Content, number: int, share: float) -> bytes:
-    """A row of Votes.xml."""
+    """Make a row of Votes.xml."""
     kind = VOTE_TYPES[int(content.rng.random() * len(VOTE_TYPES))]
     day = content.date(share)[:10]
     row = b'  <row Id="%d" PostId="%d" VoteTypeId="%d" CreationDate="%bT00:00:00.000" />\r\n'
@@ -118,7 +118,7 @@ def vote(content: Content, number: int, share: float) -> bytes:
 
 
 def user(content: Content, number: int, share: float) -> bytes:
-    """A row of Users.xml."""
+    """Make a row of Users.xml."""
     about = b' AboutMe="%b"' % content.words(content.length()) if number % 4 == 0 else b""
     return (
         b'  <row Id="%d" Reputation="%d" CreationDate="%b" DisplayName="%b" LastAccessDate="%b"%b '

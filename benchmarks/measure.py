@@ -65,7 +65,7 @@ def _watch(root: int, peak: list[int], ended: threading.Event) -> None:
 
 
 def _memory_of_tree(root: int) -> int:
-    """Resident bytes of a process and its descendants."""
+    """Return the resident bytes of a process and its descendants."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():

@@ -1,6 +1,6 @@
 """`make profile`: where the CPU time of one worker goes in each pass.
 
-Times the functions of the flow with the CPU clock, in one process. The
+This times the functions of both passes with the CPU clock, in one process. The
 time of a function includes functions called from it.
 """
 
@@ -56,7 +56,7 @@ def timed(
 
 
 def main() -> None:
-    """Convert the dump given and print the table."""
+    """Convert the dump and print the table."""
     seconds: dict[str, float] = defaultdict(float)
     for owner, name, label in STEPS:
         setattr(owner, name, timed(seconds, label, getattr(owner, name)))

@@ -3,9 +3,9 @@
 This prints a table, with ratios to so2docs with all cores, and writes it as JSON.
 The floor is a bare lxml iterparse of the dump plus ISA-L level 2 over the documents, shared
 perfectly between the cores. The unavoidable part is the work of any such conversion: rows to JSON
-in C, one copy, and ISA-L. One job and the unavoidable are measured in turn, a few times: one
-measurement of each, a minute apart, gave 1.33 as well as 1.77 on one machine, whose cores are
-shared with others and change by a quarter within minutes.
+in C, one copy, and ISA-L. One job and the unavoidable part are measured in turn, a few times,
+because the speed of shared cores changes by a quarter within minutes: one measurement of each, a
+minute apart, gave ratios of 1.33 and 1.77 on one machine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(slots=True)
 class Pair:
-    """CPU seconds of one job, and of the parts of the unavoidable, measured right after it."""
+    """CPU seconds of one job, and of the unavoidable steps, measured right after it."""
 
     job: Line
     converting: float
@@ -53,12 +53,12 @@ class Pair:
 
     @property
     def least(self) -> float:
-        """CPU seconds of the unavoidable."""
+        """CPU seconds of the unavoidable part."""
         return self.converting + self.packing
 
     @property
     def ratio(self) -> float:
-        """Ratio of the job to the unavoidable."""
+        """Ratio of the job to the unavoidable part."""
         assert self.job.cpu is not None
         return self.job.cpu / self.least
 
@@ -82,7 +82,7 @@ def contestant(name: str, dump: Path, folder: Path) -> tuple[Line, Measured]:
 
 
 def pair(dump: Path, folder: Path) -> Pair:
-    """Convert with one job, and do the unavoidable with the same dump and output."""
+    """Convert with one job, and do the unavoidable part with the same dump and output."""
     job = so2docs_line("the same, 1 job", dump, folder, ["--jobs", "1"])
     packing = float(contestant("compress", folder / "so2docs.jsonl.gz", folder)[1].stdout)
     converting = 0.0
@@ -140,7 +140,7 @@ def table(lines: list[Line], dump_bytes: int) -> str:
 
 
 def ratios(pairs: list[Pair]) -> str:
-    """CPU time of one job, relative to the unavoidable."""
+    """Format the CPU time of one job, relative to the unavoidable part."""
     found = sorted(one.ratio for one in pairs)
     each = ", ".join(f"{ratio:.2f}" for ratio in found)
     return f"CPU of 1 job / the unavoidable: {median(found):.2f} (of {len(found)} pairs: {each})"

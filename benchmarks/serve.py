@@ -1,8 +1,8 @@
 """Measure the times of pages of `so2docs serve` by kind of page, and its memory.
 
-``python benchmarks/serve.py questions.db``. Each address is requested once before the
-measurement; addresses vary if possible. Milliseconds are wall time, and CPU time of the server with
-its workers, which is also reliable on a busy machine.
+``python benchmarks/serve.py questions.db``. Each page is requested once before the measurement;
+pages vary if possible. Milliseconds are wall time, and CPU time of the server with its workers,
+which is also reliable on a busy machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TICKS = 100.0
 
 
 def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
-    """Choose addresses by kind of page."""
+    """Choose paths by kind of page."""
     rng = random.Random(seed)
 
     def column(sql: str) -> list[Any]:
@@ -50,6 +50,7 @@ def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
         "tags": [f"/tags?page={page}" for page in range(1, 20)],
         "user": [f"/users/{number}" for number in users],
         "search, words": [f"/search?q={quote(text)}" for text in queries(database, count)],
+        "search, operators": [f"/search?q={quote(sign)}" for sign in ("->", "!=", "=>", "::")],
         "search, score": [f"/search?q=score:{n}" for n in (1000, 200, 100, 50, 20, 10, 5, 1)],
         "search, answers": [f"/search?q=answers:{n}" for n in (50, 20, 10, 5, 3, 2, 1)],
         "search, no such tag": [f"/search?q=[nosuch{n}]" for n in range(20)],
@@ -71,7 +72,7 @@ class Server:
         self.connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=600)
 
     def get(self, address: str) -> int:
-        """Load a page; returns its bytes."""
+        """Load a page and return its bytes."""
         self.connection.request("GET", address)
         answer = self.connection.getresponse()
         content = answer.read()
@@ -85,7 +86,7 @@ class Server:
         return [own, *map(int, children)]
 
     def cpu(self) -> float:
-        """CPU seconds so far."""
+        """Return the CPU seconds so far."""
         total = 0.0
         for number in self.processes():
             fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
@@ -93,7 +94,7 @@ class Server:
         return total
 
     def memory(self) -> int:
-        """Resident bytes without pages of the database file."""
+        """Return the resident bytes without pages of the database file."""
         total = 0
         for number in self.processes():
             status = Path(f"/proc/{number}/status").read_text()

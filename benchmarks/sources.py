@@ -2,12 +2,12 @@
 
 `python benchmarks/sources.py --size 1GB --large 45GB --rounds 3 [--only pipe,large]`; needs 7z (or
 7zz), zstd, gzip. The parts are `file`, `pipe` (a pipe, gzip, zstd), `bzip2` and `lzma2` (archives
-with all tables of a site of this size, in the shares of `archives.py`), and `large` (one conversion
-of a dump written into a pipe by `repeat_dump.py`, whose CPU is not counted). In each round,
-conversion, tool and loop follow each other, so a busy neighbour slows all of them. The loop reads
-the uncompressed tables that the conversion reads. The result is a table for `docs/performance.md`:
-medians of seconds, peak memory of all processes together, and medians of the ratios of wall time
-within a round. Steps and times go to standard error.
+with all tables of a site of this size, in the proportions of `archives.py`), and `large` (one
+conversion of a dump written into a pipe by `repeat_dump.py`, whose CPU is not counted). In each
+round, conversion, tool and loop follow each other, so a busy neighbour slows all of them. The loop
+reads the uncompressed tables that the conversion reads. The result is a table for
+`docs/performance.md`: medians of seconds, peak memory of all processes together, and medians of the
+ratios of wall time within a round. Steps and times go to standard error.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Way:
 
     Attributes:
         name: Name in the table.
-        size: Bytes of XML to read, for CPU seconds a gigabyte.
+        size: Bytes of XML to read, for CPU seconds per gigabyte.
         convert: Command for the conversion.
         tool: Command for the decompression alone, or None.
         loops: Files for the lxml loop.

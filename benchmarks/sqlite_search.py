@@ -1,4 +1,4 @@
-"""Measure making a database by kind of full text, and the times of searches.
+"""Measure the time to make a database with each kind of full-text index, and the times of searches.
 
 ``python benchmarks/sqlite_search.py questions.jsonl.gz``. The queries are drawn from the texts:
 half of one to three words of a title, half of the start of a body, some with a tag or `score:`.
@@ -73,7 +73,7 @@ def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
 
 
 def main() -> None:
-    """Print a line for each kind of full text."""
+    """Print a line for each kind of full-text index."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output")
     parser.add_argument("--queries", type=int, default=200)

@@ -24,7 +24,7 @@ from measure import Measured, run
 from so2docs.schema import DUMP, Table
 
 ROWS = {"comments": 1_000, "votes": 3_000, "users": 500, "links": 60}
-"""Rows of each table for a MB of posts; the tables are together about as large as the posts."""
+"""Rows of each table per MB of posts; the tables are together about as large as the posts."""
 
 _BATCH = 50_000
 
@@ -237,11 +237,11 @@ def main() -> None:
         )
         packed = sum(path.stat().st_size for path in (asked.folder / name).glob("*.parquet"))
         figures[name] = {"wall": wall, "cpu": cpu, "memory": memory, "bytes": packed}
-        own = figures["so2docs"]
+        ours = figures["so2docs"]
         print(
-            f"{name:<14} {wall:>7.1f} s {cpu:>7.1f} s CPU {memory >> 20:>6,} MiB "
-            f"{packed / 1e6:>7,.0f} MB  {wall / own['wall']:.2f} x wall, "
-            f"{cpu / own['cpu']:.2f} x CPU"
+            f"{name:<14} {wall:>7.1f} s {cpu:>7.1f} s CPU {memory / 2**20:>6,.0f} MiB "
+            f"{packed / 1e6:>7,.0f} MB  {wall / ours['wall']:.2f} x wall, "
+            f"{cpu / ours['cpu']:.2f} x CPU"
         )
     for name in CONTESTANTS.keys() - figures.keys():
         print(f"{name:<14} cannot be installed here")

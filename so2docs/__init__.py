@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from so2docs._version import __version__
 
-TYPE_CHECKING = False  # Same as in `typing`, which is slow to import.
+TYPE_CHECKING = False  # The same constant as in `typing`, which is slow to import.
 if TYPE_CHECKING:
     from typing import Any
 

@@ -9,7 +9,7 @@ from so2docs.commands import signals
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 or 143 interrupted."""
+    """Run the command line and exit: 0 done, 1 failed, 2 usage error, 130 or 143 interrupted."""
     try:
         try:
             signals.end_at_once()

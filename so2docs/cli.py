@@ -78,7 +78,7 @@ class _Commands(click.Group):
             words = " ".join(map(shlex.quote, arguments))
             raise click.UsageError(f"did you mean `so2docs convert {words}`?", context)
         if name not in COMMANDS:
-            hint = did_you_mean(name, COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
+            hint = did_you_mean(name, COMMANDS) or f"; the commands are: {', '.join(COMMANDS)}"
             raise click.UsageError(f"there is no command {name!r}{hint}", context)
         resolved = super().resolve_command(context, arguments)
         raise_in_command()
@@ -125,7 +125,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        Exit code: 0 success, 1 failure, 2 wrong usage.
+        Exit code: 0 success, 1 failure, 2 usage error.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; the message says what to do next, if anything.
@@ -140,13 +140,14 @@ def _run(arguments: list[str] | None) -> int:
         with listen(say):
             return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
     except click.exceptions.Abort as abort:
-        # Older versions of click hide the caught exception.
+        # Older versions of click keep the caught exception only as the context.
         raise KeyboardInterrupt(str(abort.__cause__ or abort.__context__ or "")) from abort
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except BrokenPipeError:
-        # The reader has closed the pipe. Nothing may be written to it at exit.
+        # The reader has closed the pipe. Redirect standard output, so that flushing it at exit does
+        # not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except So2docsError as error:

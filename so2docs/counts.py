@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Self, get_args, get_origin, get_type_hints
+from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 _ADD = "add"
+
+Item = TypeVar("Item")
 
 
 def plural(count: int, noun: str) -> str:
     """Format a count with its noun: `1 file`, `1,200 files`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def group_by_size(
+    items: Iterable[Item], size: Callable[[Item], int], enough: int
+) -> Iterator[list[Item]]:
+    """Group consecutive items; each group but the last has at least `enough` bytes."""
+    group: list[Item] = []
+    total = 0
+    for item in items:
+        group.append(item)
+        total += size(item)
+        if total >= enough:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group
 
 
 class Counts:
@@ -46,7 +64,7 @@ class Counts:
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields as JSON types; dictionaries of counts are sorted by name."""
+        """Return all fields as JSON types; dictionaries of counts are sorted by name."""
         return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
@@ -57,7 +75,10 @@ class Counts:
 
 
 def added_by(function: Any) -> dict[str, Any]:
-    """Metadata for a field that `function` adds up; it must not change its second argument."""
+    """Return metadata for a field with its own `function` for adding two values.
+
+    The function must not change its second argument.
+    """
     return {_ADD: function}
 
 
@@ -73,6 +94,9 @@ _UNKNOWN = (None, "")
 
 LEAST, MOST = added_by(_least), added_by(_most)
 """Metadata for fields that keep the least or the greatest known value."""
+
+KEEP = added_by(lambda current, _: current)
+"""Metadata for fields that are not added up."""
 
 
 def _sum(current: Any, added: Any) -> Any:
@@ -94,7 +118,7 @@ def _sum(current: Any, added: Any) -> Any:
 
 @cache
 def _shared_fields(kind: type[Any], added: type[Any]) -> list[tuple[str, Any]]:
-    """Names of the fields in both classes, each with the function that adds up its values."""
+    """List the fields that both classes have, each with the function that adds up its values."""
     names = {field.name for field in fields(added)}
     return [
         (field.name, field.metadata.get(_ADD, _sum))
@@ -182,7 +206,7 @@ class RowCounts(Counts):
         other_types: Rows of other post types, by name.
         filtered: Questions and answers left out by the filters.
         dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; `filtered`
-            includes them, too.
+            also includes them.
         similar_tags: Number of questions by tag, for tags that equal or resemble a tag of the
             filter.
         records: Records made by the recipe; None without a recipe.
@@ -213,7 +237,7 @@ class ChunkTally(RowCounts):
         lines: Number of line feeds.
         last_id: `Id` of the last row with an `Id`.
         first_questions: First question id of each post id under several questions.
-        kept: Posts that each keep list names, with their questions, by list.
+        kept: Posts named in each keep list, with their questions.
     """
 
     lines: int = 0

@@ -30,14 +30,14 @@ SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
 
 
 def license_at(date: object) -> str | None:
-    """The licence of content by its creation date, such as `CC BY-SA 4.0`; None without a date."""
+    """Return the licence, such as `CC BY-SA 4.0`, by the creation date of content, if known."""
     if not isinstance(date, str) or not _LICENSE_DAY.match(date):
         return None
     return _NAME + next(version for start, version in _LICENSES if date >= start)
 
 
 def license_url(name: str) -> str | None:
-    """The address of a licence; None for licences not in dumps."""
+    """Return the URL of a licence; None for licences not in dumps."""
     version = name.removeprefix(_NAME)
     if name == version or version not in {licence for _, licence in _LICENSES}:
         return None
@@ -45,7 +45,7 @@ def license_url(name: str) -> str | None:
 
 
 def licenses() -> list[tuple[str, str]]:
-    """All licences, the latest first, with their first days (empty for the oldest)."""
+    """Return all licences, the latest first, with their first days (empty for the oldest)."""
     return [(_NAME + version, start) for start, version in _LICENSES]
 
 
@@ -84,7 +84,7 @@ _FORMER_META = re.compile(r"meta\.([a-z0-9-]+)\.(stackexchange|stackoverflow)\.c
 
 
 def site_host(name: str) -> str:
-    """The current host of a site, from a former host or the name of its archive.
+    """Find the current host of a site by a former host or the name of its archive.
 
     Examples:
         >>> site_host("beer.meta.stackexchange.com")
@@ -102,7 +102,7 @@ _LANGUAGES = {"es.stackoverflow", "ja.stackoverflow", "pt.stackoverflow", "ru.st
 
 
 def site_language(host: str) -> str:
-    """The language of a site and of its meta site, as a BCP 47 tag."""
+    """Return the language of a site and of its meta site, as a BCP 47 tag."""
     name = host.removesuffix(".com").replace(".meta.", ".")
     return name[:2] if name in _LANGUAGES else "en"
 
@@ -126,12 +126,12 @@ _LACKS = (
     (_ANY_TABLE, "ContentLicense", "", "2019-12"),
     ("Comments.xml", "ContentLicense", "2024-03-31", "2024-03-31"),
 )
-"""Columns that releases are known to lack: table, column, first and last release. Rows have
-licences since 2020; on comments of April 2024: https://meta.stackexchange.com/q/401837."""
+"""Columns that are known to be missing in some releases: table, column, first and last release. The
+release of April 2024 lacks licences of comments: https://meta.stackexchange.com/q/401837."""
 
 
 def release_of(last_date: str, *, has_license_file: bool) -> str:
-    """The probable release of a dump; empty if unknown.
+    """Return the probable release of a dump; empty if unknown.
 
     Returns:
         The day up to which the release has data, since releases are quarterly; before, the month of
@@ -162,7 +162,7 @@ def is_known_to_lack(release: str, file: str, column: str) -> bool:
 
 
 def is_sampled(question_id: int, share: int) -> bool:
-    """Whether a question is in the sample of this share of 2^64.
+    """Whether a question is in a sample; its share is an integer in units of 1 / 2^64.
 
     This depends only on the id: the first eight bytes of the BLAKE2b hash of its decimal digits,
     read as a big-endian number, are below the share. So a sample is the same for every dump, and
@@ -173,7 +173,7 @@ def is_sampled(question_id: int, share: int) -> bool:
 
 
 def split_place(question_id: int) -> int:
-    """The position of a question between 0 and 2^64, which determines its split.
+    """Return the position of a question between 0 and 2^64, which determines its split.
 
     The hash differs from the hash for samples; otherwise a 10 % sample would be in the first split.
     """

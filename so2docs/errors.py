@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import difflib
 import errno
+import importlib.util
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"
-ALL_IS_DONE = "all is done"
+ALL_IS_DONE = "everything is done"
 
 _BEGIN, _BETWEEN, _END = "\ue000", "\ue001", "\ue002"
 _NAMED = re.compile(f"{_BEGIN}([^{_BETWEEN}]*){_BETWEEN}([^{_END}]*){_END}")
@@ -45,7 +46,7 @@ def flag(name: str, value: object = None) -> str:
 
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:
-    """A hint at the most similar name; empty if no name is similar."""
+    """Return a hint at the most similar name; empty if no name is similar."""
     by_lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(value).lower(), by_lower, 1, 0.7)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""
@@ -90,7 +91,7 @@ def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> I
         goes_on = resumes() if callable(resumes) else resumes
         if isinstance(end, So2docsError):
             end.resumes = goes_on
-        elif not isinstance(end, Exception):  # Such as Ctrl-C.
+        elif not isinstance(end, Exception):  # Ctrl-C, for example.
             end.args = (ALL_IS_DONE if is_done else RESUMES if goes_on else STARTS_OVER,)
         raise
 
@@ -120,7 +121,7 @@ class So2docsError(Exception):
         return f"{type(self).__name__}({str(self)!r})"
 
     def _render_traceback_(self) -> list[str]:
-        """Traceback for IPython: the message and the lines of the caller, without this package."""
+        """Format a traceback for IPython: the message and the lines of the caller alone."""
         import traceback
 
         frames = [
@@ -142,6 +143,15 @@ class So2docsError(Exception):
 
 class OptionError(So2docsError, ValueError):
     """An option has a value that is not allowed, or two options contradict each other."""
+
+
+def require_packages(subject: str, *packages: str) -> None:
+    """Raise `OptionError` for missing packages; a hyphen is an underscore in the module's name."""
+    missing = [
+        name for name in packages if importlib.util.find_spec(name.replace("-", "_")) is None
+    ]
+    if missing:
+        raise OptionError(f"{subject} needs {', '.join(missing)}: pip install {' '.join(missing)}")
 
 
 @dataclass(slots=True)
@@ -207,16 +217,13 @@ class DumpError(So2docsError):
         return f"{self.path}: {self.problem}{where}{advice}{saved}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments do not survive the default pickling between processes.
+        # Default pickling does not restore keyword-only arguments, and errors pass between
+        # processes.
         fields = {name: getattr(self, name) for name in _FIELDS}
-        return _from_fields, (type(self), fields), dict(vars(self))
+        return partial(type(self), **fields), (), dict(vars(self))
 
 
 _FIELDS = ("path", "problem", "location", "advice", "excerpt")
-
-
-def _from_fields(kind: type[DumpError], fields: dict[str, Any]) -> DumpError:
-    return kind(**fields)
 
 
 class DumpNotFoundError(DumpError, FileNotFoundError):

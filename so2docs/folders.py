@@ -81,7 +81,7 @@ def diff_all(
             without deletions.
         elasticsearch_index: See `Changes.write`.
         site_field: See `Changes.write`.
-        update: Replace existing changes between other outputs.
+        update: Replace changes made from other outputs.
         force: Replace all existing changes.
         jobs: Worker processes; all cores if None.
         progress: Show a progress bar.
@@ -226,8 +226,7 @@ def _patch_site(
     header = reader.header
     if old is None and (header is None or header.old != _EMPTY):
         raise OutputNotFoundError(
-            f"{reader.path}: there is no output that these changes could be applied to; is it in "
-            "another folder?"
+            f"{reader.path}: there is no output to apply these changes to; is it in another folder?"
         )
     with _readable_or_empty(old) as old_path:
         if header is None or header.new is None:
@@ -365,7 +364,7 @@ def to_sqlite_all(
         search: See `to_sqlite`.
         stemming: See `to_sqlite`.
         site: See `to_sqlite`; for a folder with one output.
-        update: Replace databases of other outputs, or with other options.
+        update: Replace databases made from other outputs or with other options.
         force: Replace all databases.
         jobs: Worker processes; all cores if None.
         progress: Show a progress bar.
@@ -382,7 +381,7 @@ def to_sqlite_all(
     if site is not None and len(outputs) > 1:
         raise OptionError(f"{flag('site')} applies to one output; {folder} holds {len(outputs):,}")
     settings: dict[str, Any] = {"search": search, "stemming": stemming}
-    # Sites run in parallel, each in one process.
+    # Several sites run in parallel, with one process for each.
     settings["jobs"] = jobs if len(outputs) == 1 else 1
     settings["site"] = None if site is None else checked_host(site)
     databases = _made(database_dir)

@@ -1,4 +1,4 @@
-"""Formulas in TeX: recognize sites and texts with formulas, and find formulas in a text. Pure.
+"""Formulas in TeX: recognize sites and texts with formulas, and find formulas. Pure functions.
 
 The sites show formulas with MathJax, which recognizes them by their delimiters.
 """
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 MOST_CHARACTERS = 4_000
 """Maximum length of a formula; anything longer is text."""
 _MOST_UNCLOSED = 50
-"""Maximum number of unclosed signs in a text; the text after them is not searched, because each
-sign costs a search through the next `MOST_CHARACTERS`."""
+"""Maximum number of unclosed delimiters in a text; the text after them is not searched, because
+each delimiter costs a search through the next `MOST_CHARACTERS`."""
 
 _ENVIRONMENTS = (
     "align|alignat|aligned|array|bmatrix|Bmatrix|CD|cases|eqnarray|equation|gather|gathered|matrix"
@@ -25,7 +25,8 @@ _SIGNS = {
 }
 _REST = rf"|\\\(|\\\[|\\begin\{{(?:{_ENVIRONMENTS})\*?\}}"
 _OPENING = {
-    # An escaped sign does not start a formula, but a sign after an escaped backslash does.
+    # An escaped delimiter does not start a formula, but a delimiter after an escaped backslash
+    # does.
     "$": re.compile(r"(?P<escaped>\\\\|\\\$)|(?P<open>" + _SIGNS["$"] + _REST + ")"),
     r"\$": re.compile(r"(?P<escaped>\\\\)|(?P<open>" + _SIGNS[r"\$"] + _REST + ")"),
 }
@@ -58,7 +59,7 @@ class Piece:
 
 
 def formula_sign(host: str) -> str | None:
-    r"""The delimiter of formulas on a site, `$` or `\$`; None if formulas are not known there."""
+    r"""Return the delimiter of formulas on a site, `$` or `\$`; None for sites without formulas."""
     name = re.sub(r"\.(?:stackexchange\.com|net)$", "", host).removeprefix("meta.")
     name = name.removesuffix(".meta")
     return next((sign for sign, names in _HOSTS.items() if name in names.split()), None)
@@ -74,8 +75,8 @@ def has_formulas(body: str) -> bool:
     r"""Whether a body from any site certainly contains a formula.
 
     A formula between dollar signs contains `_`, `^` or a command such as `\alpha`. No space follows
-    the opening sign or precedes the closing sign, and no letter or digit follows the closing sign:
-    `$HOME_DIR and $PATH` is not a formula. A formula between other delimiters has a command.
+    the opening delimiter or precedes the closing one, and no letter or digit follows the closing
+    one: `$HOME_DIR and $PATH` is not a formula. A formula between other delimiters has a command.
     """
     if not _may_have_formulas(body):
         return False

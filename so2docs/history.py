@@ -94,7 +94,7 @@ def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) ->
 
 def _time(row: Row) -> tuple[str, int]:
     date = row.get("CreationDate", "")
-    # MongoDB's dates are objects.
+    # In MongoDB's form, a date is an object.
     return date["$date"] if isinstance(date, dict) else date, row["Id"]
 
 
@@ -185,7 +185,7 @@ def _text_of_post(row: Row) -> Row:
 
 
 def _closing(rows: Iterable[Row]) -> Row | None:
-    """The reason and date of the closing of a post; None if it is open."""
+    """Return the reason and date of the closing of a post; None if it is open."""
     last: Row | None = None
     for row in rows:
         if row["PostHistoryTypeId"] in (_CLOSED, _REOPENED):
@@ -202,7 +202,7 @@ def _closing(rows: Iterable[Row]) -> Row | None:
 
 
 def _editors(revisions: Iterable[_Revision]) -> list[Row]:
-    """Users who edited a post or rolled an edit back, in the order of their first edits."""
+    """List the users who edited a post or rolled an edit back, by the time of their first edit."""
     editors: dict[Any, Row] = {}
     for entry, types in revisions:
         if _EDITS.isdisjoint(types):

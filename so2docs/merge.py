@@ -64,7 +64,7 @@ class Records(Protocol):
     """Records to be nested by this module or by the compiled core."""
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
-        """Nest all records, in ascending question id."""
+        """Nest all records, in ascending order of question id."""
 
 
 @dataclass(slots=True)
@@ -163,7 +163,8 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     low, high, order = ids.start, ids.stop, 0
     is_part = len(ids) < 1 << BUCKET_BITS
     for keys, json in merge_votes(blocks, count_votes):
-        # Copies allow the block to be freed; a part needs only a fraction of it.
+        # For a part, copy the JSON that is needed, a fraction of the block, so that the block can
+        # be freed.
         view, at = json if is_part else memoryview(json), 0
         for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
             end = at + (size_and_kind >> 4)
@@ -271,7 +272,7 @@ class DocumentBuilder:
         return document
 
     def _nest(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
-        """The question and answers of a document, if any, and whether they were filtered."""
+        """Return the question and answers of a document, if any, and whether they were filtered."""
         if self.is_full or not self._is_listed(question_id, group):
             self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
@@ -353,7 +354,7 @@ class DocumentBuilder:
 
 
 def _by_post(rows: Iterable[Row]) -> dict[int, list[Row]]:
-    """Rows of tables by post id, in the order of nesting."""
+    """Group rows of tables by post id, in the order of nesting."""
     by_post = defaultdict[int, list[Row]](list)
     for row in sorted(rows):
         by_post[row[1]].append(row)

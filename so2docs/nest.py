@@ -1,4 +1,4 @@
-"""Nest rows of other tables as members into the JSON of posts. Pure except for reading users.
+"""Nest rows of other tables as members into the JSON of posts. Only users are read from files.
 
 This is a part of the merge, which has all records of a question in memory. New members follow the
 last attribute of a post, in the order `Comments`, `Links`, `Votes`, `Bounties`, `Owner`,
@@ -40,7 +40,8 @@ Row = tuple[int, int, int, int, bytes]
 
 _EMPTY = len(b"{}")
 _MAKERS = {"History": history.members}
-"""Functions that make the members of a post from its rows, by key; else rows are copied."""
+"""Functions that make the members of a post from its rows, by key; for other keys, rows are
+copied."""
 
 _MARKERS = {
     key: [(b'"%b":' % by.encode(), b'"%b":' % user.encode()) for by, user in users.items()]
@@ -175,12 +176,13 @@ class Nest:
         post_ids = {post_id for post_id, *_ in posts}
         rejected = {post_id for post_id, _, _, kind, _ in posts if kind == REJECTED_ANSWER}
         rows = sorted(rows)
-        # Later texts of a post contain words of dropped texts.
+        # If a text of a post is dropped, drop its later texts too, since they repeat some of its
+        # words.
         opted_out = {row[:2] for row in rows if row[-1].endswith(_BY_OPTED_OUT)}
         lines: list[bytes] = []
         votes: Counter[tuple[int, int]] = Counter()
         for kind, post_id, rank, _, json in rows:
-            if kind == BOUNTY:  # Counted as a vote.
+            if kind == BOUNTY:  # Skip bounties, which are already counted as votes.
                 continue
             table = OF_KIND[kind]
             vote_type, count = unpack_votes(rank) if kind == VOTE else (0, 1)
@@ -224,7 +226,7 @@ class _KnownUsers(dict[bytes, bytes | None]):
     def __missing__(self, digits: bytes) -> bytes | None:
         try:
             user = self._source.get(int(digits))
-        except ValueError:  # The dump has other text in place of a number.
+        except ValueError:  # In the dump, this id is not a number.
             return None
         self[digits] = user
         return user
@@ -236,27 +238,27 @@ class _KnownUsers(dict[bytes, bytes | None]):
         ]
 
     def _named(self, json: bytes, marker: bytes) -> bytes | None:
-        """The user referenced by a JSON object; None if there is none.
+        """Return the user referenced by a JSON object; None if there is none.
 
         In JSON strings, each quote has a backslash before it, so the marker cannot occur in them.
         """
-        # The id comes after the long texts.
+        # Search from the end, because the id comes after the long texts.
         at = json.rfind(marker)
         if at < 0:
             return None
         start = at + len(marker)
-        # Without a comma, this ends before the closing brace.
+        # If no comma follows, the slice ends before the closing brace, the last byte.
         return self[json[start : json.find(b",", start)]]
 
 
 @lru_cache(maxsize=1 << 12)
 def _votes(ranks: tuple[int, ...]) -> tuple[int, bytes]:
-    """The number and the JSON object of the votes of a post; common combinations are cached."""
+    """Return number and JSON object of the votes of a post; common combinations are cached."""
     counts: Counter[int] = Counter()
     for rank in ranks:
         vote_type, count = unpack_votes(rank)
         counts[vote_type] += count
-    # Sorted by the number of the type.
+    # Sort by number of the vote type.
     by_name = {VOTE_TYPES.get(kind, str(kind)): counts[kind] for kind in sorted(counts)}
     return counts.total(), orjson.dumps(by_name)
 

@@ -147,7 +147,7 @@ class Progress:
         if self._made is None and self._outer is not None:
             self._made = _Part(self._outer, self._total)
         elif self._made is None:
-            # Work is not measured in bytes, and has no rate.
+            # This work is not measured in bytes, so show no rate.
             form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
             self._made = _tqdm(
                 f"{description}: ", total=self._total, bar_format=form, smoothing=0.1
@@ -192,13 +192,13 @@ class _Share:
         self.total = total
         self.done = 0
         before = self._to(done)
-        # Work done by an earlier session must not count towards the rate.
+        # Exclude work done by earlier sessions from the rate.
         tqdm_bar.initial += before
         tqdm_bar.last_print_n += before
         tqdm_bar.n += before
 
     def _to(self, done: int) -> int:
-        """Number of units to advance the bar to this state."""
+        """Compute the number of units by which to advance the bar to this state."""
         self.done = min(done, self.total)
         reached = self.start + int(self.share * self.done / self.total)
         remaining: int = min(reached, self.tqdm_bar.total) - self.tqdm_bar.n

@@ -48,7 +48,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         return len(list(iter(self)))
 
     def others(self) -> Iterator[Thing]:
-        """The entries of other packages."""
+        """Yield the entries of other packages."""
         return (self[name] for name in self if name not in self.own)
 
     def _entry_points(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.counts import MOST, Counts, RowCounts, added_by, list_by_name, plural
+from so2docs.counts import KEEP, MOST, Counts, RowCounts, list_by_name, plural
 from so2docs.errors import InternalError, flag, spell_options
 from so2docs.escape import for_html
 
@@ -21,7 +21,7 @@ class Printed(Counts):
     __slots__ = ()
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Label and value of each line of the summary."""
+        """Yield the label and the value of each line of the summary."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -37,9 +37,6 @@ class Printed(Counts):
             for label, value in self.lines()
         )
         return f"<table>{cells}</table>"
-
-
-_OF_ONE = added_by(lambda current, _: current)
 
 
 @dataclass(slots=True, repr=False)
@@ -93,7 +90,7 @@ class Report(Printed, RowCounts):
     jobs: int = field(default=1, metadata=MOST)
     resumed: bool = False
     core: str = "python"
-    manifest: dict[str, Any] | None = field(default=None, metadata=_OF_ONE)
+    manifest: dict[str, Any] | None = field(default=None, metadata=KEEP)
     is_new: bool = True
 
     def check(self) -> None:
@@ -111,7 +108,7 @@ class Report(Printed, RowCounts):
             check_placed(f"{self.dump} ({name})", table.rows, placed)
 
     def warnings(self, tags: Iterable[str] = ()) -> Iterator[str]:
-        """Warnings about filters that leave nothing, and tables that may be from another dump.
+        """Yield warnings about filters that leave nothing, and about tables of another dump.
 
         Args:
             tags: Tags of the filter.
@@ -135,7 +132,7 @@ class Report(Printed, RowCounts):
         )
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers shown in a table of several sites."""
+        """Return the numbers shown in a table of several sites."""
         numbers = {"questions": self.questions, "answers": self.answers}
         numbers["strays"] = self.strays.total()
         optional = {"filtered": self.filtered, "dropped": self.dropped}
@@ -145,7 +142,7 @@ class Report(Printed, RowCounts):
         return {**numbers, "seconds": self.seconds}
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """The summary: counts of rows, files, bytes and seconds."""
+        """Yield the lines of the summary: counts of rows, files, bytes and seconds."""
         yield "rows", f"{self.rows:,}"
         hint = "" if self.questions or not self.filtered else "; the filters left none of them"
         yield "questions", f"{self.questions:,}{hint}"
@@ -163,7 +160,8 @@ class Report(Printed, RowCounts):
             none = f" ({self.without_record:,} questions gave none)" if self.without_record else ""
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
-            if name == "users":  # Documents repeat users, so the number of nested users is unknown.
+            # Leave out the nested users: documents repeat users, so their number is unknown.
+            if name == "users":
                 strays = f", strays {list_by_name(table.strays)}" if table.strays else ""
                 yield "users read", f"{table.rows:,}{strays}"
             else:
@@ -197,7 +195,7 @@ class Report(Printed, RowCounts):
         return 0 < self.file_bytes != self.dump_bytes
 
     def file_names(self) -> str:
-        """The names of the first and last file, and the number of files."""
+        """Return the names of the first and last file, and the number of files."""
         if self.first_file is None:
             return self.output
         if self.files == 1:
@@ -217,17 +215,17 @@ def check_placed(name: str, rows: int, placed: int) -> None:
     if placed != rows:
         raise InternalError(
             f"{name}: {rows:,} rows were read but {placed:,} accounted for; "
-            "this is a defect of so2docs, please report it"
+            "this is a bug in so2docs; please report it"
         )
 
 
 def count_jobs(jobs: int) -> str:
-    """The number of worker processes, for a summary."""
+    """Format the number of worker processes for a summary."""
     return plural(jobs, "job")
 
 
 def memory_line(peak_bytes: int) -> tuple[str, str]:
-    """The line of a summary about memory."""
+    """Make the line of a summary about memory."""
     return "peak memory", f"{peak_bytes / 2**20:.0f} MiB in all processes"
 
 
@@ -251,5 +249,5 @@ def explain_unknown_tags(tags: Iterable[str], similar_tags: Counter[str]) -> str
         return ""
     similar = ", ".join(f"{tag} ({n:,})" for tag, n in similar_tags.most_common(3))
     return f"no question has the tag {' or '.join(unknown)}" + (
-        f"; there is {similar}" if similar else ""
+        f"; similar tags: {similar}" if similar else ""
     )

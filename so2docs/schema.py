@@ -403,7 +403,7 @@ _MARKDOWN = Part("BodyMarkdown", "value", {"BodyMarkdown": TEXT}, is_optional=Tr
 
 
 def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]) -> Table:
-    """The history of posts at one level of detail; each revision is an entry."""
+    """Declare the history of posts at one level of detail; each revision is an entry."""
     return Table(
         name,
         "PostHistory.xml",
@@ -632,22 +632,20 @@ POST_PARTS = (
 
 
 def paths(parts: Iterable[Part] = POST_PARTS, prefix: str = "") -> Iterator[tuple[str, Part]]:
-    """The parts of a post at any depth, by path such as `Comments`, `Comments.User` or `Owner`."""
+    """Yield the parts of a post at any depth, each with its path, such as `Comments.User`."""
     for part in parts:
         yield prefix + part.key, part
         yield from paths(part.parts, f"{prefix}{part.key}.")
 
 
 def select_parts(
-    tables: Collection[str], has: Callable[[str], bool] = bool, prefix: str = ""
+    tables: Collection[str],
+    has: Callable[[str], bool] = bool,
+    prefix: str = "",
+    parts: Iterable[Part] = POST_PARTS,
 ) -> tuple[Part, ...]:
     """Select the parts and attributes of posts in a document, in the order of the JSON object."""
-    return tuple(_chosen(POST_PARTS, tables, has, prefix))
-
-
-def _chosen(
-    parts: Iterable[Part], tables: Collection[str], has: Callable[[str], bool], prefix: str
-) -> Iterator[Part]:
+    selected = []
     for part in parts:
         path = prefix + part.key
         if part.table in tables and has(path):
@@ -655,8 +653,9 @@ def _chosen(
             inside = {
                 n: kind for n, kind in part.attributes.items() if is_value or has(f"{path}.{n}")
             }
-            inner = tuple(_chosen(part.parts, tables, has, f"{path}."))
-            yield replace(part, attributes=inside, parts=inner)
+            inner = select_parts(tables, has, f"{path}.", part.parts)
+            selected.append(replace(part, attributes=inside, parts=inner))
+    return tuple(selected)
 
 
 OTHER = "Other"

@@ -112,7 +112,7 @@ class _Bench:
         data = output.read_bytes()
         if self.expected is None:
             if list(so2docs.read(output)) != self.documents:
-                raise _FailedError("the documents are not the expected ones")
+                raise _FailedError("the documents differ from the expected ones")
             self.expected = data
         elif data != self.expected:
             raise _FailedError("the bytes differ from those of the first conversion")

@@ -46,7 +46,7 @@ def clear(folder: Path) -> None:
     """Delete a spill that is not in use, and no other files in its folder."""
     if not folder.exists():
         return
-    # The index is last, so that an interrupted deletion leaves a valid spill.
+    # Delete the index last, so that an interrupted deletion leaves a valid spill.
     for path in sorted(filter(is_ours, folder.iterdir()), key=lambda path: path.name == INDEX):
         if path.name == PIECES:
             for piece in path.iterdir():
@@ -61,69 +61,61 @@ def clear(folder: Path) -> None:
 
 AGAIN = f"run the command again with {flag('restart', True)}"
 
-_STATE = {"name": str, "value": str, "crc": int}
-
 Row = tuple[Any, ...]
 
 
 def checksum(*values: Any) -> int:
-    """The CRC-32 of JSON values, to be stored with them."""
+    """Compute the CRC-32 of JSON values, which is stored with them."""
     return crc32(json.dumps(values, default=repr).encode())
 
 
-def _create(name: str, columns: dict[str, type], key: str | None) -> str:
-    """The SQL statement that creates a table."""
-    kinds = {str: "TEXT", int: "INTEGER"}
-    definitions = [
-        f"[{column}] {kinds[kind]}{' PRIMARY KEY' if column == key else ''}"
-        for column, kind in columns.items()
-    ]
-    return f"CREATE TABLE [{name}] ({', '.join(definitions)})"
+_TABLES = (
+    "CREATE TABLE [state] ([name] TEXT PRIMARY KEY, [value] TEXT, [crc] INTEGER)",
+    "CREATE TABLE [chunks] ([chunk] INTEGER PRIMARY KEY, [file] TEXT, [size] INTEGER, "
+    "[tally] TEXT, [crc] INTEGER)",
+    "CREATE TABLE [blocks] ([bucket] INTEGER, [chunk] INTEGER, [offset] INTEGER, "
+    "[keys_size] INTEGER, [json_size] INTEGER, [raw_size] INTEGER, [crc] INTEGER, "
+    "[keys_crc] INTEGER, [packed] INTEGER)",
+)
 
 
 class StateDatabase:
-    """An SQLite file with tables, and a table `state` of named JSON values."""
+    """The index as an SQLite file: chunks, blocks, and a table `state` of named JSON values."""
 
-    def __init__(
-        self, path: Path, schema: dict[str, dict[str, type]], keys: dict[str, str]
-    ) -> None:
-        """Open the file, or create it with these tables.
+    def __init__(self, path: Path) -> None:
+        """Open the file, or create it.
 
         Raises:
             SpillError: Another process uses the file, or it is damaged or has other tables.
         """
         self._folder = path.parent
-        self._schema = {"state": _STATE, **schema}
         with self._translate_errors():
             self._connection = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
-        # The checksum detects damaged text, so the decoder must not fail on it.
+        # Decode damaged text without an error, since the checksum detects the damage.
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._translate_errors():
-                self._prepare({"state": "name", **keys})
+                self._prepare()
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self, keys: dict[str, str]) -> None:
+    def _prepare(self) -> None:
         run = self._connection.execute
         run("PRAGMA page_size=32768")
         run("PRAGMA locking_mode=EXCLUSIVE")
-        # Without syncing, the page cache still survives a killed process. After a power cut, the
-        # index may be damaged, or a checksum fails.
+        # Do not sync: the page cache survives a killed process, and checksums detect the damage of
+        # a power cut.
         run("PRAGMA synchronous=OFF")
         run("PRAGMA journal_mode=PERSIST")
         run("BEGIN EXCLUSIVE")
-        tables = {
-            name: [column[1] for column in run(f"PRAGMA table_info([{name}])")]
-            for (name,) in run("SELECT name FROM sqlite_master WHERE type='table'").fetchall()
-        }
+        tables = {sql for (sql,) in run("SELECT sql FROM sqlite_master WHERE type='table'")}
         if not tables:
-            for name, columns in self._schema.items():
-                run(_create(name, columns, keys.get(name)))
-        elif tables != {name: list(columns) for name, columns in self._schema.items()}:
+            for statement in _TABLES:
+                run(statement)
+        elif tables != {*_TABLES}:
             raise SpillError(
                 f"{self._folder}: the index of the spill was made by another program or "
                 f"another version of so2docs; {AGAIN}"
@@ -137,7 +129,7 @@ class StateDatabase:
             self._connection.close()
 
     def damage_error(self, problem: str) -> SpillError:
-        """The error for a damaged index."""
+        """Make the error for a damaged index."""
         return SpillError(f"{self._folder}: the index of the spill is damaged ({problem}); {AGAIN}")
 
     @contextmanager
@@ -149,18 +141,18 @@ class StateDatabase:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                 raise SpillTakenError(
-                    f"{self._folder}: another so2docs is working on this conversion; "
-                    "let it finish or stop it"
+                    f"{self._folder}: another so2docs process is working on this conversion; "
+                    "wait for it, or stop it"
                 ) from None
             if name == "SQLITE_FULL":
                 raise DiskFullError(
                     f"{self._folder}: the disk is full", retry="free some space"
                 ) from error
             if name.startswith("SQLITE_CANTOPEN"):
-                # SQLite also reports this for a path of more than 512 bytes.
+                # SQLite reports this also for paths longer than 512 bytes.
                 raise SpillError(
-                    f"{self._folder}: no index of the spill can be made there ({error}); "
-                    f"choose another {flag('work_dir')}, with a shorter path if it is a long one"
+                    f"{self._folder}: the index of the spill cannot be made there ({error}); "
+                    f"choose another {flag('work_dir')}, with a shorter path if this one is long"
                 ) from error
             if isinstance(error, sqlite3.OperationalError):
                 raise SpillError(
@@ -223,20 +215,6 @@ KEPT = 1 << 8
 """Added to the sequence for chunks whose rows wait until the posts are known."""
 
 _IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
-_SCHEMA: dict[str, dict[str, type]] = {
-    "chunks": {"chunk": int, "file": str, "size": int, "tally": str, "crc": int},
-    "blocks": {
-        "bucket": int,
-        "chunk": int,
-        "offset": int,
-        "keys_size": int,
-        "json_size": int,
-        "raw_size": int,
-        "crc": int,
-        "keys_crc": int,
-        "packed": int,
-    },
-}
 _COLUMNS = "bucket, offset, keys_size, json_size, raw_size, crc, keys_crc, packed"
 _BLOCK = "bucket, offset, keys_size, json_size, raw_size, blocks.crc, keys_crc, packed"
 
@@ -263,7 +241,7 @@ class Spill:
                 f"{self.folder}: is not a spill, and not empty; choose another {flag('work_dir')}"
             )
         try:
-            self._database = StateDatabase(self.folder / INDEX, _SCHEMA, {"chunks": "chunk"})
+            self._database = StateDatabase(self.folder / INDEX)
         except SpillTakenError:
             raise
         except BaseException:
@@ -284,7 +262,7 @@ class Spill:
         """Whether the spill can be resumed: it has a chunk, or the output was being finished."""
         try:
             return bool(list(self._database.rows("SELECT chunk FROM chunks LIMIT 1")))
-        except SpillError:  # The spill is damaged or being removed.
+        except SpillError:  # The spill is damaged, or is being removed.
             return True
 
     def is_done(self, *, is_once: bool) -> bool:
@@ -300,11 +278,11 @@ class Spill:
         clear(self.folder)
 
     def block_files(self) -> list[Path]:
-        """The files with blocks."""
+        """Return the files with blocks."""
         return list(self.folder.glob("*.blocks"))
 
     def new_file(self, chunk: int) -> str:
-        """A path, not yet used by any process, for the blocks of a chunk."""
+        """Choose a path for the blocks of a chunk that no process has used yet."""
         run = self.get("run") or 0
         sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
         table = f"table{sequence}-" if sequence else ""
@@ -315,7 +293,7 @@ class Spill:
         self._sequences = ",".join(map(str, (0, *sequences)))
 
     def temporary(self, number: int) -> str:
-        """A path for the result of a task of the second pass."""
+        """Choose a path for the result of a task of the second pass."""
         return str(self.folder / f"{TEMPORARY}{number}")
 
     def start_run(self) -> None:
@@ -386,7 +364,7 @@ class Spill:
         if checksum(chunk, file, size, tally, blocks) != crc:
             raise self._database.damage_error(f"chunk {chunk}")
         if self.get("sealed"):
-            return  # A finished session was deleting the files.
+            return  # Skip the size check, because a finished session may have deleted some files.
         path = self.folder / file
         actual = path.stat().st_size if path.exists() else -1
         if actual != size:
@@ -394,7 +372,7 @@ class Spill:
             raise SpillError(f"{path}: this file of the spill {state}; {AGAIN}")
 
     def tallies(self, sequence: int = 0) -> dict[int, ChunkTally]:
-        """The tallies of the committed chunks of posts, or of a table."""
+        """Return the tallies of the committed chunks of posts, or of a table."""
         sql = f"SELECT chunk, tally FROM chunks WHERE {_IS_OF} ORDER BY chunk"
         rows = self._database.rows(sql, [sequence])
         return {chunk: ChunkTally.from_dict(json.loads(tally)) for chunk, tally in rows}
@@ -405,7 +383,7 @@ class Spill:
         list(self._database.rows(sql))
 
     def buckets(self) -> list[tuple[int, int]]:
-        """All buckets in ascending order, with the bytes of their JSON."""
+        """Return all buckets in ascending order, with the bytes of their JSON."""
         return [
             (bucket, size)
             for bucket, size in self._database.rows(
@@ -416,23 +394,23 @@ class Spill:
         ]
 
     def blocks(self, bucket: int | None) -> list[tuple[str, Block]]:
-        """The blocks of a bucket in the order of the dump, each with its file."""
+        """Return the blocks of a bucket in the order of the dump, each with its file."""
         condition = f"bucket IS ? AND {self._is_merged()}"
         return [(path, block) for _, path, block in self._blocks(condition, bucket)]
 
     def read_blocks(self, chunk: int) -> list[tuple[str, Block]]:
-        """The blocks of a chunk in order, each with its file."""
+        """Return the blocks of a chunk in order, each with its file."""
         return [(path, block) for _, path, block in self._blocks("chunk = ?", chunk)]
 
     def all_keys(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The keys of all blocks of posts, or of a table, each with its chunk, in order."""
+        """Yield the keys of all blocks of posts, or of a table, each with its chunk, in order."""
         with BlockReader() as reader:
             for chunk, path, block in self._blocks(_IS_OF, sequence):
-                if keys := reader.read_keys(path, block):  # Strays have no keys.
+                if keys := reader.read_keys(path, block):  # Strays have no keys, so skip them.
                     yield chunk, keys
 
     def files(self, sequence: int) -> dict[int, str]:
-        """The files of the committed chunks of a table."""
+        """Return the files of the committed chunks of a table."""
         rows = self._database.rows(f"SELECT chunk, file FROM chunks WHERE {_IS_OF}", [sequence])
         return {chunk: str(self.folder / file) for chunk, file in rows}
 
@@ -449,15 +427,15 @@ class Spill:
             yield chunk, str(self.folder / file), Block(*block)
 
     def size(self) -> int:
-        """Bytes on disk."""
+        """Return the bytes on disk."""
         return sum(path.stat().st_size for path in self.folder.iterdir())
 
     def block_sizes(self) -> tuple[int, int]:
-        """Bytes on disk of uncompressed blocks and of compressed blocks."""
+        """Return the bytes on disk of uncompressed blocks and of compressed blocks."""
         sql = "SELECT packed, sum(keys_size + json_size) FROM blocks GROUP BY packed"
         sizes: dict[int, int] = dict(self._database.rows(sql))
         return sizes.get(0, 0), sizes.get(1, 0)
 
     def committed_bytes(self, sequence: int) -> int:
-        """Bytes on disk of the committed chunks of a table."""
+        """Return the bytes on disk of the committed chunks of a table."""
         return sum(os.path.getsize(path) for path in self.files(sequence).values())

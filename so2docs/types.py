@@ -129,12 +129,11 @@ class Editor(TypedDict):
     User: NotRequired[User]
 
 
-class Answer(TypedDict):
-    """An answer."""
+class Post(TypedDict):
+    """Keys of questions and of answers."""
 
     Id: int
     PostTypeId: int
-    ParentId: int
     CreationDate: str
     Score: int
     Body: str
@@ -161,42 +160,22 @@ class Answer(TypedDict):
     Url: NotRequired[str]
 
 
-class Question(TypedDict):
+class Answer(Post):
+    """An answer."""
+
+    ParentId: int
+
+
+class Question(Post):
     """A document: a question with its answers."""
 
-    Id: int
-    PostTypeId: int
     AcceptedAnswerId: NotRequired[int]
-    CreationDate: str
-    Score: int
     ViewCount: NotRequired[int]
-    Body: str
-    OwnerUserId: NotRequired[int]
-    OwnerDisplayName: NotRequired[str]
-    LastEditorUserId: NotRequired[int]
-    LastEditorDisplayName: NotRequired[str]
-    LastEditDate: NotRequired[str]
-    LastActivityDate: NotRequired[str]
     Title: str
     Tags: list[str]
     AnswerCount: NotRequired[int]
-    CommentCount: NotRequired[int]
     FavoriteCount: NotRequired[int]
     ClosedDate: NotRequired[str]
-    CommunityOwnedDate: NotRequired[str]
-    ContentLicense: NotRequired[str]
-    Comments: list[Comment]
-    Links: list[Link]
-    Votes: dict[str, int]
-    Bounties: NotRequired[list[Bounty]]
-    History: NotRequired[list[Revision]]
-    Closed: NotRequired[Closing]
-    Revisions: NotRequired[int]
-    Editors: NotRequired[list[Editor]]
-    BodyMarkdown: NotRequired[str]
-    Owner: NotRequired[User]
-    LastEditor: NotRequired[User]
-    Url: NotRequired[str]
     Licenses: NotRequired[list[str]]
     Authors: NotRequired[list[Author]]
     Answers: list[Answer]

@@ -13,10 +13,9 @@ from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.api.sites import Done, SiteResult, WhenDone, plan_outputs, run_dumps
 from so2docs.errors import OptionError, So2docsError, flag
 from so2docs.metadata.manifest import share_schemas, with_schemas
-from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.option import path
-from so2docs.options.output_form import output_form, output_suffix
+from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
 from so2docs.options.table import OF_CONVERT
 from so2docs.output.provenance import UP_TO_DATE
@@ -32,7 +31,7 @@ def convert_all(
 ) -> list[SiteResult]:
     """Convert several dumps, and continue if one of them fails.
 
-    Small dumps are converted side by side, each by one process. Large dumps are converted one after
+    Small dumps are converted in parallel, each by one process. Large dumps are converted one after
     the other, each by all processes.
 
     Outputs that are up to date are left unchanged, so repeating the call after an interruption
@@ -58,12 +57,7 @@ def convert_all(
     report_path = path("report", kwargs.pop("report", None))
     end = output_suffix(kwargs)
     form, run = output_form(f"questions{end}", kwargs), build_run_options(kwargs)
-    if FORMATS[form.format].ids and kwargs.get("site_field") is None:
-        raise OptionError(
-            f"{flag('format', form.format)} of several sites needs "
-            f"{flag('site_field', 'NAME')}: post ids are only unique per site, and documents with "
-            f"the same id would replace each other"
-        )
+    check_several(form, kwargs.get("site_field"))
     if not os.fspath(output_dir):
         raise OptionError(
             f"{flag('output_dir')} is empty, perhaps from an unset variable; give the name of a "
@@ -94,12 +88,14 @@ def convert_all(
         if when_done is not None:
             when_done(result)
         if report_path not in (None, "-"):
-            with suppress(So2docsError):  # Only the last report must be written.
+            # A failure here is harmless: only the last report must be written.
+            with suppress(So2docsError):
                 write_report(
                     report_path, reports_with_earlier(results_by_source.values(), report_path)
                 )
 
-    # Other processes may be unable to import a function.
+    # A recipe that is a function may not be importable in workers, so this process makes all
+    # outputs.
     is_alone = not isinstance(kwargs.get("recipe"), str | None)
     kwargs["has_manifest"] = report_path is not None
     results = run_dumps(_convert, planned, kwargs, finish, is_alone=is_alone)

@@ -67,7 +67,7 @@ from so2docs.store.disk import disk_errors
 
 
 def spill_path(names: OutputPaths) -> Path:
-    """The folder of the spill for an output file."""
+    """Return the folder of the spill for an output file."""
     return Path(names.work_folder or ".", f"{os.path.basename(names.output)}.spill")
 
 
@@ -77,7 +77,7 @@ def has_spill(names: OutputPaths) -> bool:
         return False
     folder = spill_path(names)
     with suppress(OSError):
-        folder.rmdir()  # A kill at the very last step leaves an empty folder.
+        folder.rmdir()  # Remove the empty folder that a kill at the very last step leaves.
     return folder.exists()
 
 
@@ -87,8 +87,9 @@ def opened_spill(
 ) -> Iterator[Spill]:
     """Open the spill of an output; standard output gets a new temporary spill.
 
-    Errors raised in the context tell whether the same call resumes. Before the first chunk there is
-    nothing to resume, and the folder is removed. The caller removes the spill when done.
+    Errors raised in the context tell whether the same call resumes. Before the first chunk is
+    committed, there is nothing to resume, so the folder is removed. The caller removes the spill
+    when done.
     """
     parent = names.work_folder
     if parent is not None and not os.path.isdir(parent):
@@ -124,7 +125,7 @@ def _open(folder: Path, *, restart: bool) -> Spill:
         except SpillTakenError:
             raise
         except SpillError:
-            clear(folder)  # The folder is a damaged spill.
+            clear(folder)  # The folder holds a damaged spill, so empty it.
     return Spill(folder)
 
 
@@ -140,27 +141,27 @@ def convert(
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
-    Repeating the same call resumes an interrupted conversion. The output has the same bytes.
+    Repeating the same call resumes an interrupted conversion, and gives the same bytes.
 
     Args:
         source: The `Posts.xml` of a Stack Exchange dump, plain or compressed (7z, zip, gzip,
             bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
             which is left open. Input that can be read only once cannot be resumed.
-        output: File for the documents, in ascending question id; `questions.jsonl.gz` if None, or
-            with another format such as `questions.parquet`. The name sets format and compression,
-            unless they are given. `-` is standard output, uncompressed.
-            A single file of `jsonl` gets a small `.OUTPUT.index` next to it, which `open` uses to
-            find documents.
+        output: File for the documents, in ascending order of question id. If None,
+            `questions.jsonl.gz`; the extension differs if `format` is given, as in
+            `questions.parquet`. The name sets format and compression, unless they are given. `-` is
+            standard output, uncompressed. A single file of `jsonl` gets a small `.OUTPUT.index`
+            next to it, which `open` uses to find documents.
         keywords: Options for filters, the form of documents and files, and the run:
             `so2docs.options.keywords.ConvertKeywords`.
 
     Returns:
-        Counts, bytes and seconds. An output that is up to date is not written again; its recorded
+        Counts, bytes and seconds. An output that is up to date is not rewritten; its recorded
         counts are returned.
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: The dump is truncated or malformed, or changed while being read. The error has
+        DumpError: The dump is truncated or malformed, or changed while being read. The error gives
             the position.
         StrictError: With `strict`, a row or character would have to be repaired or left out.
         OutputError: The output was made from another input or with other options (without `update`
@@ -261,7 +262,7 @@ def _run(
                     files = filter(None, read)
                     card.describe(names, options, report, files, with_card=run.card)
                 end(report)
-            # The lock has been released, so a kill during the removal leaves a valid spill.
+            # The lock is released first, so that a kill during the removal leaves a valid spill.
             with disk_errors():
                 if run.keep_spill:
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
@@ -309,7 +310,7 @@ def options_for(
     elif site is not None and field is None:
         raise OptionError(
             f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, "
-            f"{flag('body', 'markdown')}, or a recipe that writes addresses"
+            f"{flag('body', 'markdown')}, or a recipe that writes URLs"
         )
     if options.if_present:
         required = {*table_files(kwargs), *(options.recipe.recipe.tables if options.recipe else ())}
@@ -350,14 +351,14 @@ def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
 
 
 def describe_request(source: str, options: Options) -> Provenance:
-    """The record, without counts, that a conversion of a dump with these options would have."""
+    """Make the record, without counts, of a conversion of this dump with these options."""
     with _find_files(source, options.nest) as (posts, *tables):
         return Provenance.of(posts, tables, options)
 
 
 @contextmanager
 def _find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterator[list[TableFile]]:
-    """The posts and the tables of a dump, without reading it."""
+    """Yield the files of the posts, then those of the tables, without reading them."""
     with Catalog() as catalog, ExitStack() as stack:
         files = [stack.enter_context(closing(find_posts(source, catalog)))]
         for table in find_tables(source, nest, {}, catalog).values():
@@ -369,10 +370,10 @@ def _find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterat
 def open_dump(
     source: DumpLike, options: Options, run: RunOptions, names: OutputPaths, catalog: Catalog
 ) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
-    """Find the posts and tables of a dump, and close all at the end.
+    """Find the posts and tables of a dump, and close their files at the end.
 
-    The first one to read is opened, so that an error of it leaves no output folder. A resumed
-    session opens it at a later chunk.
+    The first file to read is opened here, so that an error in it leaves no output folder. A
+    resumed session opens this file at a later chunk.
     """
     threads, folder = run.threads, names.work_folder
     posts = find_posts(source, catalog, threads=threads, work_dir=folder)
@@ -473,7 +474,7 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
             `so2docs.options.keywords.IteratorKeywords`.
 
     Returns:
-        An iterator over the documents, in ascending question id.
+        An iterator over the documents, in ascending order of question id.
 
     Raises:
         OptionError: An option has a value that is not allowed.

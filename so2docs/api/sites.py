@@ -1,7 +1,8 @@
 """Process several sites in parallel in worker processes, with a table of all results.
 
 A failing site does not stop the others, and files that are up to date are left unchanged. Workers
-are reused, because starting one and its imports take as long as a small site.
+are reused, because starting a worker and importing its modules takes as long as converting a small
+site.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from so2docs.report import Report
 from so2docs.schema import POSTS
 
 _SMALL = 128 * 1024 * 1024
-"""Maximum bytes of XML of a small dump; several small dumps are read by one process each."""
+"""Maximum size of a small dump, in bytes of XML. Small dumps are read in parallel, each by one
+process."""
 
 _PACKED = 5
 """Approximate bytes of XML per compressed byte."""
@@ -40,10 +42,10 @@ class SiteOutcome(Protocol):
     """The result of a function for one site, such as a report."""
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """Return all fields as JSON types."""
 
     def columns(self) -> dict[str, Number]:
-        """The numbers of this site in a table of sites, by name of the column."""
+        """Return the numbers of this site for a table of sites, by column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class SiteResult:
         return text if is_named else f"{name}: {text}"
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types; `made` is the time of the result, perhaps of an earlier run."""
+        """Return all fields as JSON types; `made` is the time when the result was made."""
         ended = datetime.fromtimestamp(self.ended, UTC).isoformat(timespec="seconds")
         return {
             "source": self.source,
@@ -124,7 +126,7 @@ class SiteTask:
     source: str = ""
 
     def run(self) -> SiteResult:
-        """Do the work; errors become results, except for errors in options of all sites."""
+        """Do the work; return errors as results, except errors in options, which end all tasks."""
         try:
             with about(self.site):
                 state, output, result = self.work()
@@ -145,7 +147,7 @@ class SiteTask:
 def run_sites(
     tasks: list[SiteTask], jobs: int | None, progress: Progress, when_done: WhenDone | None
 ) -> list[SiteResult]:
-    """Do the work on all sites side by side, in the order of the tasks."""
+    """Do the work on all sites in parallel; return the results in the order of the tasks."""
     finished: list[SiteResult] = []
     if not tasks:
         return finished
@@ -220,7 +222,7 @@ def run_dumps(
         dumps: Source, site and output of each dump, from `plan_outputs`.
         kwargs: The keywords, with `jobs` and `progress`.
         when_done: Called with the result of each site.
-        is_alone: Whether this process makes all outputs, because others cannot.
+        is_alone: Whether this process makes all outputs, because workers cannot.
     """
     sized = [(_size(source), source, site, output) for source, site, output in dumps]
     small = [entry for entry in sized if 0 < entry[0] < _SMALL]
@@ -239,7 +241,7 @@ def run_dumps(
     )
     progress = Progress(shown=bool(kwargs.get("progress")))
     progress.plan(sum(entry[0] for entry in sized))
-    with resumable(True), progress:  # Complete outputs are skipped.
+    with resumable(True), progress:  # Running the command again skips complete outputs.
         results = run_sites(together, kwargs.get("jobs"), progress, when_done)
         for task in in_turn:
             with progress.part(task.site, task.size):
@@ -289,7 +291,7 @@ def _size(source: str) -> int:
 
 
 def summary(results: Sequence[SiteResult]) -> str:
-    """Format a table with a line for each site, and lines with totals and states."""
+    """Format a table with a line for each site, and final lines with totals and states."""
     numbers = [{} if result.result is None else result.result.columns() for result in results]
     names = dict.fromkeys(name for values in numbers for name in values)
     # Move `seconds` to the end; the other columns keep their order.

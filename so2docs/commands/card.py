@@ -18,16 +18,16 @@ from so2docs.commands.terminal import shows_progress, tell
 @click.option(
     "--report",
     metavar="FILE",
-    help="The report that convert wrote to FILE, which a split output without manifest needs.",
+    help="The report that convert wrote to FILE; a split output without a manifest needs it.",
 )
 @click.option(
     "--inspect",
     "inspect_dump",
     type=click.Path(),
     metavar="DUMP",
-    help="Inspect the dump; or FILE.json, the output of so2docs inspect --json.",
+    help="Inspect this dump, or use FILE.json, the output of so2docs inspect --json.",
 )
-@click.option("--force", is_flag=True, help="Replace a README.md that is not a card of so2docs.")
+@click.option("--force", is_flag=True, help="Replace a README.md that so2docs did not write.")
 @quiet
 def card(
     output: str, *, report: str | None, inspect_dump: str | None, force: bool, quiet: bool
@@ -35,14 +35,14 @@ def card(
     """Write README.md, croissant.json and a manifest next to OUTPUT, as convert --card does.
 
     The facts come from the manifest next to OUTPUT, from the report, or from the record in OUTPUT,
-    which lacks the SHA-256 of the dump. The card describes all outputs in the folder with a
+    which lacks the SHA-256 of the dump. The card describes all outputs in the folder that have a
     manifest.
 
     --inspect adds facts about the dump: form and compression, rows and dates of its tables, its
     licence, probable release, and declared counts that differ from its rows.
 
     Exit codes: 0 done, 1 OUTPUT has no record of how it was made, or a file cannot be written, 2
-    wrong usage.
+    usage error.
     """
     from so2docs.metadata.card import describe_existing
 

@@ -36,7 +36,7 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
     cls=GroupedOption,
     group="Output",
     metavar="OUTPUT",
-    help="The same as OUTPUT after DUMP.",
+    help="Same as the argument OUTPUT.",
 )
 @click.option(
     "--output-dir",
@@ -63,16 +63,16 @@ def convert(
     The name of OUTPUT sets the format (.jsonl, .json, .parquet, .ravendbdump) and the compression
     (.gz, .zst); - is standard output, uncompressed. The default is questions.jsonl.gz. A file is
     renamed to its final name when it is complete. JSON lines get a small .OUTPUT.index, which
-    `so2docs show` uses to find questions. Strays, rows that belong to no document, go to a side
-    file with the reason. Between its two passes the program keeps temporary files, the spill. After
-    an interruption, the same command resumes from the spill.
+    `so2docs show` uses to find questions. Rows that belong to no document (strays) go to a side
+    file, with the reason. Between its two passes, the program keeps temporary files (the spill).
+    After an interruption, the same command resumes from the spill.
 
     An output that is up to date is left unchanged. An output made from another input or with other
-    options is an error, unless --update or --force converts it again.
+    options is an error, unless --update or --force replaces it.
 
     A question or answer is kept if it passes all filters.
 
-    Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
+    Exit codes: 0 done, 1 the dump or a file failed, 2 usage error, 130 interrupted (Ctrl-C), 143
     terminated.
     """
     keywords = given_keywords(options)

@@ -50,8 +50,8 @@ from so2docs.options.keywords import NestName
 @click.option(
     "--deleted",
     metavar="FILE",
-    help="Write the ids of deleted questions to FILE (for folders, a folder), with --format jsonl "
-    "or mongodb.",
+    help="With --format jsonl or mongodb, write the ids of deleted questions to FILE (for folders, "
+    "to a folder).",
 )
 @table_option(
     "elasticsearch_index",
@@ -82,19 +82,19 @@ def diff(
     update: bool,
     **output_options: Any,
 ) -> int:
-    """Write the changes between the outputs OLD and NEW to CHANGES, in ascending question id.
+    """Write the changes between OLD and NEW to CHANGES, in ascending order of question id.
 
     OLD and NEW are outputs of one site, converted with the same options, or dumps, which are
-    converted first. The default of CHANGES is standard output. Each line is a question that was
+    converted first. The default for CHANGES is standard output. Each line has a question that was
     added, changed or deleted, with the new document. The first line identifies both outputs, and
-    the last line has the number of changes and a checksum, so `so2docs patch` can refuse another
-    OLD and damaged changes.
+    the last line has the number of changes and a checksum, so `so2docs patch` can refuse a
+    different OLD or damaged changes.
 
     OLD, NEW and CHANGES may be folders with an output for each site; then each site is compared.
-    All questions of a new site are added, and a missing site is listed. Changes between the same
-    outputs are not written again.
+    All questions of a new site are added, and a missing site is listed. Existing changes between
+    the same outputs are kept.
 
-    Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.
+    Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """
     from so2docs.changes.diff import diff as compare
     from so2docs.reader.folder import is_folder_of_outputs

@@ -19,9 +19,9 @@ from so2docs.escape import for_terminal
 )
 @click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of text.")
-@click.option("--sha256", is_flag=True, help="Read the files once more, for their SHA-256.")
+@click.option("--sha256", is_flag=True, help="Reread the files to compute their SHA-256.")
 @table_option("jobs", "Worker processes.")
-@table_option("work_dir", "Folder for temporary files, 9 bytes per post.")
+@table_option("work_dir", "Folder for temporary files, which take 9 bytes per post.")
 @quiet
 def inspect(
     *,
@@ -38,7 +38,8 @@ def inspect(
     release, columns without values, rows made up by the publisher, and counts that differ from the
     rows.
 
-    Exit codes: 0 every table can be read, 1 a table cannot be read or is not XML, 2 wrong usage.
+    Exit codes: 0 every table can be read, 1 a table cannot be read or is not well-formed XML, 2
+    usage error.
     """
     from so2docs.errors import DumpError
     from so2docs.inspection.inspect import Inspection

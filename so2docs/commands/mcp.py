@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import click
 
 from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import shows_progress
-from so2docs.errors import OptionError
+from so2docs.errors import require_packages
 
 
 @command(
@@ -27,9 +25,7 @@ def mcp(*, paths: tuple[str, ...], site: str | None, quiet: bool) -> None:
     standard input and output. The tools are search, get_question and get_answers, which return
     Markdown of limited length with source, licence and authors. Nothing is loaded from the network.
     """
-    missing = [name for name in ("mcp", "snowballstemmer") if find_spec(name) is None]
-    if missing:
-        raise OptionError(f"mcp needs {', '.join(missing)}: pip install {' '.join(missing)}")
+    require_packages("mcp", "mcp", "snowballstemmer")
     from so2docs.serve.agents import make_mcp_server
     from so2docs.serve.opening import open_stores
 

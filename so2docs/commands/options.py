@@ -65,7 +65,7 @@ def examples(lines: str) -> str:
 
 
 class _Value(click.ParamType):  # type: ignore[type-arg]
-    """A type for values read by the table of options; the library checks them."""
+    """A parameter type whose values are parsed by an entry of the table of options."""
 
     def __init__(self, entry: Option) -> None:
         self.entry = entry
@@ -75,7 +75,7 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         return None if self.entry.choices is None else f"[{'|'.join(self.entry.choices())}]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if isinstance(value, str) and value:  # An empty value has its own message.
+        if isinstance(value, str) and value:  # Validation has its own message for an empty value.
             value = self.entry.from_text(value)
             self.entry.read(value)
         return value
@@ -86,7 +86,7 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         if self.entry.choices is not None:
             return complete_names(self.entry.choices(), incomplete)
         kind = {"FILE": "file", "DIR": "dir"}.get(self.entry.metavar or "")
-        # Skip empty completions of other types: zsh would insert their description, `_`.
+        # Skip completions of other types: if they are empty, zsh inserts their description, `_`.
         return [] if kind is None else [CompletionItem(incomplete, type=kind)]
 
 
@@ -97,7 +97,7 @@ def complete_names(names: Iterable[str], incomplete: str) -> list[CompletionItem
 
 
 def table_option(name: str, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
-    """Make the option with this name in the table."""
+    """Make the option that the table declares under this name."""
     entry = OPTIONS[name]
     has_default = entry.default not in (None, False, ())
     with naming_flags(spellings(())):
@@ -118,7 +118,7 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
 
 
 def table_options(*where: Where, leave_out: tuple[str, ...] = ()) -> Decorator:
-    """Make all options for these places: see `Option.where`."""
+    """Make the options of all functions named in `where`: see `Option.where`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for name in reversed([name for name in taken_by(*where) if name not in leave_out]):
@@ -144,7 +144,7 @@ quiet = click.option(
     group="Run",
     is_flag=True,
     callback=_be_quiet,
-    help="No progress and no summary, only errors.",
+    help="Print only errors, no progress and no summary.",
 )
 _DEBUG = GroupedOption(
     ["--debug"],
@@ -152,12 +152,16 @@ _DEBUG = GroupedOption(
     is_flag=True,
     expose_value=False,
     callback=_remember_debug,
-    help="Show a traceback with an error.",
+    help="Show the traceback of an error.",
 )
 
 
 def spellings(arguments: Iterable[str]) -> dict[str, str]:
-    """Choose flags, by that of the keyword, for errors: as typed, else as documented."""
+    """Choose how errors spell each flag: as the user typed it, or else as documented.
+
+    Returns:
+        The spelling of each flag, by the flag with the name of the keyword.
+    """
     typed = {argument.partition("=")[0] for argument in arguments}
     return {
         flags[-1]: next((flag for flag in flags if flag in typed), flags[0])

@@ -42,7 +42,7 @@ def patch(
     OLD, CHANGES and NEW may be folders; then the changes of each site are applied to its output. A
     site without changes is listed as gone.
 
-    Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.
+    Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """
     if os.path.isdir(old) or os.path.isdir(changes):
         from so2docs.folders import patch_all

@@ -29,9 +29,10 @@ _CORE: Core = "python"
 )
 @table_option("nest", "Nest these tables.")
 @table_option("recipe", "Describe the records of this recipe instead of documents.")
-@table_option("attribution", "Include addresses, licences and authors.")
-@table_option("fields", "Keep these fields, as convert does.")
-@table_option("without", "Leave these fields out, as convert does.")
+@table_option("metadata", "Form of the metadata in records, as in convert.")
+@table_option("attribution", "Include URLs, licences and authors.")
+@table_option("fields", "Keep these fields, as in convert.")
+@table_option("without", "Leave these fields out, as in convert.")
 @table_option("site_field", "Include a field for the site.")
 @click.option(
     "--format",
@@ -51,10 +52,10 @@ _CORE: Core = "python"
 def schema(
     site_field: str | None, form: str, of_tables: bool, sql: SqlSystem | None, **options: Any
 ) -> None:
-    """Print the JSON Schema (2020-12) of documents or records converted with these options.
+    """Print the JSON Schema (2020-12) for documents or records converted with these options.
 
     The schema describes each line of JSON lines, each member of a JSON array, and every second line
-    of bulk lines for Elasticsearch. Its $id ends in the version of the schema.
+    of bulk lines for Elasticsearch. Its $id ends with the version of the schema.
     """
     if of_tables != (sql is not None):
         raise click.UsageError("give both --tables and --sql, or neither")

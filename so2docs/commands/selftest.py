@@ -29,7 +29,8 @@ def describe_installation() -> dict[str, str]:
     for requirement in _requirements():
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         with suppress(metadata.PackageNotFoundError):
-            versions.setdefault(name, metadata.version(name))  # Extras also require so2docs.
+            # Extras also require so2docs; keep its version.
+            versions.setdefault(name, metadata.version(name))
     return versions
 
 
@@ -44,7 +45,7 @@ def _requirements() -> list[str]:
 def selftest() -> None:
     """Check this installation: convert a built-in sample, and compare the result.
 
-    This tests both cores, worker processes, a 7z archive, and resuming after a kill. It takes
+    This tests both cores, worker processes, a 7z archive, and resuming after a kill. It takes a few
     seconds.
     """
     from so2docs.selftest import selftest as run

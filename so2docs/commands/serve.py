@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import click
 
 from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import shows_progress
-from so2docs.errors import OptionError
+from so2docs.errors import require_packages
 from so2docs.progress import log
 
-_NEEDED = {
-    "starlette": "starlette",
-    "uvicorn": "uvicorn",
-    "jinja2": "jinja2",
-    "math_core": "math-core",
-    "nh3": "nh3",
-    "pygments": "pygments",
-    "snowballstemmer": "snowballstemmer",
-}
-"""Required modules, with the packages that contain them."""
+_NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "snowballstemmer")
 
 
 @command(
@@ -44,7 +33,7 @@ _NEEDED = {
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on; 0.0.0.0 admits everybody who can reach this machine.",
+    help="Address to listen on; 0.0.0.0 gives access to everybody who can reach this machine.",
 )
 @table_option("site", "The site for links to the original posts, if a database is made.")
 @click.option(
@@ -57,8 +46,8 @@ _NEEDED = {
     multiple=True,
     type=click.Path(exists=True),
     metavar="FOLDER|ZIP",
-    help="Pictures of posts to show, named by the key in their addresses: KEY.png of "
-    "i.stack.imgur.com/KEY.png. Repeatable.",
+    help="Show pictures in posts from this folder or file; they are named by the keys in their "
+    "URLs, such as KEY.png for i.stack.imgur.com/KEY.png. Repeatable.",
 )
 @click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
 @quiet
@@ -75,14 +64,12 @@ def serve(
 ) -> None:
     """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
 
-    It works offline: pages load nothing from the network. DATABASE was made by `so2docs sqlite`;
+    It works offline: pages load nothing from the network. A DATABASE is made by `so2docs sqlite`;
     for an OUTPUT, a database is made next to it first. All outputs and databases of a folder are
-    served; unusable ones are skipped with a message. Only this machine has access, unless --host is
-    given.
+    served; unusable ones are skipped with a message. Only this machine can connect, unless --host
+    is given.
     """
-    missing = [package for name, package in _NEEDED.items() if find_spec(name) is None]
-    if missing:
-        raise OptionError(f"serve needs {', '.join(missing)}: pip install {' '.join(missing)}")
+    require_packages("serve", *_NEEDED)
     from so2docs.serve.app import bind, is_loopback, make_server, open_sites
 
     app = open_sites(

@@ -27,14 +27,14 @@ from so2docs.errors import DocumentNotFoundError, So2docsError
     "--json/--text",
     "as_json",
     default=None,
-    help="JSON lines, or text to read.  [default: text on a terminal, JSON for a pipe]",
+    help="Print JSON lines, or text to read.  [default: text on a terminal, JSON for a pipe]",
 )
 def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     """Show the questions with these IDs in OUTPUT, with their answers.
 
-    This takes milliseconds for files of any size, with the .OUTPUT.index written by convert. A
-    missing index is built first, in one pass. For the ID of an answer, its question is shown, after
-    a search.
+    This takes milliseconds for files of any size, because convert writes an index, .OUTPUT.index. A
+    missing index is built first, in one pass. Given the ID of an answer, the command searches for
+    its question and shows that.
     """
     from so2docs.reader.collection import open as open_output
     from so2docs.reader.page import as_page

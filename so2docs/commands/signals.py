@@ -30,7 +30,7 @@ def end_at_once() -> None:
     import, or crash.
     """
     for number in _ENDS:
-        # Background jobs of shell scripts ignore Ctrl-C; keep it ignored.
+        # Shell scripts start background jobs with Ctrl-C ignored; leave it ignored.
         if signal.getsignal(number) not in (signal.SIG_IGN, None):
             signal.signal(number, _end)
 
@@ -72,7 +72,7 @@ def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _send_soon(number: signal.Signals) -> None:
-    time.sleep(0.001)  # Wait until the hook returns.
+    time.sleep(0.001)  # Raise the signal after the hook has returned.
     signal.raise_signal(number)
 
 

@@ -44,17 +44,17 @@ _REMOTE = "sc://"
 @click.option(
     "--master",
     metavar="URL",
-    help="Where Spark runs, such as local[4], spark://host:7077, or sc://host:15002 for Spark "
+    help="The Spark master, such as local[4], spark://host:7077, or sc://host:15002 for Spark "
     "Connect.  [default: as Spark is set up, or all cores of this machine]",
 )
 @click.option(
     "--conf",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting of Spark; may be given several times.",
+    help="A Spark setting. Repeatable.",
 )
 @table_option("site_field")
-@table_option("site", "Host name of the site of a single dump.  [default: from its name]")
+@table_option("site", "Host name of the site, for a single dump.  [default: from its name]")
 @click.option(
     "--on-error",
     type=click.Choice(["stop", "skip"]),
@@ -62,8 +62,8 @@ _REMOTE = "sc://"
     show_default=True,
     help="Whether a dump that cannot be converted is an error or skipped.",
 )
-@table_option("force", "Convert finished sites again.")
-@table_option("update", "Convert finished sites again if their dump or the options changed.")
+@table_option("force", "Reconvert finished sites.")
+@table_option("update", "Reconvert finished sites if their dump or the options changed.")
 @table_options("documents", "files")
 @table_option("report")
 @quiet
@@ -95,7 +95,7 @@ def spark(
     check_report(report, list(dumps))
     source = dumps[0] if len(dumps) == 1 else list(dumps)
     kwargs = given_keywords(options)
-    # Before Spark starts, which takes seconds and prints warnings.
+    # Check the options first, because Spark takes seconds to start and prints warnings.
     check_options(source, **{name: kwargs[name] for name in kwargs if name not in _ON_FOLDERS})
     session = start_session(master, conf, quiet=quiet)
     try:
@@ -120,8 +120,8 @@ def start_session(
     """Start a session, or use the session of `spark-submit`.
 
     Args:
-        master: Address of Spark; the configured one if None.
-        settings: Settings of Spark, `NAME=VALUE`.
+        master: URL of the Spark master; the configured one if None.
+        settings: Spark settings, as `NAME=VALUE`.
         quiet: Hide the progress of Spark.
     """
     try:
@@ -131,14 +131,14 @@ def start_session(
             "so2docs spark needs PySpark: pip install pyspark (450 MB), or the much smaller "
             "pyspark-client for a Spark Connect server"
         ) from None
-    # Nothing here passes pandas objects to PySpark, so pandas 3 is no problem.
+    # so2docs passes no pandas objects to PySpark, so this warning does not apply.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     builder = SparkSession.builder.appName("so2docs")
     if master is not None and master.startswith(_REMOTE):
         builder = builder.remote(master)
     elif "SPARK_REMOTE" not in os.environ:
         _check_java()
-        # Executors on this machine use this Python and its packages.
+        # Make executors on this machine use this Python and its packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if master is not None and master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Do not listen on the network.

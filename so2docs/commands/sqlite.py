@@ -30,7 +30,7 @@ from so2docs.options.keywords import NestName
     type=click.Choice(get_args(Search)),
     default="all",
     show_default=True,
-    help="Content of the search index: titles and tags, also the text of bodies, or nothing.",
+    help="Content of the search index: titles and tags, also the text of bodies, or no index.",
 )
 @click.option(
     "--stemming",
@@ -51,6 +51,12 @@ from so2docs.options.keywords import NestName
     metavar="FILE",
     help="Include excerpts and wikis of tags from an output of so2docs tags, or from the dump.",
 )
+@click.option(
+    "--profiles",
+    type=click.Path(),
+    metavar="DUMP",
+    help="Include location, website and self-description of users, from Users.xml of the dump.",
+)
 @table_option("jobs", "Worker processes for reading a dump and making rows.")
 @table_option("update")
 @table_option("force", "Overwrite an existing database.")
@@ -64,6 +70,7 @@ def sqlite(
     site: str | None,
     nest: tuple[NestName, ...],
     tags: str | None,
+    profiles: str | None,
     jobs: int | None,
     update: bool,
     force: bool,
@@ -72,26 +79,27 @@ def sqlite(
     """Make an SQLite database with full-text search from OUTPUT, or from a dump.
 
     The tables are questions, answers, tags, question_tags and, if nested, comments, links, votes,
-    history, users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT
-    with .db, in the current folder. It is renamed to its final name when it is complete. Files
-    for Datasette are next to it: NAME.metadata.json and NAME.datasette.yaml. `so2docs serve` shows
-    it in a browser.
+    history and users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT
+    with .db, in the current folder. It is renamed to its final name when it is complete. Files for
+    Datasette are written next to it: NAME.metadata.json and NAME.datasette.yaml. `so2docs serve`
+    shows the database in a browser.
 
-    OUTPUT may be a folder of outputs. Then DATABASE is a folder for a database of each site, or,
-    with --site-field, one database of all sites. Databases in a folder that are up to date are left
+    If OUTPUT is a folder of outputs, DATABASE is a folder for a database of each site or, with
+    --site-field, one database of all sites. Databases in a folder that are up to date are left
     unchanged.
 
-    Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.
+    Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """
     from so2docs.reader.folder import is_folder_of_outputs
     from so2docs.sqlite.build import to_sqlite
 
     if site_field is None and is_folder_of_outputs(paths[0]):
         folder, *databases = paths
-        if tags is not None:
-            raise OptionError(
-                f"{flag('tags', tags)} applies to one site; {folder} is a folder of outputs"
-            )
+        for name, path in (("tags", tags), ("profiles", profiles)):
+            if path is not None:
+                raise OptionError(
+                    f"{flag(name, path)} applies to one site; {folder} is a folder of outputs"
+                )
         if nest:
             raise OptionError(f"{flag('nest')} is for dumps; {folder} is a folder of outputs")
         if len(databases) != 1 or databases[0].endswith(DATABASE_ENDINGS):
@@ -131,6 +139,7 @@ def sqlite(
         site=site,
         nest=nest,
         tags=() if tags is None else tags,
+        profiles=profiles,
         jobs=jobs,
         update=update,
         force=force,

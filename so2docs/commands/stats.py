@@ -33,10 +33,10 @@ from so2docs.errors import OptionError, flag
 def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> int:
     """Print statistics of OUTPUT: questions by year, answers, scores, tags, longest bodies.
 
-    OUTPUT may be a folder of outputs; then a table of the sites is printed, or all statistics with
-    --json.
+    If OUTPUT is a folder of outputs, a table of the sites is printed or, with --json, all
+    statistics.
 
-    Exit codes: 0 done, 1 a file or a site failed, 2 wrong usage.
+    Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """
     allow_any_encoding()
     if os.path.isdir(output):

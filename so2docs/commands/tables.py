@@ -40,16 +40,16 @@ from so2docs.schema import DUMP
     multiple=True,
     metavar="TABLES",
     shell_complete=lambda context, parameter, incomplete: complete_names(DUMP, incomplete),
-    help=f"Only these tables: {', '.join(DUMP)}.  [default: all tables in DUMP]",
+    help=f"Write only these tables: {', '.join(DUMP)}.  [default: all tables in DUMP]",
 )
-@table_option("since", "Keep rows of this date (UTC) or later.")
-@table_option("until", "Keep rows of dates before this (UTC).")
+@table_option("since", "Keep rows from this date (UTC) or later.")
+@table_option("until", "Keep rows from before this date (UTC).")
 @table_option(
-    "tags", "Keep the part of questions with any of these tags or patterns such as 'tensorflow*'."
+    "tags", "Keep rows of questions with any of these tags or patterns such as 'tensorflow*'."
 )
-@table_option("all_tags", "Keep the part of questions with all of the tags, instead of any.")
-@table_option("keep_users", "Keep the part of questions asked or answered by these users.")
-@table_option("keep_posts", "Keep the part of these questions, or of the questions of answers.")
+@table_option("all_tags", "Keep rows of questions with all of the tags, not just one of them.")
+@table_option("keep_users", "Keep rows of questions asked or answered by these users.")
+@table_option("keep_posts", "Keep rows of these questions, and of the questions of these answers.")
 @click.option(
     "--format",
     cls=GroupedOption,
@@ -57,8 +57,8 @@ from so2docs.schema import DUMP
     type=click.Choice(get_args(TableFormat)),
     default="parquet",
     show_default=True,
-    help="Format of the files; csv and jsonl are compressed with gzip, sqlite and duckdb are one "
-    "database with all tables.",
+    help="Format of the files; csv and jsonl are compressed with gzip; sqlite and duckdb write "
+    "one database with all tables.",
 )
 @click.option(
     "--load",
@@ -70,7 +70,7 @@ from so2docs.schema import DUMP
 @table_option("split_by", "Write a folder of files for each year or month of the rows.")
 @table_option("skip_malformed")
 @table_option("update")
-@table_option("force", "Overwrite whatever is there.")
+@table_option("force", "Overwrite existing files.")
 @table_option("jobs")
 @table_option("core")
 @table_option("work_dir", "Folder for temporary files.  [default: DIR]")
@@ -81,18 +81,20 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     DUMP is the archive of a site, a folder with its tables, or the file of one table with the
     others next to it. An archive is decompressed once.
 
-    Each table becomes a file such as Posts.parquet, or a table of tables.db or tables.duckdb.
-    Columns are all attributes that were ever published, and Other: a JSON object of attributes
-    without a column, or with a value of another type. Integers have 64 bits, dates are timestamps
-    in UTC, tags are lists. Rows without an Id are strays, in a side file. A file is renamed to its
-    final name when it is complete. A table that is up to date is not written again.
+    Each table becomes a file such as Posts.parquet, or a table of tables.db or tables.duckdb. There
+    is a column for every attribute ever published. The column Other holds a JSON object of the
+    attributes that have no column or have a value of another type. Integers have 64 bits, dates are
+    timestamps in UTC, and tags are lists. Rows without an Id (strays) go to a side file. A file is
+    renamed to its final name when it is complete. A table that is up to date is kept.
 
-    The part of questions is all rows that belong to them: answers, the rows of both in other
-    tables, and the users, badges and tags of these rows. Dates are those of questions then.
+    With --tag, --keep-users or --keep-posts, only rows that belong to the selected questions are
+    written: the questions, their answers, the rows of these posts in other tables, and the users,
+    badges and tags of these rows. --since and --until then refer to the date of the question.
 
     With --output-dir, all paths are dumps, and each site gets a folder in DIR.
 
-    With --split-by, files have paths as in Hive: DIR/Posts/year=2019/month=3/Posts.parquet.
+    With --split-by, files have paths in the layout of Hive:
+    DIR/Posts/year=2019/month=3/Posts.parquet.
     """
     keywords = given_keywords(options)
     if output_dir is not None:

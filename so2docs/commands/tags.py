@@ -22,7 +22,7 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 @table_option("update")
 @table_option("force", "Overwrite OUTPUT.")
 @table_option("jobs")
-@table_option("work_dir", "Folder for temporary files.  [default: that of the system]")
+@table_option("work_dir", "Folder for temporary files.  [default: the system's temporary folder]")
 @quiet
 def tags(
     *,
@@ -38,9 +38,9 @@ def tags(
     DUMP is the archive of a site, or a folder with Posts.xml and Tags.xml. The name of OUTPUT ends
     in .jsonl, .jsonl.gz or .jsonl.zst; - is standard output. The default is tags.jsonl.gz.
 
-    A line has the attributes of Tags.xml. Described tags also have Excerpt, a text, and Wiki, in
-    HTML, with their dates, authors and editors in ExcerptPost and WikiPost. Lines keep the order of
-    the dump.
+    Each line has the attributes of a row of Tags.xml. Tags with a description also have Excerpt
+    (text) and Wiki (HTML); ExcerptPost and WikiPost have the dates, authors and editors of these.
+    Lines are in the order of the dump.
 
     With --output-dir, all paths are dumps, and DIR gets a file SITE.jsonl.gz for each dump.
     """

@@ -31,14 +31,14 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) -> int:
     """Check OUTPUT against its manifest, written by convert --card, or against a report.
 
-    The checks are size and SHA-256 of each file, the number of documents and answers, and each
-    document against its JSON Schema, which needs jsonschema-rs (pip install jsonschema-rs). Formats
-    other than jsonl and json are only checked for size and SHA-256. OUTPUT is the name passed to
-    convert, even if the output was split or moved. A file with the standard output of convert may
-    have any name. OUTPUT may be a folder of outputs; then each output is checked, and an output
-    without a manifest fails.
+    The command checks the size and SHA-256 of each file and the number of documents and answers,
+    and validates each document against its JSON Schema, which needs jsonschema-rs (pip install
+    jsonschema-rs). Formats other than jsonl and json are only checked for size and SHA-256. OUTPUT
+    is the name passed to convert, even if the output was split or moved. A file with the standard
+    output of convert may have any name. If OUTPUT is a folder of outputs, each output is checked,
+    and an output without a manifest fails.
 
-    Exit codes: 0 the output matches, 1 it differs, as the message says.
+    Exit codes: 0 the output matches, 1 it differs; the message names the difference.
     """
     from so2docs.metadata.manifest import is_retrieval_set
     from so2docs.metadata.manifest import verify as check

@@ -1,10 +1,10 @@
-"""Archives: the list of members, which is read once, and the open block.
+"""Read members of archives; the list of members is read once.
 
 The members of a solid block are one compressed stream. Members opened in the order of the block
 share one decompression, and the members between them are skipped.
 
 py7zr reads the list of members of a 7z archive. This package decompresses the methods of Stack
-Exchange's archives: bzip2, by several threads, and the defaults of 7-Zip, LZMA and LZMA2. py7zr
+Exchange's archives: bzip2 (by several threads), LZMA and LZMA2 (the defaults of 7-Zip). py7zr
 decompresses other methods.
 
 Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
@@ -97,7 +97,7 @@ class Archive(ABC):
 
     @abstractmethod
     def codecs(self) -> dict[str, int]:
-        """Names of compression methods, with the number of blocks of each."""
+        """Return the names of compression methods, with the number of blocks of each."""
 
     def find(self, table: Table) -> Entry:
         """Find the member with a file of a dump."""
@@ -133,7 +133,7 @@ class Archive(ABC):
         self._expected.update(entries)
 
     def resume_after(self, entry: Entry, place: Place) -> None:
-        """Open the block of a member at a place in this member from now on, for later members."""
+        """Start decompression for later members of the block at this place in a member."""
         in_block = place._replace(offset=entry.offset + place.offset, crc=0)
         self._earlier.append((entry.block, in_block))
 
@@ -147,8 +147,8 @@ class Archive(ABC):
     ) -> Parts:
         """Read a member, and stop reading any other member.
 
-        The bytes before it in its block are skipped. A thread reads the member, and may still run
-        when another member is opened.
+        The bytes before the member in its block are skipped. A thread reads the member, and may
+        still be running when another member is opened.
 
         Args:
             entry: The member.
@@ -167,7 +167,7 @@ class Archive(ABC):
             opened = self._opened
             if self._expected and entry not in self._expected:
                 self._expected.clear()
-                self._number = -1  # The open block skips members that were not announced.
+                self._number = -1  # Reopen the block, which skips members that were not announced.
             places = [place for number, place in self._earlier if number == entry.block]
             first = max((place for place in places if place.offset <= entry.offset), default=START)
             if place is not None:
@@ -188,7 +188,8 @@ class Archive(ABC):
                 try:
                     data = self._block.read_part((start if at < start else end) - at)
                 except BaseException:
-                    self._number = -1  # Other members of the block fail in the same way.
+                    # Reopen the block for its other members, so that they fail with the same error.
+                    self._number = -1
                     raise
                 latest = self._place
             if not data:
@@ -204,7 +205,7 @@ class Archive(ABC):
             yield data
 
     def _mark(self, place: Place) -> None:
-        """Note the latest place in the open block."""
+        """Remember the latest place in the open block."""
         self._place = place
 
     def close(self) -> None:
@@ -254,7 +255,7 @@ class SevenZip(Archive):
         super().__init__(name, file, entries)
 
     def codecs(self) -> dict[str, int]:
-        """Names of compression methods, with the number of blocks of each."""
+        """Return the names of compression methods, with the number of blocks of each."""
         streams = self._archive.header.main_streams
         folders = [] if streams is None else streams.unpackinfo.folders
         return dict(
@@ -303,7 +304,7 @@ class SevenZip(Archive):
             if method in (_LZMA, _LZMA2):
                 is_lzma2 = method == _LZMA2
                 new = raw_lzma(name, properties, unpacked, is_lzma2=is_lzma2)
-                # Object stores are read once, in order.
+                # Files in object stores are read once, in order, so decompress them as one stream.
                 if not is_lzma2 or not isinstance(self.file, io.FileIO | io.BufferedIOBase):
                     return decompress_streams(packed, new)
                 dictionary = lzma2_dictionary(properties)
@@ -337,7 +338,7 @@ class SevenZip(Archive):
 
 
 def _entries(archive: Any) -> Iterator[Entry]:
-    """The files of an archive, each with its index in its block."""
+    """Yield the files of an archive."""
     streams = archive.header.main_streams
     folders = [] if streams is None else streams.unpackinfo.folders
     numbers = {id(folder): number for number, folder in enumerate(folders)}
@@ -379,7 +380,7 @@ def _translate_seven_zip_errors(name: str) -> Iterator[None]:
         raise _encrypted_error(name) from None
     except DumpError:
         raise
-    # For a damaged list of members, py7zr raises any kind of exception.
+    # If the list of members is damaged, py7zr may raise any exception.
     except (
         Py7zrError,
         lzma.LZMAError,
@@ -433,7 +434,8 @@ def _decompress_by_py7zr(read: Read, decompressor: Any) -> Parts:
     first = decompressor.chain[0]
 
     def feed(size: int) -> bytes:
-        # Each call reads further input, even if not needed, so the input of a bomb would pile up.
+        # py7zr asks for input at every call. Feed it only when it needs input; otherwise, the input
+        # of a decompression bomb would fill memory.
         return read(size) if getattr(first, "needs_input", True) else b""
 
     patience = _PATIENCE
@@ -443,7 +445,7 @@ def _decompress_by_py7zr(read: Read, decompressor: Any) -> Parts:
         except (OSError, EOFError):
             raise
         except Exception as error:
-            # Each library has its own errors; PPMd raises a MemoryError for damaged data.
+            # Each library raises its own errors; for damaged data, PPMd raises a MemoryError.
             raise OSError(str(error) or type(error).__name__) from error
         patience = _PATIENCE if data else patience - 1
         if data:
@@ -451,7 +453,7 @@ def _decompress_by_py7zr(read: Read, decompressor: Any) -> Parts:
     raise EOFError
 
 
-# Zip archives: read the files of a dump without unpacking the archive.
+# Zip archives. The files of a dump are read without unpacking the archive.
 
 _ENCRYPTED = 1
 _ZIP_NAMES = {
@@ -481,7 +483,7 @@ class Zip(Archive):
         )
 
     def codecs(self) -> dict[str, int]:
-        """Names of compression methods, with the number of members of each."""
+        """Return the names of compression methods, with the number of members of each."""
         methods = (member.compress_type for member in self._members)
         return dict(Counter(_ZIP_NAMES.get(method, f"method {method}") for method in methods))
 
@@ -509,7 +511,8 @@ class Zip(Archive):
             return decompress_bzip2(packed, threads)
         if method == zipfile.ZIP_DEFLATED:
             return decompress_deflate(packed)
-        # APPNOTE.TXT, 5.8.8: the version, the size of the properties, the properties.
+        # The data starts with a version, the size of the properties, and the properties:
+        # APPNOTE.TXT, 5.8.8.
         _, size = struct.unpack("<HH", packed(4))
         return decompress_streams(packed, raw_lzma(self.name, packed(size), member.file_size))
 

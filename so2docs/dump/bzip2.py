@@ -1,10 +1,10 @@
 """Decompress bzip2 by several threads; published archives used it until 2024-04.
 
 Blocks (at most 900 kB before run lengths are expanded) are independent, but no index has their
-positions: each follows the last bit of the previous one. So this module searches for the 48-bit
-number at the start of a block at every bit, and decodes blocks ahead of time. If the number occurs
-by chance within a block (once in 30,000 GB), the end of this block shows that no block starts
-there.
+positions: each block follows the last bit of the previous one. So this module searches for the
+48-bit number at the start of a block at every bit, and decodes blocks ahead of time. If the number
+occurs by chance within a block (once in 30,000 GB), the end of this block shows that no block
+starts there.
 
 The compiled core decodes a block at any bit, four times as fast as libbz2. Without the core, and
 for randomized blocks (bzip2 before 0.9.5), each block becomes a separate stream for the standard
@@ -127,7 +127,7 @@ class LibraryDecoder:
 
 
 def _patterns() -> list[tuple[int, int, bytes]]:
-    """The number, the shift, and the whole bytes inside, for each number and shift."""
+    """List, for each number and shift in bits, the whole bytes of the shifted number."""
     patterns = []
     for number in (_BLOCK, _END):
         patterns.append((number, 0, number.to_bytes(6, "big")))
@@ -154,7 +154,7 @@ def find_numbers(data: bytes | bytearray, start: int = 0) -> list[tuple[int, int
 
 
 def _read_bits(data: bytes | bytearray, start: int, count: int) -> int:
-    """Read bits at a position as a number; -1 if the data ends before."""
+    """Read bits at a position as a number; -1 if the data has too few bits."""
     end = start + count
     if end > 8 * len(data):
         return -1
@@ -173,7 +173,7 @@ def decode_by_library(data: bytes, start: int, end: int, level: int) -> Block:
     """Decode a block as a separate stream.
 
     Raises:
-        OSError: It is damaged.
+        OSError: The block is damaged.
         EOFError: The block does not end at `end`.
     """
     crc = _read_bits(data, start + _NUMBER_BITS, _CRC_BITS)
@@ -198,11 +198,12 @@ def _check_by_library(data: bytes, start: int, level: int) -> None:
     stream = bz2.BZ2Decompressor()
     packed = _start_stream(data, start, 8 * len(data), level)
     while stream.decompress(packed, _MOST_AT_ONCE) and not stream.eof:
-        packed = b""  # A stream that needs input may still have output and a checksum.
+        # Decompress until the stream needs input, since output and a checksum may be pending.
+        packed = b""
 
 
 def _parse_header(header: bytes) -> int:
-    """The level of a stream, 1 to 9; 0 if it is not bzip2."""
+    """Return the level of a stream, 1 to 9; 0 if it is not bzip2."""
     is_header = len(header) == _HEADER_BYTES and header[:3] == BZIP2 and header[3] in b"123456789"
     return header[3] - ord("0") if is_header else 0
 
@@ -212,7 +213,7 @@ class _Input:
 
     Attributes:
         position: The next bit to read.
-        numbers: Positions of the numbers after it, which were found ahead.
+        numbers: Positions of the numbers already found after `position`.
     """
 
     def __init__(self, read: Read, decoder: Decoder, position: int) -> None:
@@ -237,7 +238,7 @@ class _Input:
         try:
             data = self._read(BLOCK_BYTES)
         except (EOFError, OSError) as error:
-            # Return the blocks before the error first.
+            # Return the blocks before the error first; the next call raises it.
             self.failure, data = error, b""
         if not data:
             self.at_end = True
@@ -261,16 +262,16 @@ class _Input:
         self._first = position // 8 * 8
 
     def bits(self, start: int, count: int) -> int:
-        """Bits as a number."""
+        """Read a range of bits as a number."""
         return _read_bits(self._data, start - self._first, count)
 
     def cut(self, start: int, end: int | None = None) -> bytes:
-        """The bytes that contain a range of bits and the number after it."""
+        """Copy the bytes that contain a range of bits and the number after the range."""
         last = None if end is None else (end - self._first) // 8 + _HEADER_BYTES + _END_BITS // 8
         return bytes(memoryview(self._data)[(start - self._first) // 8 : last])
 
     def level_before(self, start: int) -> int:
-        """The level of the stream whose first block is at a position; 0 without one."""
+        """Return the level of the stream whose first block is at a position; 0 if there is none."""
         header = start - 8 * _HEADER_BYTES
         if start % 8 or header < self._first:
             return 0
@@ -294,7 +295,7 @@ class _Input:
         return level  # Ignore trailing bytes that are not bzip2, as bzip2 does.
 
     def read_number(self) -> int:
-        """Look at the number at the position, which starts a block or ends a stream.
+        """Read the number of a block or of the end of a stream, without moving the position.
 
         Raises:
             EOFError: The data ends within the number.
@@ -331,7 +332,7 @@ class _Reader:
         self._tasks: deque[_Task] = deque()
 
     def parts(self, mark: Mark) -> Parts:
-        """The bytes of all streams."""
+        """Return the bytes of all streams."""
         data = self._input
         offset, _, level, combined, _ = self._place
         while level or (level := data.read_header()):
@@ -355,16 +356,17 @@ class _Reader:
 
         Raises:
             EOFError: The data ends within the block.
-            OSError: It is damaged.
+            OSError: The block is damaged.
         """
         data, tasks = self._input, self._tasks
         while tasks and tasks[0].start < data.position:
-            tasks.popleft().block.cancel()  # The number was found by chance within a block.
+            tasks.popleft().block.cancel()  # This number occurred by chance within a block.
         self._start_tasks(level)
         is_started = tasks and (tasks[0].start, tasks[0].level) == (data.position, level)
         if is_started and (block := tasks.popleft().block.result()):
             return block
-        # The block is damaged, or contains another number.
+        # The block is damaged, or contains another number by chance: decode it here, with more
+        # input.
         start = data.position % 8
         while True:
             packed = data.cut(data.position)

@@ -120,7 +120,7 @@ def raw_lzma(
 
 
 def lzma2_dictionary(properties: bytes) -> int:
-    """Size of LZMA2's dictionary in bytes, from the properties in an archive."""
+    """Return the size of LZMA2's dictionary in bytes, from the properties in an archive."""
     return (2 | properties[0] & 1) << (properties[0] // 2 + 11)
 
 

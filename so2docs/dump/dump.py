@@ -47,8 +47,8 @@ HEAD_LIMIT = 16 * 1024 * 1024
 
 _WINDOW = 64 * 1024
 
-# Content before the root's start tag: XML 1.0, [22] prolog. No byte is tried in two ways, so an
-# unclosed prolog takes no longer than any other.
+# Content before the root's start tag: XML 1.0, [22] prolog. No byte can match in two ways, so even
+# an unclosed prolog takes linear time.
 _BEFORE_ROOT = re.compile(
     rb"""(?:\xef\xbb\xbf)?
     (?: [ \t\r\n]++ | <\?.*?\?> | <!--.*?-->
@@ -120,7 +120,7 @@ def _find_root(
     while len(head) < HEAD_LIMIT:
         block = read(max(_WINDOW, len(head)))
         head += block
-        # Collect short reads (of a pipe), since each search starts from the beginning.
+        # Each search starts from the beginning, so collect short reads (from a pipe) first.
         if block and len(head) < min(2 * searched, HEAD_LIMIT):
             continue
         searched = len(head)
@@ -151,7 +151,7 @@ _UNCLOSED = re.compile(rb"<(?:!--|\?|!?-?\Z)")
 _MOST_BLANKS = 1024
 _MOST_TRIED = 200
 _OVERLAP = 64
-# Above this size, finding the line of a truncation takes a minute, which it is not worth.
+# Above this size, counting the lines before a truncation would take more than a minute.
 _MOST_COUNTED = 8 * 1024 * 1024 * 1024
 
 
@@ -162,7 +162,7 @@ def _closing_tag(frame: Frame) -> re.Pattern[bytes]:
 
 
 def closes_within(raw: bytes, frame: Frame) -> bool:
-    """Whether rows follow a closing tag of the root, which then is not the end."""
+    """Whether the root's closing tag occurs before the end, so that rows follow it."""
     return any(match[1] for match in _closing_tag(frame).finditer(raw))
 
 
@@ -179,7 +179,7 @@ class Ending:
         self._overlap = max(_OVERLAP, len(frame[1]))
 
     def rows_before(self, data: bytearray, size: int) -> int:
-        """The offset up to which the first `size` bytes are certainly rows."""
+        """Return the offset up to which the first `size` bytes are certainly rows."""
         if core.has_tag(data, size, self._start):
             return self.find(bytes(memoryview(data)[:size]), is_all=False)[0]
         return max(0, size - self._overlap)
@@ -215,9 +215,12 @@ class Ending:
         return match.end() if match else 0
 
     def content_after(self, data: bytes, end: int) -> MalformedDumpError:
-        """The error for content after the closing tag, which ends at an offset in `data`.
+        """Make the error for content after the closing tag.
 
-        The location counts bytes, and lines from 0, from the start of `data`.
+        Args:
+            data: Bytes that start with the closing tag; the location is relative to their start,
+                with lines counted from 0.
+            end: Offset of the end of the closing tag in `data`.
         """
         return MalformedDumpError(
             self._path,
@@ -229,7 +232,7 @@ class Ending:
     def cut_off(
         self, location: Location | None = None, excerpt: bytes | None = None
     ) -> TruncatedDumpError:
-        """The error for a dump that ends before the closing tag."""
+        """Make the error for a dump that ends before the closing tag."""
         return TruncatedDumpError(
             self._path,
             f"is cut off: it ends without {self.name}",
@@ -240,7 +243,7 @@ class Ending:
 
 
 def empty_root_error(path: str, location: Location) -> MalformedDumpError:
-    """The error for content after a root of a single empty tag, which ends at `location`."""
+    """Make the error for content after an empty root element, such as `<posts/>`, at `location`."""
     return MalformedDumpError(
         path, "has content after its empty root element", location, advice="remove that content"
     )
@@ -253,7 +256,8 @@ def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpEr
         data = data[misc.end() :] if misc else data
         if data and (len(data) > MISC_LIMIT or not _UNCLOSED.match(data)):
             raise error
-        # Search an unclosed comment again only after doubling the data.
+        # Each search of an unclosed comment starts from the beginning, so double the data between
+        # searches.
         block = b"".join(_read_all(read, max(BLOCK_BYTES, len(data))))
         if not block:
             break
@@ -289,7 +293,7 @@ def find_in_file(
         try:
             at, is_closed = ending.find(tail, is_all=True)
         except MalformedDumpError as error:
-            if begin > start and window < HEAD_LIMIT:  # The closing tag may be in a long comment.
+            if begin > start and window < HEAD_LIMIT:  # A long comment may follow the closing tag.
                 window = HEAD_LIMIT
                 continue
             end = error.location.offset if error.location else 0
@@ -315,7 +319,7 @@ def _read_range(file: BinaryIO, begin: int, end: int) -> bytes:
 
 
 def _end_of_content(file: BinaryIO, start: int, size: int) -> int:
-    """Offset after the last byte that is not white space."""
+    """Return the offset after the last byte that is not white space."""
     end = size
     while end > start:
         begin = max(start, end - BLOCK_BYTES if end < size else end - _WINDOW)
@@ -326,8 +330,8 @@ def _end_of_content(file: BinaryIO, start: int, size: int) -> int:
 
 
 def last_good_row(tail: bytes) -> tuple[int | None, int] | None:
-    """`Id` and position of the last complete row in `tail`; None without a complete row."""
-    # The dump may end with a part of a tag, such as `<ro` or `</po`.
+    """Return `Id` and position of the last complete row in `tail`; None without a complete row."""
+    # A truncated dump may end within a tag, such as `<ro` or `</po`.
     last_tag = tail.rfind(b"<")
     ends = [len(tail) if last_tag < 0 or ROW_START.match(tail, last_tag) else last_tag]
     starts = list(ROW_START.finditer(tail))
@@ -340,7 +344,7 @@ def last_good_row(tail: bytes) -> tuple[int | None, int] | None:
 
 
 def _line_at(file: BinaryIO, end: int) -> int:
-    """Line (from 1) of the byte at `end`."""
+    """Return the line (from 1) of the byte at `end`."""
     file.seek(0)
     lines = 1
     while end > 0 and (data := file.read(min(end, 4 * BLOCK_BYTES))):
@@ -418,7 +422,7 @@ class Dump:
         check_unchanged(self.path, self.file, self.identity, file)
 
     def check_end(self) -> None:
-        """Raise an error of the whole dump, after its last chunk."""
+        """Raise an error that concerns the whole dump, after its last chunk."""
         self.check_unchanged()
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
@@ -428,20 +432,20 @@ class Dump:
                 yield Chunk(number, self, start, min(start + size, self.end))
 
     def restart_after(self, chunk: Chunk) -> Restart | None:
-        """None, since ranges of a file are read in any order."""
+        """Return None, since ranges of a file are read in any order."""
         return None
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Size of the file in bytes, and the bytes in the chunks of `done_chunks`."""
+        """Return the size of the file in bytes, and the bytes in the chunks of `done_chunks`."""
         before = sum(min(size, self.end - self.start - chunk * size) for chunk in done_chunks)
         return self.size, before
 
     def progress(self, chunk: Chunk) -> int:
-        """Size of a finished chunk, in bytes of the file."""
+        """Return the size of a finished chunk, in bytes of the file."""
         return chunk.end - chunk.start
 
     def chunk_end(self, size: int) -> End:
-        """The result of reading all ranges of `size` bytes."""
+        """Return the result of reading all ranges of `size` bytes."""
         return End(self.size, 0, -(-self.size // size))
 
     def close(self) -> None:
@@ -457,7 +461,7 @@ def open_dump(path: str, table: Table = POSTS) -> Dump:
         DumpError: The file cannot be opened, is empty, or is not a dump.
     """
     try:
-        # Opening a pipe would wait for a writer.
+        # Reject a pipe here: opening it would block until something writes to it.
         if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
             raise DumpError(
                 path,
@@ -484,7 +488,7 @@ def _inspect(path: str, file: BinaryIO, table: Table) -> Dump:
 
 
 def _find_row(file: BinaryIO, offset: int, limit: int) -> int:
-    """Offset of the first row at `offset` or later; `limit` if no row starts before it."""
+    """Find the first row at `offset` or later; return `limit` if no row starts before it."""
     file.seek(offset)
     window = b""
     while offset + len(window) < limit + _ROW_START_BYTES and (block := file.read(_WINDOW)):
@@ -521,13 +525,15 @@ def slices(
         file.seek(at)
         pending = b""
         while at + len(pending) < stop:
-            # Read a row longer than a slice in doubling steps, so it is not copied for each slice.
+            # Double the size of reads for a row longer than a slice, so that it is not copied for
+            # each slice.
             block = file.read(min(max(size, len(pending)), stop - at - len(pending)))
             if not block:
                 dump.check_unchanged(file)
                 raise changed_error(dump.path, "became shorter while being read")
             is_last = at + len(pending) + len(block) >= stop
-            # Ignore the start of a row across two reads: its row goes to the next slice.
+            # A row start split across two reads is not found here, so its row goes to the next
+            # slice.
             cut = -1 if is_last else _last_row_start(block)
             if cut < 0:
                 pending += block

@@ -1,4 +1,4 @@
-"""Kinds of files: files of a dump by name, compressions and archives by first bytes."""
+"""Recognize files: tables of a dump by name, compressions and archives by their first bytes."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _match_names(table: Table, names: Sequence[str], packed: str, plain: str = "
 
 
 def table_prefix(table: Table, name: str) -> str | None:
-    """The prefix of a table in a file's name, such as `stackoverflow.com-`; may be empty.
+    """Return the prefix before a table in a file's name, such as `stackoverflow.com-`, or empty.
 
-    None if the name does not belong to this table.
+    Returns None if the name does not belong to this table.
     """
     pattern = rf"(.*[-_.])?{table.stem}(?:\.xml)?(?:\.{_PACKED})?"
     match = re.fullmatch(pattern, name, re.IGNORECASE)
@@ -74,7 +74,7 @@ def _is_of_site(name: str) -> bool:
 
 
 def _topmost(names: list[str]) -> list[str]:
-    """The names in a tree that are nearest to the root."""
+    """Select the paths that are nearest to the root of a tree."""
     depth = min((name.count("/") for name in names), default=0)
     return [name for name in names if name.count("/") == depth]
 
@@ -129,7 +129,7 @@ _UNPACK = "unpack it first"
 _GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
 _GIVE_OUTPUT = f"to read it use so2docs show or stats; to convert, {_GIVE_DUMP}"
 
-# Ratios of published dumps.
+# Compression ratios, as measured on published dumps.
 _KINDS: dict[bytes, Kind] = {
     GZIP + b"\x08": Kind("a gzip file", 4.0),
     BZIP2: Kind("a bzip2 file", 5.5),
@@ -140,12 +140,12 @@ _KINDS: dict[bytes, Kind] = {
     b"PK\x05\x06": Kind("a zip archive", 4.0, is_archive=True),
     b"Rar!\x1a\x07": Kind("a rar archive", refused=_UNPACK),
     b"LZIP": Kind("an lzip file", refused=_UNPACK),
-    b"\x1f\x9d": Kind("a file of compress (.Z)", refused=_UNPACK),
+    b"\x1f\x9d": Kind("a compress file (.Z)", refused=_UNPACK),
     b"\x04\x22\x4d\x18": Kind("an lz4 file", refused=_UNPACK),
     SQLITE: Kind("an SQLite database", refused=_GIVE_DUMP),
     PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
     b"%PDF-": Kind("a PDF file", refused=_GIVE_DUMP),
-    b"d8:announce": Kind("a torrent", refused="download its files, and give these"),
+    b"d8:announce": Kind("a torrent", refused="download the files it lists, and give those"),
     b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
 }
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
@@ -220,7 +220,7 @@ def check_head(path: str, head: bytes, table: Table) -> None:
 
 
 def _piece(path: str, problem: str, table: Table) -> MalformedDumpError:
-    """The error for rows without a root element."""
+    """Make the error for rows without a root element."""
     return MalformedDumpError(
         path,
         problem,

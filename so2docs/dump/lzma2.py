@@ -2,8 +2,8 @@
 
 7-Zip writes such blocks when it compresses with several threads: a block starts where a chunk
 resets the dictionary. Chunk headers contain the sizes, so blocks can be found or skipped without
-decompression. Each thread writes its block to a temporary file, which is read when it is next, even
-while it grows.
+decompression. Each thread writes its block to a temporary file, which is read when its turn comes,
+even while it grows.
 
 A single thread decompresses a stream with one block, and the rest of a stream from the first block
 that is damaged, truncated or too large. So errors do not depend on the number of threads.
@@ -99,7 +99,7 @@ class _Decoding:
         self._end: Exception | None = None
 
     def run(self) -> None:
-        """Decompress the block; an error is raised after the bytes before it."""
+        """Decompress the block; `parts` raises an error after the bytes before it."""
         try:
             for part in self._decompress():
                 with self._changed:
@@ -123,7 +123,7 @@ class _Decoding:
             nonlocal at
             if at == stop:
                 at += 1
-                return b"\0"  # Add the end marker, which only the last block has.
+                return b"\0"  # Add the end marker, since only the last block has one.
             data = self._read_at(min(size, stop - at), at) if at < stop else b""
             at += len(data)
             return data

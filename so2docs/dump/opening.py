@@ -73,7 +73,7 @@ class SourceFile:
         self._archive: Archive | None = None
         self._digest: str | None = None
         try:
-            # Opening a pipe would wait for a writer.
+            # Do not open a pipe here: opening it would block until something writes to it.
             if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
                 self.is_file = False
                 return
@@ -105,12 +105,12 @@ class SourceFile:
         return self._digest
 
     def names(self) -> list[str]:
-        """Names of the files in the archive; empty for other files."""
+        """Return the names of the files in the archive; empty for other files."""
         archive = self.archive()
         return [] if archive is None else [entry.name for entry in archive.entries]
 
     def license(self) -> str | None:
-        """Text of the `license.txt` in the archive, or next to an uncompressed table; else None."""
+        """Read the `license.txt` in the archive, or next to an uncompressed table, if any."""
         archive = self.archive()
         source = Source(f"{self.path} ({LICENSE_FILE})")
         with source.stack:
@@ -174,8 +174,8 @@ def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) 
     if stream is None and sys.stdin.isatty():
         raise DumpError(name, "is a terminal", advice="pipe a dump into it, or name its file")
     if stream is None:
-        # Bypass the buffer: a reading thread would hold its lock and keep the interpreter from
-        # ending.
+        # Bypass the buffer: a thread that reads from it would hold its lock, so the interpreter
+        # could not exit.
         stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     source = Source(name)
     source.add_file(stream)
@@ -205,12 +205,12 @@ def open_file(
         source.stack.callback(reader.close)
         if restart is not None:
             reader.seek(restart.place.packed // 8)
-        # A buffer would wait until it is full, though a pipe has data.
+        # Bypass the buffer: it would wait until it is full, although the pipe already has data.
         if isinstance(reader, io.BufferedReader) and not reader.seekable():
             source.add_file(cast(BinaryIO, reader.raw))
         else:
             source.add_file(reader)
-    else:  # Leave the archive open, since other files of the dump are in it.
+    else:  # The archive stays open, because it holds other files of the dump.
         reader = archive.file
     if file.is_file:
         source.file, source.identity = file.path, storage.identify(file.path, reader)
@@ -239,7 +239,7 @@ def file_in_folder(path: str, table: Table) -> str:
 
 
 def names_in_folder(path: str) -> list[str]:
-    """Names of the files in a folder."""
+    """Return the names of the files in a folder."""
     if storage.is_url(path):
         return storage.list_folder(path)
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
@@ -248,7 +248,7 @@ def names_in_folder(path: str) -> list[str]:
 def _reopen_source(
     source: Source, file: SourceFile, threads: int, work_dir: str | None, restart: Restart
 ) -> StreamDump:
-    """Open a file with one layer at a chunk; its prolog and encoding are known."""
+    """Open a file with one layer at a later chunk, for which prolog and encoding were saved."""
     archive, place, mark = file.archive(), restart.place, source.places.append
     before = restart.offset - max(0, place.offset)
     if archive is not None:
@@ -304,7 +304,7 @@ def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive
         if source.expected is not None:
             source.expected = int(source.expected * kind.ratio)
     raise DumpError(
-        source.name, "is compressed more than five times over", advice="unpack it first"
+        source.name, "has more than five layers of compression", advice="unpack it first"
     )
 
 

@@ -1,7 +1,7 @@
 """Places in a compressed stream at which a resumed conversion starts to decompress.
 
 Blocks of bzip2, and blocks of LZMA2 that reset the dictionary, do not depend on earlier bytes. A
-place has the checksums of the bytes before it, which are needed to check the whole stream.
+place records the checksums of all earlier bytes, so that the whole stream can still be checked.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Offset of the next read."""
+        """Return the offset of the next read."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -182,8 +182,8 @@ class _Server:
     def fetch(self, start: int, stop: int) -> bytes:
         """Fetch a range, which ends earlier at the end of the file.
 
-        A broken connection is opened again, after a growing wait, and continues behind the last
-        byte it sent.
+        A broken connection is reopened, after a growing wait, and continues after the last byte
+        received.
         """
         data, retries = bytearray(), self._retries
         try:
@@ -236,7 +236,7 @@ class _Server:
         else:
             size = int(content_range[2])
         etag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
-        # A refused range is that of an empty file, or of one that became shorter.
+        # The server refuses a range if the file is empty or has become shorter.
         state = _State(size, etag, modified)
         if status == 416 and self.state is not None:
             state = state._replace(etag=self.state.etag, modified=self.state.modified)
@@ -247,7 +247,7 @@ class _Server:
             if size == self.state.size:
                 change = "same size, another ETag or Last-Modified"
             problem = f"changed on the server while being read ({change})"
-            advice = "run the same command again, when the upload is complete"
+            advice = "when the upload is complete, run the same command again"
             raise ChangedDumpError(self._url, problem, advice=advice)
         return size
 
@@ -275,7 +275,7 @@ class _Server:
         )
 
     def _lost(self, at: int, error: Exception) -> DumpError:
-        # urllib3 puts the name of its connection before the reason.
+        # Strip the name of the connection, which urllib3 puts before the reason.
         reason = re.sub(r"^<?[^:>]*>?: |^\w+\([^)]*\): ", "", str(error))
         if self.state is None:
             problem = f"cannot be read: no answer from {self._host} ({reason})"
@@ -293,7 +293,7 @@ class _Server:
 
 
 def _pool(url: str) -> PoolManager:
-    """Connections to a server, through the proxy that the environment names."""
+    """Make a pool of connections to a server, through the proxy set in the environment, if any."""
     from urllib.request import getproxies, proxy_bypass
 
     import urllib3

@@ -34,7 +34,7 @@ from so2docs.schema import POSTS, Table
 
 BLOCK_BYTES = 256 * 1024
 """Approximate size of the blocks of streams. malloc maps larger blocks anew each time: with 1 MiB,
-the page faults took 3 s of CPU a GB."""
+the page faults took 3 s of CPU per GB."""
 
 HEAD_BYTES = 1024
 """Bytes at the start of a file that determine its kind; they include an XML declaration."""
@@ -128,7 +128,10 @@ class Stream(io.RawIOBase):
         return part
 
     def _next_part(self) -> bytes | memoryview:
-        """The next part. The first part is filled up for peeking, since pipes return few bytes."""
+        """Return the next part.
+
+        The first part is filled up for peeking, since pipes return few bytes.
+        """
         needed = 1 if self.count else HEAD_BYTES
         data: bytes | memoryview = b""
         try:
@@ -160,7 +163,7 @@ class Stream(io.RawIOBase):
 
 
 class PolledFile(io.RawIOBase):
-    """A pipe or another open file of the system, read into buffers, with a count of its bytes.
+    """A pipe or another open file descriptor, read into buffers, with a count of its bytes.
 
     A signal just before a read does not interrupt the read. So `poll` waits for data, and signals
     are handled between polls.
@@ -200,8 +203,7 @@ class ReadAhead(io.RawIOBase):
 
     Args:
         readinto: Reads from the file into a buffer.
-        close: Closes the file; not called while the thread is reading, which then closes the file
-            itself.
+        close: Closes the file; if the thread is still reading, it calls this function afterwards.
     """
 
     def __init__(self, readinto: Callable[[Any], int], close: Callable[[], object]) -> None:
@@ -234,7 +236,7 @@ class ReadAhead(io.RawIOBase):
         """Wait for the thread.
 
         Python handles signals before it waits for a lock and while it waits, but not between the
-        two, and not those sent to another thread. This timeout lets it handle these signals too.
+        two, and not those sent to another thread. The timeout lets it handle those signals as well.
         """
         if self._block:
             self._free.put(self._block)
@@ -261,7 +263,7 @@ class ReadAhead(io.RawIOBase):
                     self._filled.put(error)
                     size = 0
         if self._stopped.is_set():
-            with suppress(OSError):  # No reader is waiting.
+            with suppress(OSError):  # An error has no reader to report to.
                 self._close()
 
     def close(self) -> None:
@@ -278,9 +280,12 @@ class ReadAhead(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The result of reading a dump to its end: size and number of replaced characters.
+    """The result of reading a dump to its end.
 
-    No chunk has the number `chunks` or a higher one.
+    Attributes:
+        size: Size of the dump in bytes.
+        repaired: Number of replaced characters.
+        chunks: Number after that of the last chunk.
     """
 
     size: int
@@ -306,7 +311,7 @@ def check_unchanged(
 
 
 def changed_error(name: str, problem: str) -> ChangedDumpError:
-    """The error for a dump that changes while it is read."""
+    """Make the error for a dump that changes while it is read."""
     return ChangedDumpError(name, problem, advice="wait until it is complete, then run again")
 
 
@@ -348,7 +353,7 @@ class Source:
         """Add the lowest layer: an open file, which is left open."""
         self.counted = (
             PolledFile(file)
-            if isinstance(file, io.FileIO) and hasattr(select, "poll")  # Not on Windows.
+            if isinstance(file, io.FileIO) and hasattr(select, "poll")  # Windows has no `poll`.
             else Stream(read_blocks(file.read), self.name)
         )
         self.stack.callback(self.counted.close)
@@ -384,11 +389,11 @@ class Source:
             state = replacing.getstate()
             text = replacing.decode(data, not data)
             if _REPLACEMENT in text:
-                # Existing replacement characters are not counted.
+                # Do not count replacement characters that the text already contains.
                 ignoring.setstate(state)
                 original = ignoring.decode(data, not data).count(_REPLACEMENT)
                 self.repaired += text.count(_REPLACEMENT) - original
-            # An incomplete character of UTF-7 is replaced and counted with its row.
+            # Replace an incomplete character of UTF-7, and count it with its row.
             yield text.encode(errors="surrogatepass")
 
     def read_ahead(self) -> None:
@@ -405,7 +410,7 @@ class Source:
         self.stack.close()
 
 
-# Longest first, since the byte order mark of UTF-32 starts with that of UTF-16.
+# Longest first, since the byte order mark of UTF-32 starts with the one of UTF-16.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -427,7 +432,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def detect_encoding(name: str, head: bytes) -> str | None:
-    """The encoding of a dump (XML 1.0, appendix F); None if it is UTF-8."""
+    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8."""
     for mark, encoding in _MARKS.items():
         if head.startswith(mark):
             return None if encoding == "utf-8" else encoding
@@ -440,7 +445,8 @@ def detect_encoding(name: str, head: bytes) -> str | None:
     label = declared[1].decode()
     try:
         encoding = codecs.lookup(label).name
-        # Python's "undefined", "hex" and "idna" (for host names) are not text encodings.
+        # This fails for Python's "undefined", "hex" and "idna" (for host names), which are not text
+        # encodings.
         "<?xml".encode(encoding)
         codecs.getincrementaldecoder(encoding)(errors="replace").decode(b"<", final=True)
         is_known = not encoding.startswith(_NOT_OF_TEXT)
@@ -452,6 +458,6 @@ def detect_encoding(name: str, head: bytes) -> str | None:
             f"is declared to be encoded as {label}, which is not a known encoding",
             advice="convert it to UTF-8 first",
         ) from None
-    # A UTF-16 declaration that can be read as single bytes is wrong; .NET writes such files.
+    # If the declaration of UTF-16 can be read as single bytes, it is wrong; .NET writes such files.
     ascii_like = "<?xml".encode(encoding) == b"<?xml"
     return None if encoding in ("utf-8", "ascii") or not ascii_like else encoding

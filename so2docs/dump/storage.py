@@ -1,8 +1,8 @@
 """Files by path or by URL, on a disk or in an object store.
 
-A path is a file of this system. urllib3 reads files of web servers (`https://`, `http://`), and
-fsspec opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Each is imported
-when it is first needed.
+A path names a local file. urllib3 reads files of web servers (`https://`, `http://`), and fsspec
+opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Each is imported when
+it is first needed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
         status = os.stat(path) if file is None else os.fstat(file.fileno())
         return FileIdentity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
     if is_http(path):
-        # The server is asked again at each range of an open file.
+        # If the file is open, each range request has already checked the identity.
         with nullcontext(file) if isinstance(file, RemoteFile) else open_http(path) as remote:
             return FileIdentity(remote.size, remote.identity)
     system, name = _system(path)
@@ -86,7 +86,7 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
 
 
 def sample_hash(file: BinaryIO, size: int) -> str:
-    """Hash of the bytes of a file at 17 positions."""
+    """Hash the bytes of a file at 17 positions."""
     digest = blake2b(digest_size=16)
     for part in range(_SAMPLES + 1):
         file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
@@ -162,7 +162,8 @@ def publish(source: str, path: str) -> None:
         os.replace(source, path)
         return
     system, name = _system(path)
-    # Stores show complete objects only; file systems such as HDFS also show incomplete files.
+    # Upload under a temporary name, because file systems such as HDFS show incomplete files; object
+    # stores do not.
     draft = f"{name}.{os.path.basename(os.path.dirname(source))}.part"
     system.put_file(source, draft)
     if system.exists(name):
@@ -172,7 +173,7 @@ def publish(source: str, path: str) -> None:
 
 
 def _system(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and the name of the file in it."""
+    """Return the file system of a URL, and the name of the file in it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -188,7 +189,7 @@ def _system(url: str) -> tuple[Any, str]:
             f"{url}: cannot be read, since {scheme}:// needs a driver for fsspec ({error}); "
             "install it, or download the file first"
         ) from None
-    # Drivers keep listings, which other processes make obsolete.
+    # Drivers cache listings, which become obsolete when other processes write files.
     system.invalidate_cache()
     return system, name
 
@@ -203,7 +204,7 @@ def check_exists(path: str) -> None:
 
 
 def unreadable_dump(path: str, error: Exception) -> DumpError:
-    """The error for an unreadable dump or file of a dump, with advice."""
+    """Make the error for an unreadable dump or file of a dump, with advice."""
     if isinstance(error, DumpError):
         return error
     kind = DumpNotFoundError if isinstance(error, FileNotFoundError) else DumpError
@@ -211,7 +212,7 @@ def unreadable_dump(path: str, error: Exception) -> DumpError:
 
 
 def unreadable_output(path: str, error: Exception) -> OutputError:
-    """The error for an unreadable output or side file."""
+    """Make the error for an unreadable output or side file."""
     kind = OutputNotFoundError if isinstance(error, FileNotFoundError) else OutputError
     return kind(f"{path}: {_unreadable(path, error)}")
 
@@ -228,7 +229,7 @@ def _advice(path: str, error: Exception) -> str:
         return "the name is empty, perhaps from an unset variable; give a file"
     if path.startswith("~"):
         return "write ~ without quotes, so that the shell replaces it with your home folder"
-    # For a file instead of a folder, Windows raises the former error, other systems the latter.
+    # If a parent is a file, Windows raises the former error, and other systems the latter.
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         existing = _existing_part(path)
         return f"{existing} is a file, not a folder" if os.path.isfile(existing) else _nearest(path)
@@ -263,7 +264,7 @@ def _nearest(path: str) -> str:
 
 
 def _existing_part(path: str) -> str:
-    """The existing part of a path."""
+    """Find the longest part of a path that exists."""
     while path and not os.path.exists(path):
         path = os.path.dirname(path.rstrip("/"))
     return path or "."

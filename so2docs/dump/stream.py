@@ -3,7 +3,7 @@
 The stream is decompressed once. Its rows are written to pieces, which are files next to the spill,
 each with whole rows. A worker reads a piece like a range of a file. A piece is removed as soon as
 it is committed, and only a few exist at any time (the task queue is bounded), so they stay in the
-page cache. Memory is bounded by a block, for any length of rows or pieces.
+page cache. Memory is bounded by a block, however long rows and pieces are.
 
 The bounds of pieces depend only on the bytes of the stream, so a resumed conversion makes the same
 pieces and skips the committed ones. If the stream has places to start at, decompression continues
@@ -62,7 +62,7 @@ class StreamedRows:
         self.at_end = prolog.is_empty
 
     def copy(self, size: int, write: Callable[[memoryview], object]) -> int:
-        """Write whole rows, at least `size` bytes unless the root ends before.
+        """Write whole rows: at least `size` bytes, or fewer if the root ends first.
 
         Args:
             size: Bytes after which the next start of a row ends the piece.
@@ -127,7 +127,7 @@ class StreamedRows:
 
     def _finish(self, write: Callable[[memoryview], object]) -> int:
         """Write the remaining bytes before the closing tag."""
-        if self._size > MISC_LIMIT:  # So many bytes wait only after a closing tag.
+        if self._size > MISC_LIMIT:  # The buffer grows this large only after a closing tag.
             self.at_end = True
             return 0
         limit, self.at_end = self._ending.find(self._held(), is_all=True)
@@ -160,7 +160,7 @@ _MOST_HEAD = 4096
 
 
 def piece_bytes(offset: int) -> int:
-    """Size of the piece at an offset: small at first, so that all workers get work soon.
+    """Return the size of the piece at an offset: small at first, so that all workers get work soon.
 
     Later pieces grow, because each piece adds a block to every bucket with its posts: 100 GB make
     about 1,000 pieces.
@@ -290,7 +290,7 @@ class StreamDump:
         )
 
     def _place(self, error: DumpError, path: Path, offset: int) -> None:
-        """Add the location in the dump to an error, whose lines count from the piece's start."""
+        """Add the location in the dump to an error with a location relative to the piece."""
         lines = length = 0
         tail = b""
         with open(path, "rb") as file:
@@ -321,15 +321,15 @@ class StreamDump:
         return Restart(chunk, offset, self.head.decode("latin-1"), places[0])
 
     def restart_after(self, chunk: Chunk) -> Restart | None:
-        """How to resume after a finished chunk; None if the stream must be read from its start."""
+        """Return how to resume after a chunk; None if the stream must be read from its start."""
         return self._restarts.pop(chunk.number)
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Size of the file in bytes, and the bytes before the first chunk to read."""
+        """Return the size of the file in bytes, and the bytes before the first chunk to read."""
         return self.source.total, self._shown
 
     def progress(self, chunk: Chunk) -> int:
-        """Size of a finished chunk, in bytes of the file; removes its piece."""
+        """Remove the piece of a finished chunk, and return its size in bytes of the file."""
         Path(chunk.dump.file).unlink(missing_ok=True)
         position = self._positions.pop(chunk.number)
         self._shown, before = position, self._shown
@@ -343,7 +343,7 @@ class StreamDump:
             check_unchanged(self.path, self.file, self.identity)
 
     def chunk_end(self, size: int) -> End:
-        """The result of reading the stream to its end."""
+        """Return the result of reading the stream to its end."""
         assert self._end is not None
         return self._end
 

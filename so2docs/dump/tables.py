@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 
 from so2docs.dump.archives import Entry
 from so2docs.dump.dump import Dump
@@ -121,14 +122,14 @@ class TableFile:
         return dump
 
     def pass_over(self, restart: Restart | None) -> None:
-        """Skip a table that was read before; reading resumes at the place of `restart`."""
+        """Skip a table that was already read; reading resumes at the place of `restart`."""
         if restart is not None and self.source is not None and self.entry is not None:
             archive = self.source.archive()
             assert archive is not None
             archive.resume_after(self.entry, restart.place)
 
     def close(self) -> None:
-        """Close the table; a stream cannot be read again."""
+        """Close the table; a stream cannot be reread."""
         if self.dump is not None:
             self.dump.close()
 
@@ -171,7 +172,7 @@ def find_tables(
         source: The source of the posts. The search starts in this archive or folder, and continues
             next to it: `stackoverflow.com-Comments.7z` next to `stackoverflow.com-Posts.7z`.
         nest: Names of the tables to nest.
-        tables: Files, folders or archives of tables in other places.
+        tables: Files, folders or archives of tables that are elsewhere.
         catalog: The files inspected so far.
 
     Raises:
@@ -206,14 +207,14 @@ def find_dump_tables(
             raise _without_tables(dump, problem, catalog, advice)
     if not files:
         raise _without_tables(dump, "has no table of a Stack Exchange dump", catalog)
-    return sorted(files, key=_place)
+    return sorted(files, key=attrgetter("place"))
 
 
 def _without_tables(dump: str, problem: str, catalog: Catalog, advice: str = "") -> DumpError:
     if os.path.isdir(dump):
         names = names_in_folder(dump)
     elif catalog.look(dump).archive() is None:
-        return DumpError(dump, problem, advice="give a file such as Posts.xml, or the folder of it")
+        return DumpError(dump, problem, advice="give a file such as Posts.xml, or its folder")
     else:
         names = catalog.look(dump).names()
     advice = advice or f"choose tables with {flag('only')}"
@@ -237,7 +238,7 @@ def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[Tabl
     others follow. So nothing is decompressed twice.
     """
     files = list(tables)
-    before = sorted((table for table in files if table.precedes(posts)), key=_place)
+    before = sorted((table for table in files if table.precedes(posts)), key=attrgetter("place"))
     after = [table for table in files if not table.precedes(posts)]
     paths = [posts.place[0], *(table.place[0] for table in after)]
     after.sort(key=lambda table: (paths.index(table.place[0]), table.place))
@@ -253,10 +254,6 @@ def announce(files: Iterable[TableFile]) -> None:
             and (archive := file.source.archive())
         ):
             archive.expect([file.entry])
-
-
-def _place(table: TableFile) -> tuple[str, int, int]:
-    return table.place
 
 
 def table_file(table: Table, source: SourceFile, name: str) -> TableFile:
@@ -340,7 +337,7 @@ def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str 
 
 
 def _single(table: Table, folder: str, names: list[str], advice: str) -> str | None:
-    """The only file, or the file with the name of the table; None without a file."""
+    """Return the only file, or the file with the name of the table; None without a file."""
     if table.file in names:
         names = [table.file]
     if len(names) > 1:

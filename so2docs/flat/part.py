@@ -33,7 +33,7 @@ _USERS = ("OwnerUserId", "LastEditorUserId")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The questions of a part, which pass every filter, with all their rows.
+    """Filters that choose the questions of a part; a question must pass all of them.
 
     Attributes:
         dates: Limits of the date of a question.
@@ -54,18 +54,18 @@ class Choice:
 
 
 Look = Callable[[Any], Arrays]
-"""A function that finds arrays in a chunk of a table, as an Arrow table."""
+"""A function that extracts arrays from the Arrow table of a chunk."""
 
 
 class _PartVisitor(BatchVisitor):
-    """Finds arrays in a chunk."""
+    """Extracts arrays from a chunk."""
 
     def __init__(self, table: Table, look: Look, **settings: Any) -> None:
         super().__init__(table, **settings)
         self._look = look
 
     def result(self) -> Arrays:
-        """The arrays of the chunk."""
+        """Return the arrays of the chunk."""
         return {name: _joined([array]) for name, array in self._look(self.rows()).items()}
 
 
@@ -88,7 +88,8 @@ def find_part(
         present: Names of the tables of the dump.
         written: Names of the tables to write.
         reader: Reader of the tables.
-        work: Folder for temporary files, and for the ids, which must exist while rows are filtered.
+        work: Folder for temporary files and for files of ids; it must exist while rows are
+            filtered.
         chunk_bytes: Bytes of a chunk.
         settings: Settings of `BatchVisitor`.
 
@@ -148,7 +149,7 @@ def find_part(
 
 
 def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """The columns that decide which rows of a table are kept, with the files of ids."""
+    """Return the columns that decide which rows of a table are kept, each with its file of ids."""
     if name in paths:
         return (("Id", paths[name]),)
     references = DUMP[name].references
@@ -166,7 +167,7 @@ def _joined(arrays: Iterable[Any]) -> Any:
 
 
 def _question_ids(posts: Any) -> Any:
-    """The id of the question of each post; null for other posts."""
+    """Compute the question id of each post; null unless the post is a question or an answer."""
     import pyarrow.compute as pc
 
     kinds = posts["PostTypeId"]

@@ -31,7 +31,7 @@ class Dialect:
         nullable: Template of the type of a column with NULL.
         create_end: End of the statement that creates a table.
         key: Template of the primary key; empty if `create_end` has it.
-        index: Template of an index; empty if the system has none for this.
+        index: Template of an index; empty if the system has no such indexes.
         absent: Template of the condition that the `Id` in a column does not exist.
         null: Form of NULL in the CSV files.
         has_booleans: Whether the CSV files may have `true` and `false` instead of 1 and 0.
@@ -62,7 +62,7 @@ DIALECTS: dict[SqlSystem, Dialect] = {
         "PostgreSQL",
         _types("bigint", "text", "timestamp(3)", "boolean", "jsonb"),
         ("psql --dbname NAME --file load.sql",),
-        # Until version 17, psql reads a line of \. as the end of the data, even inside quotes.
+        # Before version 17, psql takes a line `\.` for the end of the data, even inside quotes.
         r"\copy {table} FROM PROGRAM 'gzip -cd {table}.csv.gz | sed ''"
         r's/^\\\.\(\r*\)$/\\"."\1/'
         "''' WITH (FORMAT csv, HEADER, ENCODING 'UTF8')",
@@ -107,7 +107,7 @@ DIALECTS: dict[SqlSystem, Dialect] = {
 
 
 def definitions(tables: Iterable[Table], dialect: Dialect, *, load: bool = False) -> str:
-    """The statements that define tables, and load them on request.
+    """Write the statements that define tables and, on request, load them.
 
     Keys and indexes come after the rows, because that is faster. Foreign keys are comments, because
     published dumps break them; the last statement counts the rows that break each.
@@ -164,7 +164,7 @@ _COUNT = (
 
 
 def create_table(table: Table, dialect: Dialect) -> str:
-    """The statement that creates a table, in which only `Id` is never null."""
+    """Write the statement that creates a table; only `Id` is declared as never null."""
     columns = []
     for name, kind in {**table.attributes, OTHER: TEXT}.items():
         form = dialect.required if name == "Id" else dialect.nullable

@@ -7,7 +7,6 @@ writes only the missing tables.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import time
 from collections import Counter
@@ -23,7 +22,7 @@ from so2docs.counts import MOST, Counts
 from so2docs.dump.dump import Chunk
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile, find_dump_tables
-from so2docs.errors import OptionError, did_you_mean, flag, resumable
+from so2docs.errors import OptionError, did_you_mean, flag, require_packages, resumable
 from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, milliseconds, periods
 from so2docs.flat.part import Choice, find_part
 from so2docs.flat.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
@@ -57,7 +56,7 @@ from so2docs.output.part_files import (
     remove,
     side_file,
 )
-from so2docs.output.product import Product, write_record
+from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.segments import Segment, store
 from so2docs.output.segments import remove as remove_stored
@@ -83,7 +82,7 @@ class _Request:
         format: Format of the files.
         split_by: `year` or `month` for a file for each period; None for a single file.
         selection: Filter of the rows.
-        choice: Questions of the part to write; false for the whole dump.
+        choice: Filters of the part to write; false for the whole dump.
         skip_malformed: Whether malformed rows are strays, instead of errors.
         core: `compiled` or `python`.
         dialect: The system that loads the files, if known.
@@ -147,7 +146,7 @@ class ColumnsVisitor(BatchVisitor):
             self._segments, self._strays = store(self._path, segments, self._strays)
 
     def result(self) -> ChunkColumns:
-        """The segments of the chunk."""
+        """Return the segments of the chunk."""
         return ChunkColumns(self._segments, self._strays, self._misfits)
 
 
@@ -172,7 +171,7 @@ def open_columns(table: Table, request: _Request, path: str) -> Iterator[Columns
     Raises:
         OutputError: The file cannot be written.
     """
-    from so2docs.output.formats.parquet import system_memory
+    from so2docs.output.formats.arrow import system_memory
 
     with system_memory():
         yield (visitor := ColumnsVisitor(table, request, path))
@@ -259,13 +258,13 @@ class TablesReport(Printed, Mapping[str, FlatTable]):
         return any(table.is_new for table in self.tables.values())
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers of this dump in a report of several sites."""
+        """Return the numbers of this dump for a table of several sites."""
         tables = self.tables.values()
         numbers = {name: sum(getattr(table, name) for table in tables) for name in _SUMMED}
         return {"tables": len(tables), **numbers, "seconds": self.seconds}
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """A line for each table, then wall time and memory."""
+        """Yield a line for each table, then wall time and memory."""
         for name, table in self.tables.items():
             yield name, str(table)
         yield "time", f"{self.seconds:.2f} s ({count_jobs(self.jobs)})"
@@ -280,7 +279,6 @@ _DATABASES: dict[TableFormat, str] = {"sqlite": "tables.db", "duckdb": "tables.d
 _FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".duckdb", ".parquet")
 _SYNONYMS = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "sqlserver"}
 _CHOICE = ("tags", "all_tags", "keep_users", "keep_posts")
-_NEEDS: dict[str, str] = {"duckdb": "duckdb"}
 _SHARED = ("since", "until", "tags", "all_tags", "keep_users", "keep_posts", "split_by")
 """Options shared with `convert` that affect the content of the files."""
 
@@ -289,9 +287,10 @@ class _TableFiles(Product[list[FlatTable]]):
     """A file, a folder or a database, as a product with one or more tables.
 
     Args:
-        path: Name of the file. A split table has no file there, but side files next to that name.
+        path: Name of the file. A split table has no file of this name, but its side files are
+            there.
         provenance: Provenance to record.
-        files: Tables of the input that go into it.
+        files: Tables of the input that go into the file.
         is_split: Whether the table gets a file for each period.
 
     Attributes:
@@ -356,9 +355,9 @@ def tables(
     """Write the tables of a dump as flat typed files, one row for each row of the dump.
 
     Rows keep the order of the dump. Every table has a column for each attribute that was ever
-    published, and `Other`: a JSON object of attributes without a column, or with a value of another
-    type. Integers have 64 bits, dates are timestamps in UTC, tags are lists. Tables that are up to
-    date are not written again, so repeating the call after an interruption resumes it.
+    published, and `Other`: a JSON object of the attributes that have no column or have a value of
+    another type. Integers have 64 bits, dates are timestamps in UTC, tags are lists. Tables that
+    are up to date are not rewritten, so repeating the call after an interruption resumes it.
 
     Examples:
         >>> so2docs.tables("beer.stackexchange.com.7z", "beer", only="posts,votes")
@@ -370,21 +369,22 @@ def tables(
         only: Names of tables, such as `posts,votes`; all tables of the dump if empty.
         format: `parquet`, `csv` or `jsonl` (gzip), or one database with all tables: `sqlite` or
             `duckdb`.
-        load: Also write `load.sql` for `postgres`, `mysql` (MariaDB, too), `sqlserver` or
+        load: Also write `load.sql` for `postgres`, `mysql` (also MariaDB), `sqlserver` or
             `clickhouse`: definitions, loading, keys and indexes; for the format `csv`.
         split_by: Write a folder with a file for each `year` or `month`, in the layout of Hive:
             `Posts/year=2019/Posts.parquet`.
         since: Keep rows with this date (UTC) or a later one, in tables whose rows have a date. With
             `tags` or a keep list, it is the date of the question.
-        until: Keep rows with a date before this.
+        until: Keep rows from before this date.
         tags: Keep the part of the site that belongs to questions with any of these tags or patterns
             such as `tensorflow*`: the questions, their answers, the rows of these posts in other
             tables, and the users, badges, tags and tag wikis of these rows. Links are kept if both
             posts are. `Posts.xml` must be in the dump.
-        all_tags: Keep the part of questions with all of the tags, instead of any.
-        keep_users: Keep the part of questions asked or answered by these users: ids separated by
-            commas, or a file with an id a line.
-        keep_posts: Keep the part of these questions, and of the questions of these answers.
+        all_tags: Require all of the tags, not just one of them.
+        keep_users: Keep the part of the site that belongs to questions asked or answered by these
+            users: ids separated by commas, or a file with one id per line.
+        keep_posts: Keep the part of the site that belongs to these questions, or to the questions
+            of these answers.
         skip_malformed: Count malformed rows as strays, instead of failing.
         update: Replace tables made from another input or with other options.
         force: Overwrite existing files.
@@ -398,7 +398,7 @@ def tables(
 
     Raises:
         OptionError: An option has a value that is not allowed, or a package is missing.
-        DumpError: A table is missing, truncated, malformed, or changed meanwhile.
+        DumpError: A table is missing, truncated, malformed, or changed while being read.
         OutputError: An existing file is not up to date, or a file cannot be written.
     """
     begun = time.perf_counter()
@@ -429,7 +429,8 @@ def tables(
     if dialect is not None and os.path.exists(script) and not force:
         check_own(script, SCRIPT)
     report = TablesReport(where)
-    # A repeated call skips complete tables; a database is renamed after its last table.
+    # Files can be resumed, since a repeated call skips complete tables; a database cannot, since it
+    # is renamed only after its last table.
     with disk_errors(), resumable(lambda: bool(report)), Catalog() as catalog:
         files = find_dump_tables(source, table_names, catalog)
         every = find_dump_tables(source, (), catalog) if request.choice else None
@@ -492,7 +493,7 @@ def _check_is_folder(path: str) -> None:
 
 
 def _chosen(only: str | Iterable[str]) -> tuple[str, ...]:
-    """Names of the requested tables."""
+    """Return the names of the requested tables."""
     by_any_name = {table.stem.lower(): table.name for table in DUMP.values()}
     table_names = []
     for name in names("only", only):
@@ -513,12 +514,8 @@ def _request(
     core: Core,
     dialect: Dialect | None,
 ) -> _Request:
-    package = _NEEDS.get(form)
-    for name in filter(None, ("pyarrow", package)):
-        if importlib.util.find_spec(name) is None:
-            raise OptionError(
-                f"{flag('format', form)} needs {name}; install it with: pip install {name}"
-            )
+    needed = ("pyarrow", "duckdb") if form == "duckdb" else ("pyarrow",)
+    require_packages(flag("format", form), *needed)
     if values["split_by"] is not None and form in _DATABASES:
         raise OptionError(
             f"{flag('split_by', values['split_by'])} contradicts {flag('format', form)}, which is "
@@ -552,7 +549,7 @@ def _request(
 
 
 def _check_loaded(form: TableFormat, split_by: SplitBy | None, dialect: Dialect) -> None:
-    """Refuse files that a script would not load."""
+    """Refuse files that the script could not load."""
     if form != "csv":
         raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
     if split_by is not None:
@@ -641,13 +638,13 @@ class _Run:
         try:
             results = [self._read(file, writer, strays, target.name) for file in target.files]
             files_written = writer.finish()
-            # The record is written before the files, so a killed run leaves no file without one.
+            # Write the record before the files, so that a killed run leaves no file without a
+            # record.
             for table in results:
                 table.files = len(files_written)
                 table.bytes = sum(file.size for file in files_written.values())
             counts = {"tables": [table.as_dict() for table in results]}
-            record = replace(target.provenance, counts=counts)
-            write_record(files, target.path, record, files_written)
+            target.write_record(files, files_written, counts)
             if strays.journal.count:
                 files.add(strays.path, strays.seal())
             for path, complete in files_written.items():
@@ -695,5 +692,5 @@ class _Run:
 
 
 def _strays_path(path: str) -> str:
-    """Path of the side file with the strays of a table."""
+    """Return the path of the side file with the strays of a table."""
     return side_file(path, f"{STRAYS}.gz")

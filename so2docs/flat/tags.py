@@ -12,30 +12,26 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from so2docs.counts import list_by_name
-from so2docs.dump.opening import STANDARD_INPUT, Catalog
-from so2docs.dump.tables import TableFile, find_dump_tables
+from so2docs.dump.opening import STANDARD_INPUT
 from so2docs.errors import DiskFullError, OptionError
-from so2docs.flat.tables import CHUNK_BYTES
+from so2docs.flat.reading import identify_tables, visit_tables
 from so2docs.options.choices import Compression, split_compression
 from so2docs.options.table import OPTIONS
-from so2docs.output.file import Output
+from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
-from so2docs.output.product import Product, write_record
-from so2docs.output.provenance import File, Provenance, make_record
+from so2docs.output.product import Product
+from so2docs.output.provenance import Provenance, make_record
 from so2docs.parse.posts import number
 from so2docs.parse.rows import Row
-from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress
 from so2docs.report import Printed
 from so2docs.scan.chunk import Visitor
-from so2docs.scan.table import TableReader
 from so2docs.schema import BOOLEAN, DUMP, OTHER, POSTS, Table
 from so2docs.store.disk import disk_errors
 
@@ -50,7 +46,7 @@ _MADE = {"Name", OTHER, *_POST_IDS.values(), *(f"{key}Post" for key in _POST_IDS
 """Keys added to a document. Attributes of the dump with these names go into `Other`."""
 
 _OF_TAG = re.compile(rb"PostTypeId\s*=\s*[\"'](?!0*[12][\"'])")
-"""Matches in rows of posts other than questions and answers."""
+"""Matches the type in rows of posts that are neither questions nor answers."""
 
 _ADVICE = "give a folder or an archive with Posts.xml and Tags.xml"
 _BOOLEANS = {"True": True, "False": False}
@@ -84,17 +80,18 @@ class TagsReport(Printed):
     missing: int = 0
 
     def columns(self) -> dict[str, int | float]:
-        """The numbers of this dump in a report of several sites."""
+        """Return the numbers of this dump for a table of several sites."""
         return {"tags": self.tags, "excerpts": self.excerpts, "wikis": self.wikis}
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """A line for each count."""
+        """Yield a line for each count."""
         yield "rows", f"{self.rows:,}"
         yield "tags", f"{self.tags:,}"
         yield "strays", list_by_name(self.strays)
         yield "with an excerpt", f"{self.excerpts:,}"
         yield "with a wiki", f"{self.wikis:,}"
-        yield "tag posts", f"{self.posts:,}, {self.unused:,} of no tag, {self.missing:,} missing"
+        others = f"{self.unused:,} without a tag, {self.missing:,} missing"
+        yield "tag posts", f"{self.posts:,}, {others}"
 
 
 class Tags:
@@ -115,7 +112,7 @@ class Tags:
     ) -> None:
         self.dump = dump
         self.report = TagsReport()
-        self._documents = self._read(dump, jobs, work_dir, Progress(shown=progress))
+        self._documents = self._read(jobs, work_dir, progress=progress)
 
     def __iter__(self) -> Iterator[Document]:
         return self._documents
@@ -131,41 +128,26 @@ class Tags:
         self._documents.close()
 
     def _read(
-        self, dump: str, jobs: int | None, work_dir: str | None, progress: Progress
+        self, jobs: int | None, work_dir: str | None, *, progress: bool
     ) -> Generator[Document, None, None]:
         with (
             disk_errors(),
             _database_errors(),
-            Catalog() as catalog,
             temporary_folder(work_dir) as folder,
+            closing(_open_database(os.path.join(folder, "tags.db"))) as database,
         ):
-            files = find_dump_tables(dump, (POSTS.name, _TAGS.name), catalog, _ADVICE)
-            jobs = choose_jobs(jobs, sum(file.size for file in files))
-            progress.plan(sum(file.work for file in files))
-            with closing(_open_database(os.path.join(folder, "tags.db"))) as database:
-                with Workers(jobs) as workers, progress:
-                    reader = TableReader(workers, progress, folder, jobs)
-                    for file in files:
-                        self._read_table(file, database, reader, folder)
-                yield from self._join(database)
-
-    def _read_table(
-        self, file: TableFile, database: sqlite3.Connection, reader: TableReader, folder: str
-    ) -> None:
-        is_of_posts = file.table == POSTS
-        visitor = _PostsVisitor if is_of_posts else _TagsVisitor
-        statement = (
-            "INSERT OR IGNORE INTO posts (id, json) VALUES (?, ?)"
-            if is_of_posts
-            else "INSERT INTO tags VALUES (?)"
-        )
-        with reader.open(file, lambda _: visitor, folder, CHUNK_BYTES) as (_, results):
-            for result in results:
-                database.executemany(statement, result.value)
-                if is_of_posts:
+            results = visit_tables(
+                self.dump, _VISITORS, folder, _ADVICE, jobs=jobs, progress=progress
+            )
+            for table, result in results:
+                if table == POSTS:
+                    statement = "INSERT OR IGNORE INTO posts (id, json) VALUES (?, ?)"
                     self.report.posts += len(result.value)
                 else:
+                    statement = "INSERT INTO tags VALUES (?)"
                     self.report += result.tally
+                database.executemany(statement, result.value)
+            yield from self._join(database)
 
     def _join(self, database: sqlite3.Connection) -> Iterator[Document]:
         """Add the descriptions to the tags, in the order of the dump."""
@@ -227,8 +209,8 @@ def tags(
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: The dump has no tags, or is truncated, malformed, or changed meanwhile. Raised
-            when the iteration starts.
+        DumpError: The dump has no tags, or is truncated, malformed, or changed while being read.
+            Raised when the iteration starts.
     """
     source = os.fspath(dump)
     if source == STANDARD_INPUT:
@@ -264,9 +246,9 @@ class TagsFile(Product[TagsReport]):
         name, _ = split_compression(path)
         if path != "-" and not name.endswith(".jsonl"):
             raise OptionError(
-                f"{path}: no format of tags; end the name in .jsonl, .jsonl.gz or .zst"
+                f"{path}: tags are JSON lines; end the name in .jsonl, .jsonl.gz or .jsonl.zst"
             )
-        files = [] if path == "-" else _identify(documents.dump)
+        files = [] if path == "-" else identify_tables(documents.dump, tuple(_VISITORS), _ADVICE)
         super().__init__(path, make_record("tags", _TAGS_VERSION, {}, files))
         self._documents = documents
 
@@ -278,29 +260,12 @@ class TagsFile(Product[TagsReport]):
         """Read and write the tags."""
         compression = split_compression(self.path)[1] or "none"
         with self._documents as documents, NewFiles() as files:
-            files.claim(self.path, force=self.replaces)
-            with Output(self.path, compression, level=_LEVELS[compression]) as file:
-                try:
-                    for document in documents:
-                        file.write(orjson.dumps(document) + b"\n")
-                    complete = file.seal()
-                except BaseException:
-                    file.discard()
-                    raise
-            if self.path != "-":
-                files.add(self.path, complete)
-                record = replace(self.provenance, counts=documents.report.as_dict())
-                write_record(files, self.path, record, [self.path])
+            level = _LEVELS[compression]
+            with Target(files, self.path, force=self.replaces, level=level) as file:
+                for document in documents:
+                    file.write(orjson.dumps(document) + b"\n")
+            self.write_record(files, [self.path], documents.report.as_dict())
         return documents.report
-
-
-def _identify(dump: str) -> list[File]:
-    """Identify the files with posts and tags."""
-    with Catalog() as catalog, ExitStack() as stack:
-        files = find_dump_tables(dump, (POSTS.name, _TAGS.name), catalog, _ADVICE)
-        for file in files:
-            stack.enter_context(closing(file))
-        return [File.of_table(file) for file in files]
 
 
 @contextmanager
@@ -376,6 +341,9 @@ class _TagsVisitor(Visitor):
 
     def result(self) -> list[tuple[bytes]]:
         return self._records
+
+
+_VISITORS = {POSTS.name: _PostsVisitor, _TAGS.name: _TagsVisitor}
 
 
 def _typed(row: dict[str, Any], table: Table) -> Document:

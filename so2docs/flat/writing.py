@@ -69,14 +69,14 @@ class ParquetEncoder(Encoder):
 
     def encode(self, table: Any) -> Segment:
         """Encode the rows as a row group."""
-        from so2docs.output.formats.parquet import encode_parquet
+        from so2docs.output.formats.arrow import encode_parquet
 
         data = encode_parquet(table, LEVEL)
         return footer.row_group(data, table.nbytes, documents=table.num_rows)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """The footer with the positions of all row groups."""
-        from so2docs.output.formats.parquet import encode_parquet, no_rows
+        """Return the footer with the positions of all row groups."""
+        from so2docs.output.formats.arrow import encode_parquet, no_rows
 
         return footer.join_footers(encode_parquet(no_rows(self.schema), LEVEL), journal)
 
@@ -95,7 +95,7 @@ class _LinesEncoder(Encoder):
         """Encode the rows as compressed lines."""
         import pyarrow as pa
 
-        # Batches, because the values between columns and lines take several times the memory.
+        # Convert in batches, because Python values take several times as much memory as columns.
         batches = table.to_batches()
         lines = b"".join(self.lines(pa.Table.from_batches([batch])) for batch in batches)
         return self.segment(lines, documents=table.num_rows)
@@ -139,7 +139,7 @@ class JsonLinesEncoder(_LinesEncoder):
 
 
 class SqliteEncoder(Encoder):
-    """Rows as tuples of values for SQLite, which the main process inserts."""
+    """Encodes rows as tuples of values, which the main process inserts into SQLite."""
 
     def encode(self, table: Any) -> Segment:
         """Pickle the rows."""
@@ -149,7 +149,7 @@ class SqliteEncoder(Encoder):
 
 
 class DuckdbEncoder(Encoder):
-    """Rows as an Arrow stream, which the main process inserts."""
+    """Encodes rows as an Arrow stream, which the main process inserts into DuckDB."""
 
     def encode(self, table: Any) -> Segment:
         """Encode the rows as an Arrow stream."""
@@ -287,12 +287,13 @@ class SqliteWriter(TableWriter):
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._tables: list[Table] = []
         with sqlite_file.explained(path):
             self._connection = sqlite_file.connect(part_path(path))
 
     def begin(self, columns: TableColumns) -> None:
         """Create the table."""
-        self._table = columns.table
+        self._tables.append(columns.table)
         with sqlite_file.explained(self._path):
             self._connection.execute(_create(columns.table, _SQLITE_TYPES))
         marks = ", ".join("?" * len(columns.schema))
@@ -307,15 +308,13 @@ class SqliteWriter(TableWriter):
     def finish(self) -> dict[str, FileState]:
         """Create the indexes and close the database."""
         with sqlite_file.explained(self._path):
-            names = self._connection.execute("SELECT name FROM sqlite_master").fetchall()
-            for index in _indexes([name for (name,) in names], self._columns):
-                self._connection.execute(index)
+            for table in self._tables:
+                for column in filter(_LINKS.__contains__, table.attributes):
+                    name = f'"{table.stem}_{column}"'
+                    self._connection.execute(f'CREATE INDEX {name} ON "{table.stem}" ("{column}")')
             self._connection.execute("COMMIT")
             self._connection.close()
         return {self._path: finish_file(self._path)}
-
-    def _columns(self, table: str) -> list[str]:
-        return [row[1] for row in self._connection.execute(f'PRAGMA table_info("{table}")')]
 
     def discard(self) -> None:
         """Remove the database."""
@@ -360,7 +359,8 @@ class DuckdbWriter(TableWriter):
     def finish(self) -> dict[str, FileState]:
         """Write the buffered data and close the database."""
         with _explain_duckdb(self._path):
-            self._connection.execute("CHECKPOINT")  # `close` would ignore errors.
+            # Write everything before `close`, which ignores errors.
+            self._connection.execute("CHECKPOINT")
             self._connection.close()
         return {self._path: finish_file(self._path)}
 
@@ -404,15 +404,6 @@ def writer_for(path: str, form: TableFormat, dialect: Dialect | None) -> TableWr
 def _create(table: Table, types: Mapping[Type, str]) -> str:
     columns = [f'"{name}" {types[kind]}' for name, kind in table.attributes.items()]
     return f'CREATE TABLE "{table.stem}" ({", ".join([*columns, f"{OTHER} {types[TEXT]}"])})'
-
-
-def _indexes(tables: list[str], read_columns: Any) -> list[str]:
-    return [
-        f'CREATE INDEX "{table}_{column}" ON "{table}" ("{column}")'
-        for table in tables
-        for column in read_columns(table)
-        if column in _LINKS
-    ]
 
 
 def _read(segment: Segment) -> bytes:

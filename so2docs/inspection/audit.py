@@ -17,7 +17,7 @@ from itertools import chain
 from operator import add
 from typing import Literal
 
-from so2docs.counts import LEAST, MOST, Counts, added_by
+from so2docs.counts import KEEP, LEAST, MOST, Counts, added_by
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.parse.rows import Malformed, Row
 from so2docs.scan.chunk import Visitor
@@ -35,10 +35,6 @@ def _keep_first(current: object, added: object) -> object:
 
 def _keep_last(current: object, added: object) -> object:
     return current if added is None else added
-
-
-def _keep_own(current: object, added: object) -> object:
-    return current
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,10 +76,10 @@ class ChunkFacts(RowFacts):
 
     first_id: int | None = field(default=None, metadata=added_by(_keep_first))
     last_id: int | None = field(default=None, metadata=added_by(_keep_last))
-    pairs: Pairs = field(default_factory=dict, metadata=added_by(_keep_own))
+    pairs: Pairs = field(default_factory=dict, metadata=KEEP)
 
     def check_order(self, row_id: int | None) -> None:
-        """Compare the `Id` of the next row with the last one."""
+        """Compare the `Id` of the next row with that of the last row."""
         if row_id is not None and self.last_id is not None and row_id <= self.last_id:
             self.descents += 1
             self.first_descent = row_id if self.first_descent is None else self.first_descent
@@ -135,7 +131,7 @@ class FactsVisitor(Visitor):
         return True
 
     def result(self) -> ChunkFacts:
-        """The facts of the chunk."""
+        """Return the facts of the chunk."""
         self._facts.repaired = self.tally.repaired_characters
         return self._facts
 
@@ -177,7 +173,7 @@ _Change = Callable[[int, int], int]
 
 _COLLECTED: dict[str, tuple[_Form, _Change]] = {
     "kind": ("b", lambda _, value: value),
-    # Declared count minus actual rows, which should be 0.
+    # The declared count minus the number of rows; 0 in a consistent dump.
     "answers": ("i", add),
     "comments": ("i", add),
 }
@@ -186,12 +182,12 @@ _COLLECTED: dict[str, tuple[_Form, _Change]] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check of an equality for all posts.
+    """The result of checking that two counts are equal for every post.
 
     Attributes:
-        name: Description of the equality.
+        name: Description of the two counts.
         checked: Number of checked posts.
-        differ: Number of posts without equality.
+        differ: Number of posts for which the counts differ.
         examples: First ids of these posts.
     """
 

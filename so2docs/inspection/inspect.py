@@ -108,7 +108,7 @@ class InspectedTable(RowFacts):
         return [name for name in known if name not in self.columns]
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """Return all fields as JSON types."""
         return {**Counts.as_dict(self), "is_ordered": self.is_ordered, "lacks": self.lacks}
 
 
@@ -143,7 +143,7 @@ class Inspection:
         return not any(table.problem or table.malformed for table in self.tables.values())
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """Return all fields as JSON types."""
         tables = {name: table.as_dict() for name, table in self.tables.items()}
         return {**asdict(self), "tables": tables, "is_sound": self.is_sound}
 
@@ -183,7 +183,7 @@ class Inspection:
     def _describe_lacks(self, table: InspectedTable) -> Iterator[str]:
         for column in table.lacks:
             is_known = is_known_to_lack(self.release, table.file, column)
-            yield f"{column} (known of this release)" if is_known else column
+            yield f"{column} (known for this release)" if is_known else column
 
 
 def inspect(
@@ -357,4 +357,4 @@ def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> It
         yield f"{made_up:,} rows are made up by the publisher: --drop-fabricated leaves them out"
     posts = tables.get("Posts.xml")
     if posts is not None and not posts.is_ordered:
-        yield f"posts are not in the order of their ids, first at {posts.first_descent}"
+        yield f"posts are not in order of id; the first exception is {posts.first_descent}"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from itertools import chain
 from struct import Struct
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,11 +28,12 @@ from so2docs.merge import (
     merge_votes,
     select_questions,
 )
-from so2docs.nest import Buffer, Nest, Post, Row
+from so2docs.nest import Nest, Post, Row
 from so2docs.options.choices import Compression
 from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
+from so2docs.output.formats.base import OpenSegment
 from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Segment, store
 from so2docs.parse.core import compiled
@@ -62,7 +64,7 @@ _EVENT_NAMES = tuple(orjson.dumps(HISTORY_TYPES.get(kind, str(kind))) for kind i
 _REASON_NAMES = tuple(
     orjson.dumps(CLOSE_REASONS[number]) if number in CLOSE_REASONS else b"" for number in range(128)
 )
-"""Names of the reasons to close a post, by reason; None without a name."""
+"""Names of the reasons to close a post, by number; None for reasons without a name."""
 
 _NAMING = 1 << BOUNTY | sum(
     1 << kind for kind, table in OF_KIND.items() if table.users == {"UserId": "User"}
@@ -155,7 +157,7 @@ def _as_bits(kinds: Iterable[int]) -> int:
 
 
 def _member(kind: int, form: JoinedForm) -> bytes:
-    """The bytes written by the compiled core before the rows of a kind."""
+    """Make the bytes that the compiled core writes before the rows of a kind."""
     if kind in form.made:
         return form.made[kind]
     return b'"%b":' % MEMBERS[kind][1].encode() if kind in form.kinds else b""
@@ -284,6 +286,8 @@ class BucketTask:
         temporary: File for the segments; None to keep the segments in memory.
         strays: Compression of the side file.
         kept: Ids of the questions to write; None for all questions.
+        segment_bytes: Approximate size of a segment, in bytes; 0 for the usual size.
+        following: Tasks whose documents may be in the same segment as the last ones of this task.
     """
 
     ids: range
@@ -297,6 +301,8 @@ class BucketTask:
     temporary: str | None = None
     strays: Compression = "none"
     kept: Kept | None = None
+    segment_bytes: int = 0
+    following: tuple[BucketTask, ...] = ()
 
 
 @dataclass(slots=True)
@@ -327,7 +333,7 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
             if task.kept is not None:
                 question_ids = {*task.kept.question_ids}
                 blocks = select_questions(blocks, task.ids, question_ids, counts)
-            # Posts whose fields are removed after nesting must be parsed.
+            # To remove fields after nesting, posts must be parsed.
             is_whole = task.kept is None and not (nest and nest.leaves_out)
             if options.core == "compiled" and is_whole:
                 records = JoinedRecords(blocks, task.ids, users=users, run=run)
@@ -348,34 +354,30 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
 
 
 def _extra(options: Options) -> bytes:
-    """The field with the name of the site, if requested."""
+    """Return the field with the name of the site, if requested."""
     return b"" if options.site_field is None else orjson.dumps(dict([options.site_field]))[1:-1]
 
 
 def merge_bucket(task: BucketTask) -> BucketResult:
     """Nest a range of question ids, and compress documents and strays."""
     options = task.options
-    gathered = _Segments(task)
-    with load_bucket(task, gathered.run) as nested:
-        for document in count_and_prepare(nested, options):
-            gathered.add(document)
-        gathered.close()
-    segments, lines = gathered.segments, nested.strays
+    gathered, counts, lines = _Segments(task), RowCounts(), list[bytes]()
+    for part in (task, *task.following):
+        limit = None if part.limit is None else part.limit - counts.questions
+        with load_bucket(replace(part, limit=limit), gathered.run) as nested:
+            for document in count_and_prepare(nested, options):
+                gathered.add(document)
+        counts += nested.counts
+        lines += nested.strays
+    gathered.close()
+    segments = gathered.segments
     strays = list(compress_lines(lines, task.strays, options.level))
     if task.temporary and (segments or strays):
         segments, strays = store(task.temporary, segments, strays)
     first_stray = lines[0] if options.strict and lines else b""
-    return BucketResult(task.ids, task.size, segments, strays, first_stray, nested.counts)
-
-
-@dataclass(slots=True)
-class _Held:
-    """Documents of one file that do not yet form a segment."""
-
-    first_id: int
-    parts: list[Buffer] = field(default_factory=list)
-    size: int = 0
-    count: int = 0
+    ids = range(task.ids.start, part.ids.stop)
+    size = task.size + sum(part.size for part in task.following)
+    return BucketResult(ids, size, segments, strays, first_stray, counts)
 
 
 class _Segments:
@@ -384,8 +386,11 @@ class _Segments:
     def __init__(self, task: BucketTask) -> None:
         self.segments: list[Segment] = []
         self._format = formats.of(task.options)
-        self._cuts = list(reversed(task.cuts))
-        self._held: dict[str, _Held] = {}  # The documents by label of the file.
+        self._enough = task.segment_bytes or self._format.segment_bytes
+        cuts = chain(task.cuts, *(part.cuts for part in task.following))
+        self._cuts = sorted(cuts, reverse=True)
+        # The documents of the current segment, by file label.
+        self._held: dict[str, OpenSegment] = {}
         self.run = self._read_run(task)
 
     def add(self, document: Document) -> None:
@@ -395,13 +400,9 @@ class _Segments:
                 self._cuts.pop()
         pending = self._held.get(document.label)
         if pending is None:
-            pending = self._held[document.label] = _Held(document.question_id)
-        elif self._format.between:
-            pending.parts.append(self._format.between)
-        pending.parts += document.parts if document.run else self._format.frame(document)
-        pending.size += document.size
-        pending.count += document.run or 1
-        if pending.size >= self._format.enough_bytes(pending.first_id):
+            pending = self._held[document.label] = self._format.open_segment(document.question_id)
+        pending.add(document)
+        if pending.size >= self._enough * (1 if self._format.ends_segment(document) else 2):
             self._end(document.label)
 
     def _read_run(self, task: BucketTask) -> Run | None:
@@ -409,7 +410,7 @@ class _Segments:
         is_looked_at = options.changes_documents or options.form.is_by_question
         if is_looked_at or task.cuts or task.limit is not None or not form.closing:
             return None
-        return Run(form.closing, form.segment_bytes)
+        return Run(form.closing, self._enough)
 
     def close(self) -> None:
         """End the unfinished segments."""
@@ -417,8 +418,5 @@ class _Segments:
             self._end(label)
 
     def _end(self, label: str) -> None:
-        pending = self._held.pop(label)
-        raw = b"".join(pending.parts)
-        pending.parts.clear()  # Without this, the data would be in memory twice.
-        segment = self._format.segment(raw, pending.first_id, pending.count)
+        segment = self._held.pop(label).end()
         self.segments.append(segment._replace(label=label) if label else segment)

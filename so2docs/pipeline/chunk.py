@@ -107,7 +107,7 @@ class RowSink(Visitor):
             self.flush()
 
     def kept(self) -> Found:
-        """The posts selected by each keep list."""
+        """Return the posts selected by each keep list."""
         return {}
 
     def flush(self) -> None:
@@ -115,7 +115,7 @@ class RowSink(Visitor):
         self._write(_FULL_BLOCK)
 
     def result(self) -> SpilledChunk:
-        """The written blocks; adds the counts to the tally."""
+        """Add the counts to the tally, and return the written blocks."""
         tally, posts = self.tally, self.posts
         tally.filtered, tally.dropped = posts.filtered, posts.dropped
         tally.similar_tags = posts.similar_tags
@@ -310,7 +310,7 @@ class _RowFiling(RowSink):
         if self._counts:
             for part in parse(json) if json else ():
                 if not isinstance(part, Malformed):
-                    # The merge counts the votes for listed posts.
+                    # Only bounties are added here: the merge counts the votes for listed posts.
                     rows = [row for row in part.rows if not self.opt_outs.drops(row, self.posts)]
                     self._add_bounties(rows)
             json = b""
@@ -340,7 +340,7 @@ class _RowFiling(RowSink):
         self.look_up()
         if not self._counts:
             super().flush()
-        # Votes have no JSON; bounties are in separate blocks.
+        # Store only the keys of votes: they have no JSON, and bounties are in separate blocks.
         elif sum(len(bucket.keys) for bucket in self.posts.buckets.values()) >= _MOST_KEYS:
             self._write(0)
             self._write_buckets(self._bounties, 0)

@@ -69,11 +69,11 @@ class FirstPass:
 
     @property
     def restart(self) -> Restart | None:
-        """Where an interrupted session continues to read a stream."""
+        """The place where an interrupted session continues to read a stream."""
         return Restart.from_json(self.spill.get(f"restart of {self.table.name}"))
 
     def tallies(self) -> dict[int, ChunkTally]:
-        """Counts of the committed chunks, filed or not, by their numbers in the spill."""
+        """Return the counts of the committed chunks, filed or not, by their number in the spill."""
         kept_tallies = self.spill.tallies(self.table.sequence + KEPT)
         tallies = {number - _KEPT_CHUNKS: tally for number, tally in kept_tallies.items()}
         return dict(sorted((tallies | self.spill.tallies(self.table.sequence)).items()))
@@ -131,19 +131,19 @@ class FirstPass:
             return dump.chunk_end(self.chunk_bytes)
 
     def log_restart(self, restart: Restart | None) -> None:
-        """Tell where a stream is read from."""
+        """Log where the stream is read from."""
         if restart is None or restart.place.packed == 0:
             log.info(
-                "resuming: %s is decompressed again from its start, since no block to start at "
-                "precedes the missing rows",
+                "resuming: decompressing %s from its start, since decompression cannot start "
+                "at a later place",
                 self.name,
             )
         else:
             offset = f"{restart.offset:,}"
-            log.info("resuming: %s is decompressed from byte %s on", self.name, offset)
+            log.info("resuming: decompressing %s from byte %s on", self.name, offset)
 
     def number(self, chunk: Chunk) -> int:
-        """Number of a chunk in the spill."""
+        """Return the number of a chunk in the spill."""
         return self.first_chunk + (_KEPT_CHUNKS if self.is_early else 0) + chunk.number
 
     def file_kept(self, workers: Workers, posts_map: str) -> None:

@@ -23,7 +23,7 @@ from so2docs.counts import RowCounts
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.options.choices import Core
 from so2docs.options.table import Options
-from so2docs.output import segments
+from so2docs.output import formats, segments
 from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.part_files import FileState
 from so2docs.output.paths import OutputPaths
@@ -63,7 +63,7 @@ class Copies:
             self._gathered[-1 if joined else len(self._gathered) :] = [joined or copy]
 
     def send(self, temporary: Collection[str], checkpoint: Any) -> None:
-        """Start all added copies for a checkpoint, then the removal of these files.
+        """Start all added copies for a checkpoint, and then the removal of the temporary files.
 
         Raises:
             OutputError: Data could not be copied.
@@ -231,6 +231,10 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
     return counts
 
 
+def _join(tasks: list[BucketTask], segment_bytes: int) -> BucketTask:
+    return replace(tasks[0], segment_bytes=segment_bytes, following=tuple(tasks[1:]))
+
+
 @dataclass(slots=True)
 class Checkpoint:
     """The state of the second pass.
@@ -250,7 +254,7 @@ class Checkpoint:
     report: Report | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, in JSON types."""
+        """Return all fields by name, in JSON types."""
         return {
             "next_id": self.next_id,
             "output": [asdict(file) for file in self.output],
@@ -296,7 +300,7 @@ class SecondPass:
         progress: Progress display to update.
         provenance: Provenance of the output.
         cuts: First question id of each further file of the output.
-        kept: Ids of the only questions to write; None for all.
+        kept: Ids of the questions to write; None for all questions.
     """
 
     spill: Spill
@@ -373,40 +377,40 @@ class SecondPass:
             left = self.documents_left(state)
             if left is None or result.counts.questions <= left:
                 yield result
-            else:  # Workers do not know how many documents the earlier ranges have.
+            else:  # The worker did not know how many documents the earlier ranges have.
                 segments.remove(result.segments, result.strays)
                 yield bucket.merge_bucket(next(self.tasks(state)))
             if self.documents_left(state) == 0:
                 return
 
     def documents_left(self, state: Checkpoint) -> int | None:
-        """Number of documents that may still be written; None without a limit."""
+        """Return the number of documents that may still be written; None without a limit."""
         limit = self.options.filters.limit
         return None if limit is None else limit - state.counts.questions
 
     def checkpoint(self) -> Checkpoint | None:
-        """The checkpoint of an earlier session, if its files are unchanged."""
+        """Return the checkpoint of an earlier session, if its files are unchanged."""
         saved = None if self.names.output == "-" else self.spill.get("checkpoint")
         if not saved:
             return None
         state = Checkpoint.from_json(saved)
         for path in state.changed_files(self.names):
-            log.info(f"{path}.part was changed in the meantime; writing it again from the spill")
+            log.info(f"{path}.part was changed in the meantime; rewriting it from the spill")
             return None
         size = sum(size for _, size in self.buckets) or 1
         bytes_done = self.bytes_before(state)
-        log.info(f"resuming: {100 * bytes_done // size} % of the documents are written")
+        log.info(f"resuming: {100 * bytes_done // size} % of the documents were already written")
         return state
 
     def bytes_before(self, state: Checkpoint) -> int:
-        """Size of the JSON of all finished buckets."""
+        """Return the size of the JSON of all finished buckets."""
         first_left = (state.next_id or 0) >> BUCKET_BITS
         return sum(size for number, size in self.buckets if number < first_left)
 
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:
         """Nest every bucket in this process; yield id and JSON of the documents of each range."""
         state = Checkpoint()
-        for task in self.tasks(state):
+        for task in self._ranges(state):
             limit = self.documents_left(state)
             with bucket.load_bucket(replace(task, limit=limit)) as nested:
                 prepared = count_and_prepare(nested, self.options)
@@ -434,7 +438,7 @@ class SecondPass:
     def find_fabricated(self) -> int:
         """Count made-up questions and answers by their ids, except filtered ones.
 
-        This reads only the buckets of these ids, which most dumps lack, and the strays without a
+        This reads only the buckets of such ids (most dumps have none) and the strays without a
         bucket.
         """
         fabricated = 0
@@ -483,7 +487,19 @@ class SecondPass:
         return state
 
     def tasks(self, state: Checkpoint, *, is_stored: bool = False) -> Iterator[BucketTask]:
-        """Yield the remaining ranges of question ids."""
+        """Yield the remaining ranges of question ids, joined if they are smaller than a segment."""
+        form = formats.of(self.options)
+        enough = form.bytes_of_segments(sum(size for _, size in self.buckets))
+        pending: list[BucketTask] = []
+        for task in self._ranges(state, is_stored=is_stored):
+            pending.append(task)
+            if enough == form.segment_bytes or sum(part.size for part in pending) >= enough:
+                yield _join(pending, enough)
+                pending = []
+        if pending:
+            yield _join(pending, enough)
+
+    def _ranges(self, state: Checkpoint, *, is_stored: bool = False) -> Iterator[BucketTask]:
         next_id, limit, numbers = state.next_id, self.documents_left(state), count()
         for number, json_bytes in self.buckets:
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:

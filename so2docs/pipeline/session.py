@@ -1,7 +1,7 @@
 """Run one session of a conversion: both passes, and the maps that are made between them.
 
 A spill is resumed if it belongs to the conversion. Maps are made from committed keys only, in the
-order of the dump. A map that an interrupted session left unfinished is made again.
+order of the dump. A map that an interrupted session left unfinished is remade.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 
 def add_table(step: FirstPass, end: End, report: Report) -> None:
-    """Add the counts of another table to a report, as far as its chunks have them."""
+    """Add the counts in the chunks of another table to a report."""
     total = RowCounts.total(step.tallies().values())
     report.repaired_characters += total.repaired_characters + end.repaired
     report.dropped += total.dropped
@@ -59,7 +59,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
         seconds=step.seconds,
     )
     counts += total
-    if not step.table.kind:  # Users are not counted by the merge.
+    if not step.table.kind:  # The merge does not count users.
         counts.nested = counts.rows - counts.filtered - counts.strays.total()
 
 
@@ -68,7 +68,8 @@ def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:
-        return {**state, "content": os.urandom(16).hex()}  # A value that equals no other source.
+        # A random value, so that no other source is taken for this one.
+        return {**state, "content": os.urandom(16).hex()}
     identity = source.identity
     file_state = {"size": identity.size, "modified": identity.modified, "content": source.digest}
     return {**state, **file_state}
@@ -103,13 +104,15 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     spill.check()
     if before["format"] != FORMAT:
         raise _another(spill, ["format of the spill (another version of so2docs)"])
-    # For a finished conversion, only the first pass is used again.
+    # After a finished conversion, only the first pass is reused, so only the options of the spill
+    # must match.
     is_finished = bool(spill.get("finished"))
     requested_before = Fingerprint.from_json(spill.get("options"))
     of_dump = _differences(before, now)
     of_options = requested_before.differences(requested, of_spill_only=is_finished)
     if of_options == [flag("recipe")] and not spill.get("sealed"):
-        # A failed recipe may have been changed since; the first pass does not depend on it.
+        # Allow a changed recipe, which may have been corrected after a failure: the first pass does
+        # not depend on it.
         spill.put("checkpoint", None)
         of_options = []
     if of_dump or of_options:
@@ -166,7 +169,7 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
     path = str(spill.folder / "posts.map")
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path) as posts:
-            # The first question of a repeated post id is kept.
+            # If a post id is repeated, keep its first question.
             posts.add(list(first_questions), list(first_questions.values()))
             for _, keys in spill.all_keys():
                 fields = integers(keys)
@@ -177,7 +180,7 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
 
 
 def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> UserTable:
-    """Map every user to the position of their JSON object; of repeated ids, the first user is kept.
+    """Map users to the positions of their JSON objects; if an id is repeated, keep the first user.
 
     The other users become strays, in a separate chunk after the chunks of the table. Once this
     chunk is committed, the map is complete.
@@ -267,7 +270,7 @@ def _commit_strays(
 
 
 def _number(chunk: int) -> int:
-    """Number of a chunk within its table."""
+    """Return the number of a chunk within its table."""
     return chunk & ((1 << SEQUENCE_BITS) - 1)
 
 
@@ -347,7 +350,7 @@ class Session:
             except LostFileError as lost:
                 log.info(f"{lost.path} was changed in the meantime; it is not used")
             else:
-                log.info("resuming: all documents are written")
+                log.info("resuming: all documents were already written")
                 finalized.report.resumed = True
                 return finalized.report
         if not replaces:
@@ -377,7 +380,8 @@ class Session:
             self.spill.remove_temporary()
             self.publish(finalized)
             if not self.run_options.keep_spill:
-                # Freeing the memory of a gigabyte of files keeps a core busy for 0.2 s.
+                # Remove the blocks in workers, since freeing the memory of a gigabyte of files
+                # keeps a core busy for 0.2 s.
                 for _ in workers.run(
                     copy_and_remove, (((), (path,)) for path in self.spill.block_files())
                 ):
@@ -456,7 +460,7 @@ class Session:
         return repeats.first_questions(self.spill.all_keys, seen_ids.repeated, within)
 
     def spilled_share(self, spilled: Collection[int]) -> str:
-        """The share of the posts that is in the chunks of `spilled`, in words."""
+        """Describe the share of the posts that is in the chunks of `spilled`."""
         dump = self.posts.file.dump
         if self.posts.end is not None or not isinstance(dump, Dump):
             return "all" if self.posts.end else "a part"
@@ -481,7 +485,7 @@ class Session:
             if step is self.posts:
                 first_question_of = self.read_posts(workers)
                 remaining = sum(step.file.work for step in self.steps[number + 1 :])
-                # The estimate is replaced.
+                # Replace the estimate by the number of bytes read.
                 bytes_to_write = self.report.dump_bytes + self.table_bytes
                 self.progress.plan(remaining + writing * bytes_to_write)
                 if self.tables:

@@ -30,7 +30,7 @@ def in_slice(
     """Make the error for the first row of a slice that is repaired or has no usable key."""
     opening, closing = dump.frame
     last_id = location.last_id
-    # The slice is invalid, so one of its rows must be.
+    # Parse the rows one by one to find the invalid row of this slice.
     position, raw, problem = 0, data, None
     for position, raw in rows.pieces(data):  # noqa: B007
         for part in rows.parse(raw):
@@ -55,7 +55,7 @@ def _problem(part: rows.Rows, table: Table, reserved: frozenset[str]) -> str | N
     if part.repaired:
         return f"has {part.repaired:,} forbidden characters (strict: nothing is repaired)"
     posts_read = RecordBuffer(reserved=reserved)
-    # Rows are changed in place.
+    # Pass copies, because `add` changes rows in place.
     copies = [dict(row) for row in part.rows]
     if table == POSTS:
         posts.add(posts_read, copies)

@@ -6,9 +6,9 @@ everything runs in the calling process. Workers are new processes on every syste
 when the caller dies.
 
 Each worker has a thread in the caller, which sends one task at a time and waits for the result. No
-other process holds an end of their pipes, so a dead worker shows as the end of its pipe, even
-within a result. There are no locks, semaphores or shared memory that it could block. When the
-caller closes the pipe of the tasks, or dies, the worker ends at once.
+other process holds an end of a worker's pipes, so the death of the worker ends its pipe, even
+within a result. There are no locks, semaphores or shared memory that a dead worker could block.
+When the caller closes the pipe of the tasks, or dies, the worker ends at once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WORTH_A_PROCESS = 32 * 1024 * 1024
 
 
 def choose_jobs(jobs: int | None, size: int) -> int:
-    """The number of processes: as requested, or all cores, or one for a small input."""
+    """Choose the number of processes: as requested, or all cores, or one for a small input."""
     return jobs or (1 if 0 < size < _WORTH_A_PROCESS else os.cpu_count() or 1)
 
 
@@ -61,7 +61,7 @@ class _Worker:
                 retry=f"use fewer {flag('jobs')}, or raise {_LIMITS.get(error.errno, 'the limit')}",
             ) from error
         self.peak = 0
-        with suppress(OSError):  # If the worker is already dead, its first task fails.
+        with suppress(OSError):  # Ignore a dead worker here: its first task will fail.
             self._send(sys.path)
 
     @property
@@ -71,7 +71,7 @@ class _Worker:
         return self.process.stdin, self.process.stdout
 
     def _send(self, value: object) -> None:
-        data = pickle.dumps(value)  # Pickle first, so that a failure sends nothing.
+        data = pickle.dumps(value)  # Pickle before writing, so that a failure sends nothing.
         tasks, _ = self._pipes
         tasks.write(data)
         tasks.flush()
@@ -214,5 +214,5 @@ class Workers:
 
 def _leave_signals() -> None:
     """Block signals in this thread: the main thread handles them, and new workers ignore them."""
-    if hasattr(signal, "pthread_sigmask"):  # Not on Windows.
+    if hasattr(signal, "pthread_sigmask"):  # Windows has no signal masks.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -37,10 +37,11 @@ class InWorkerError(Exception):
 
 def serve() -> None:
     """Run tasks until the caller closes the pipe."""
-    # Stopping a service signals all its processes, but the caller decides when a worker ends.
+    # Ignore signals: stopping a service signals all its processes, but the caller decides when a
+    # worker ends.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):  # Not on Windows.
+    if hasattr(signal, "pthread_sigmask"):  # Windows has no signal masks.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     results = os.fdopen(os.dup(1), "wb")
     with suppress(OSError):
@@ -48,7 +49,8 @@ def serve() -> None:
     tasks: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, tasks), daemon=True).start()
     _keep_freed_memory()
-    # The passes make millions of objects and hardly any cycles; one collection per task saves 3 %.
+    # Disable automatic collections, and run one per task, which saves 3 % of the time: the passes
+    # make millions of objects, but hardly any reference cycles.
     gc.freeze()
     gc.disable()
     functions: set[Callable[[Any], Any]] = set()
@@ -57,7 +59,7 @@ def serve() -> None:
         answer = _answer(function, task)
         if function not in functions:
             functions.add(function)
-            gc.freeze()  # Collections skip the imported objects, which saves 3 %.
+            gc.freeze()  # Exclude the imported objects from collections, which saves 3 %.
         try:
             results.write(answer)
             results.flush()
@@ -72,7 +74,7 @@ def _receive(pipe: BinaryIO, tasks: SimpleQueue[Any]) -> None:
             tasks.put(pickle.load(pipe))
     except (EOFError, OSError, pickle.UnpicklingError):
         os._exit(0)
-    except BaseException as error:  # An import failed; the rest of the pipe is unusable.
+    except BaseException as error:  # An import failed, so the rest of the pipe cannot be read.
         tasks.put((_fail, error))
         tasks.put((os._exit, 1))
 
@@ -103,7 +105,7 @@ def _keep_freed_memory() -> None:
 
     This avoids three of four page faults and 5 % of the time of a conversion; the peak is the same.
     """
-    trim_threshold, mmap_threshold = -1, -3  # From malloc.h.
+    trim_threshold, mmap_threshold = -1, -3  # Constants of malloc.h.
     with suppress(AttributeError, ImportError, OSError, TypeError):
         import ctypes
 
@@ -113,16 +115,16 @@ def _keep_freed_memory() -> None:
 
 
 def peak_memory() -> int:
-    """Peak resident memory of this process, in bytes; 0 if unknown."""
+    """Return the peak resident memory of this process, in bytes; 0 if unknown."""
     try:
-        # ru_maxrss also counts the memory of the parent at the start of this process.
+        # Do not use ru_maxrss, which also counts the parent's memory at the start of this process.
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
     except (OSError, IndexError):
         pass
     try:
         import resource
-    except ImportError:  # Windows
+    except ImportError:  # Windows has no `resource`.
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -98,7 +98,7 @@ def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
     for segment in _find_flushes(name, file, size):
         total = isal_zlib.crc32_combine(total, isal_zlib.crc32(segment.raw), len(segment.raw))
         if before is not None and not segment.raw:
-            # ISA-L sometimes flushes twice; the second flush belongs to the same segment.
+            # ISA-L sometimes flushes twice; add the second flush to the same segment.
             before = before._replace(end=segment.end)
             continue
         if before is not None:
@@ -163,7 +163,7 @@ def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
     """Decompress the next frame; returns its content and the bytes read after it."""
     buffer += file.read(_READ_BYTES) if len(buffer) < _HEADER_BYTES else b""
-    # Frames of so2docs record the size of their content.
+    # so2docs writes frames with the size of their content.
     if not 0 <= zstandard.frame_content_size(buffer) <= MOST_LINE_BYTES:
         raise _foreign(name)
     frame = zstandard.ZstdDecompressor().decompressobj()
@@ -260,7 +260,7 @@ def _entries(
 def _save_index(output: str, data: bytes) -> bool:
     """Save an index, unless its output is being replaced; return whether it was saved."""
     try:
-        # Errors here do not mention resuming, because they are ignored.
+        # Errors here are ignored, so they need no advice about resuming.
         with resumable(False), output_lock(output, seconds=0), NewFiles() as files:
             with Path(output).open("rb") as file:
                 Index(data).check(file)
@@ -323,7 +323,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         >>> docs.answers.to_pandas()
         >>> docs.where(since="2020", tags="python").questions.to_arrow()
 
-    Collections are thread-safe. A pickled copy in another process opens the file again. Memory
+    Collections are thread-safe. A pickled copy in another process reopens the file. Memory
     holds the index, and a cache with the last 32 MiB of documents.
     """
 
@@ -364,7 +364,7 @@ class Collection(Framed, Mapping[int, "Question"]):
             ) from error
         if self.reader.is_replaced():
             raise replaced_error(self.path)
-        # An unreadable index is not replaced, because it holds the only copy of the provenance.
+        # Keep an unreadable index: it holds the only copy of the provenance.
         if self._unreadable or not _save_index(self.path, data):
             log.warning(
                 "%s: cannot be written; the index is kept in memory", index.index_path(self.path)
@@ -415,15 +415,15 @@ class Collection(Framed, Mapping[int, "Question"]):
         return (question_id for question_id, _ in self._numbered())
 
     def keys(self) -> KeysView[int]:
-        """The ids of the questions; iterating over them reads the whole file."""
+        """Return the ids of the questions; iterating over them reads the whole file."""
         return super().keys()
 
     def values(self) -> ValuesView[Question]:
-        """The documents, streamed."""
+        """Return the documents, streamed."""
         return _Values(self)
 
     def items(self) -> ItemsView[int, Question]:
-        """The ids and the documents, streamed."""
+        """Return the ids and the documents, streamed."""
         return _Items(self)
 
     def where(
@@ -457,7 +457,7 @@ class Collection(Framed, Mapping[int, "Question"]):
                 yield [orjson.loads(line) for line in lines.splitlines()]
 
     def documents(self) -> Iterator[Question]:
-        """Iterate over all documents, in ascending question id."""
+        """Iterate over all documents, in ascending order of question id."""
         return chain.from_iterable(cast("Iterator[list[Question]]", self._document_batches()))
 
     def _numbered(self) -> Iterator[tuple[int, Question]]:
@@ -604,7 +604,7 @@ def open(  # noqa: A001
 
     Args:
         path: An output of `convert`, compressed or not; or any uncompressed JSON lines in ascending
-            `Id`.
+            order of `Id`.
         progress: Show a progress bar while building an index.
 
     Returns:

@@ -6,7 +6,6 @@ into memory.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -14,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from so2docs.errors import OptionError, OutputError, did_you_mean, flag
+from so2docs.errors import OptionError, OutputError, did_you_mean, flag, require_packages
 from so2docs.options.option import contradiction, point_in_time, tag_filter
 from so2docs.options.option import tags as read_tags
 from so2docs.schema import (
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
+    from so2docs.output.formats.columns import ObjectColumns
     from so2docs.types import Question
 
 FrameName = Literal[
@@ -61,8 +61,8 @@ class Frame:
 
     Rows have their attributes as columns; posts, comments and users also have `Url` (with
     attribution), votes and history also `PostId`. Tags are pairs of `QuestionId` and `Tag`. `Other`
-    is a JSON object of attributes without a column, or with a value of another type. Integers are
-    `int64`, dates `timestamp[ms, UTC]`, `Tags` a list. Rows exclude nested objects.
+    is a JSON object of the attributes that have no column or have a value of another type. Integers
+    are `int64`, dates `timestamp[ms, UTC]`, `Tags` a list. Rows exclude nested objects.
 
     Args:
         name: Kind of the rows.
@@ -107,16 +107,18 @@ class Frame:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema, which is the same for every output."""
-        _require("pyarrow", self.name)
+        require_packages(f"the frame {self.name}", "pyarrow")
         import pyarrow
 
-        fields = _columns("questions").fields
+        from so2docs.output.formats.arrow import arrow_fields
+
+        fields = arrow_fields(_columns("questions"))
         added = {field.name: field.with_name(f"Question.{field.name}") for field in fields}
         chosen = [added[name] for name in self._question_columns]
         if self.name == "tags":
             fields = [("QuestionId", pyarrow.int64()), ("Tag", pyarrow.string())]
         else:
-            fields = _columns(self.name).fields
+            fields = arrow_fields(_columns(self.name))
         return pyarrow.schema([*fields, *chosen])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -129,6 +131,8 @@ class Frame:
         """
         schema = self.schema
         import pyarrow
+
+        from so2docs.output.formats.arrow import arrow_arrays
 
         rows_of = _new_users() if self.name == "users" else _ROWS[self.name]
         for documents in self._source._document_batches():
@@ -144,11 +148,11 @@ class Frame:
                         for field in list(schema)[:2]
                     ]
                 else:
-                    arrays = _columns(self.name).columns(rows)
+                    arrays = arrow_arrays(_columns(self.name), rows)
                 if self._question_columns:
                     columns = _columns("questions")
-                    questions = columns.columns(list(map(_without_nested, documents)))
-                    by_name = dict(zip((f.name for f in columns.fields), questions, strict=True))
+                    questions = arrow_arrays(columns, list(map(_without_nested, documents)))
+                    by_name = dict(zip((*columns.attributes, OTHER), questions, strict=True))
                     indices = pyarrow.array(question_indices, pyarrow.int64())
                     arrays += [by_name[name].take(indices) for name in self._question_columns]
                 batch = pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
@@ -167,7 +171,7 @@ class Frame:
         Raises:
             OptionError: pandas or pyarrow is not installed.
         """
-        _require("pandas", self.name)
+        require_packages(f"the frame {self.name}", "pandas")
         table = self.to_arrow()
         import pandas
         import pyarrow
@@ -180,7 +184,7 @@ class Frame:
         Raises:
             OptionError: polars or pyarrow is not installed.
         """
-        _require("polars", self.name)
+        require_packages(f"the frame {self.name}", "polars")
         table = self.to_arrow()
         import polars
 
@@ -208,14 +212,9 @@ def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
         ) from error
 
 
-def _require(package: str, name: str) -> None:
-    if importlib.util.find_spec(package) is None:
-        raise OptionError(f"{name}: {package} is needed; install it with: pip install {package}")
-
-
 @cache
-def _columns(name: FrameName) -> Any:
-    from so2docs.output.formats.parquet import ObjectColumns
+def _columns(name: FrameName) -> ObjectColumns:
+    from so2docs.output.formats.columns import ObjectColumns
 
     if name in ("questions", "answers"):
         names = QUESTION_ATTRIBUTES if name == "questions" else ANSWER_ATTRIBUTES
@@ -305,7 +304,8 @@ class Framed:
 
     path: str
 
-    if not TYPE_CHECKING:  # Without this condition, type checkers would accept any attribute.
+    # Hide this method from type checkers, which would otherwise accept any attribute.
+    if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Raise an error that explains tables without a frame, such as `badges`."""
@@ -353,7 +353,7 @@ class Framed:
 
     @property
     def users(self) -> Frame:
-        """The users in documents, if nested: authors, editors, commenters; a row for each."""
+        """The users in documents, if nested: authors, editors and commenters, one row per user."""
         return Frame("users", self)
 
     @property

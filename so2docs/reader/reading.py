@@ -126,7 +126,8 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
     if isinstance(path, str | os.PathLike):
         name = os.fspath(path)
         try:
-            os.stat(path)  # The file is opened once, for reading, because it may be a pipe.
+            # Do not open the file for this check: it may be a pipe, which can be opened only once.
+            os.stat(path)
         except OSError as error:
             raise unreadable_output(name, error) from error
     else:
@@ -317,7 +318,7 @@ def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | 
         start = lines.rfind(b"\n", 0, at) + 1
         end = lines.find(b"\n", at)
         end = end if end >= 0 else len(lines)
-        # Exclude longer numbers and answer ids.
+        # Skip longer numbers that start with the same digits.
         if lines[at + len(key) : at + len(key) + 1] in (b",", b"}"):
             document = orjson.loads(lines[start:end])
             if document["Id"] == question_id:

@@ -55,10 +55,10 @@ class Visitor:
         return False
 
     def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
-        """Called after each slice with the location of its start; lines count from the chunk."""
+        """Called after each slice; the line of its location counts from the start of the chunk."""
 
     def result(self) -> Any:
-        """The result for the chunk, after `close`."""
+        """Return the result for the chunk, after `close`."""
         return None
 
 
@@ -127,7 +127,7 @@ def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> None
 
 
 def _malformed_error(dump: Dump, location: Location, row: Malformed) -> MalformedDumpError:
-    """The error for a row of a chunk that is not XML."""
+    """Make the error for a row of a chunk that is not XML."""
     opening, closing = dump.frame
     problem, advice = row.problem, "download the dump again"
     if closes_within(row.raw, dump.frame):

@@ -85,7 +85,8 @@ def _read_to_end(
             bar.update(dump.progress(result.chunk))
         dump.check_end()
     except DumpError as error:
-        # An overwritten dump looks malformed, but the advice to download it again would be wrong.
+        # Report an overwritten dump as such: it looks malformed, but the advice to download it
+        # again would be wrong.
         if isinstance(dump, Dump):
             dump.check_unchanged()
         location = error.location

@@ -20,9 +20,8 @@ from so2docs.errors import (
     WorkerDiedError,
     flag,
 )
-from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
-from so2docs.options.output_form import output_form, output_suffix
+from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.sites import checked_host
 from so2docs.options.table import Options
@@ -61,7 +60,7 @@ class SparkReport:
         return self.total().peak_memory_bytes
 
     def total(self, dump: str = "all sites", output: str = "") -> Report:
-        """The sum of the reports, with the maximum of times, memory and processes.
+        """Add up the reports; of times, memory and processes, take the maximum.
 
         Args:
             dump: Name for all dumps.
@@ -75,7 +74,7 @@ class SparkReport:
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """Return all fields as JSON types."""
         return {
             "sites": {name: report.as_dict() for name, report in self.sites.items()},
             "finished": self.finished,
@@ -97,7 +96,7 @@ class SparkReport:
                 *(f"{name} nested: {table}" for name, table in of_all.tables.items()),
                 f"{size / 1e6:,.1f} MB to {of_all.output_bytes / 1e6:,.1f} MB in "
                 f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
-                f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker",
+                f"at most {self.worker_peak_bytes / 2**20:.0f} MiB per Python worker",
             ]
         )
 
@@ -144,13 +143,13 @@ def convert(
             pattern, or a list of these. Every executor must be able to read them, from a shared
             disk or a store with an fsspec driver.
         output_dir: Path or URL of a folder that gets a folder for each site. This contains
-            `part-00000.jsonl.gz` and so on, in ascending question id; `.strays-00000.gz`, if there
-            are strays; and finally `_SUCCESS`, which lists the files.
+            `part-00000.jsonl.gz` and so on, in ascending order of question id; `.strays-00000.gz`,
+            if there are strays; and finally `_SUCCESS`, which lists the files.
         site_field: Name of a field to add to each document, with the name of the site.
         site: Host name of the site of a single dump, for attribution; the name of the archive or
             folder if None.
-        force: Convert finished sites again.
-        update: Convert finished sites again if their dump or options differ.
+        force: Reconvert finished sites.
+        update: Reconvert finished sites if their dump or options differ.
         on_error: Action for a site that cannot be converted. `stop`: raise the error, before the
             conversion if it is found at the start or end of the dump, or else after converting the
             other dumps. `skip`: leave the site out; the report has the error.
@@ -189,7 +188,7 @@ def convert(
     inspect = partial(sites.inspect, nest=options.nest, is_finished=None if force else is_finished)
     results = zip(found_sites, run(spark, inspect, found_sites), strict=True)
     sizes = dict(raise_or_note(results, failures))
-    for s in sizes:  # The error comes before the conversion.
+    for s in sizes:  # Raise the error before converting anything.
         sites.check_host(s, options)
     report.finished = [s.name for s, size in sizes.items() if size is None]
     pending = {s: size for s, size in sizes.items() if size is not None}
@@ -223,12 +222,8 @@ def check_options(
     sites.check_on_error(on_error)
     kwargs: dict[str, Any] = validate_keywords(keywords, "documents", "files")
     options = _make_options(kwargs)
-    if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
-        raise OptionError(
-            f"{flag('format', options.form.format)} of several sites needs {flag('site_field')}: "
-            "post ids are only unique per site, and documents with the same id would replace each "
-            "other"
-        )
+    if sites.is_several(source):
+        check_several(options.form, site_field)
     if site is None:
         return kwargs, options
     if sites.is_several(source):
@@ -236,7 +231,7 @@ def check_options(
     if not options.is_attributed and options.body != "markdown":
         raise OptionError(
             f"{flag('site')} needs {flag('attribution', True)}, {flag('body', 'markdown')}, or "
-            "a recipe that writes addresses"
+            "a recipe that writes URLs"
         )
     return {**kwargs, "site": site}, replace(options, host=checked_host(site))
 
@@ -297,7 +292,7 @@ def _is_set(spark: SparkSession, name: str) -> bool:
 
 def _make_options(kwargs: Mapping[str, Any]) -> Options:
     form = output_form(f"part{output_suffix(kwargs)}", kwargs)
-    # Each executor chooses its available core.
+    # Let each executor choose between its available cores.
     return build_options(kwargs, form, core=kwargs.get("core", "auto"))
 
 
@@ -316,7 +311,8 @@ def _convert_sites(
         jobs = [threads.submit(_run_job, spark, task, *group) for group in groups]
         for job in jobs:
             results |= job.result()
-    # Another executor may have the disk space, memory or network that this one lacked.
+    # Retry these sites, since another executor may have the disk space, memory or network that this
+    # one lacked.
     again = [site for site, result in results.items() if isinstance(result, _TRANSIENT)]
     return results | _run_job(spark, task, again, None)
 
@@ -335,7 +331,7 @@ def _run_job(
             return {group[0]: error}
 
     def run_alone(site: Site) -> Report | So2docsError:
-        # For a site that the job finished, the task only reads the report.
+        # If the job already finished the site, the task only reads the report.
         return _run_job(spark, task, [site], profile)[site]
 
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -346,7 +342,7 @@ def _make_profile(spark: SparkSession) -> Any:
     """Make a resource profile that gives a task all cores of an executor; None if unsupported."""
     cores = int(spark.conf.get("spark.executor.cores", "0") or 0)
     task_cores = int(spark.conf.get("spark.task.cpus", "1") or 1)
-    # Spark refuses profiles in local mode.
+    # In local mode, Spark rejects profiles.
     if cores <= task_cores or str(spark.conf.get("spark.master", "")).startswith("local"):
         return None
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests

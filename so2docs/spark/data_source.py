@@ -51,8 +51,8 @@ _IGNORES_ERRORS = "ignorecorruptfiles"
 
 _OWN = ("path", "paths", "typed", "site_field", "site", "push_filters", "on_error", _IGNORES_ERRORS)
 _OF_TABLES = "provider"
-"""An option that Spark adds for `CREATE TABLE … USING so2docs`; those of the user start with
-`option.` there, next to others of Spark's."""
+"""An option that Spark adds for `CREATE TABLE … USING so2docs`. With this option, names of the
+user's options start with `option.`, and Spark adds others."""
 
 _METADATA = "so2docs"
 """Key in the metadata of a catalog table's first column, which keeps the options because Spark 4.3
@@ -85,12 +85,12 @@ class Questions(DataSource):  # type: ignore[misc]
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
+        """Return the name for `format`."""
         return "so2docs"
 
     @_without_traceback()
     def schema(self) -> StructType:
-        """The columns requested by the options."""
+        """Return the columns requested by the options."""
         schema = _Request(self._texts).columns
         if _OF_TABLES in self.options:
             schema.fields[0].metadata = {_METADATA: json.dumps(self._texts)}
@@ -117,7 +117,7 @@ class _Request:
             )
         self.patterns = sites.patterns([path] if path else json.loads(paths or ""))
         self.typed = _parse_switch(texts.get("typed", "true"))
-        # Spark refuses a reader with filters unless it is configured to push them.
+        # Push filters only on request, since Spark otherwise rejects a reader that has them.
         self.push_filters = _parse_switch(texts.get("push_filters", "false"))
         ignores_errors = _parse_switch(texts.get(_IGNORES_ERRORS, "false"))
         self.on_error = sites.check_on_error(
@@ -128,7 +128,7 @@ class _Request:
         kwargs = {name: _parse_keyword(name, text) for name, text in options.items()}
         try:
             self.kwargs: dict[str, Any] = validate_keywords(kwargs, "documents")
-        except TypeError as error:  # An unknown name.
+        except TypeError as error:  # The name is unknown.
             raise OptionError(str(error)) from error
         if "site" in texts:
             self.kwargs["site"] = texts["site"]
@@ -161,7 +161,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         for field in schema:
             if field.name not in columns:
                 raise OptionError(
-                    f"the schema has a column {field.name!r}; there are {', '.join(columns)}"
+                    f"the schema has a column {field.name!r}; the columns are {', '.join(columns)}"
                 )
             if field.dataType != columns[field.name]:
                 raise OptionError(
@@ -177,7 +177,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
     @_without_traceback()
     def partitions(self) -> Sequence[InputPartition]:
-        """One partition for each dump, the largest first."""
+        """Make a partition for each dump, the largest first."""
         request = self._request
         options = request.options
         selected = [
@@ -197,7 +197,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Read the questions of a dump in Arrow batches."""
-        if partition.value is None:  # Spark's partition if there are no dumps.
+        if partition.value is None:  # Spark passes this partition if there are no dumps.
             return
         batches = document_batches(
             partition.value,
@@ -224,7 +224,7 @@ class FilteringReader(DumpReader):
         All filters are returned: Spark applies them to the rows that are read.
         """
         self._filters = filters
-        if self._request.kwargs.get("limit") is None:  # A limit applies after filters.
+        if self._request.kwargs.get("limit") is None:  # A limit applies after the filters.
             for filter_ in filters:
                 self._push(filter_)
         return filters
@@ -283,7 +283,7 @@ def _run_here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]
 
 
 def _own_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options from the user, without options that Spark adds to a catalog table."""
+    """Select the user's options, without those that Spark adds to a catalog table."""
     by_lower_name = {name.lower(): text for name, text in options.items()}
     if _OF_TABLES not in by_lower_name:
         return by_lower_name
@@ -292,14 +292,15 @@ def _own_options(options: Mapping[str, str]) -> dict[str, str]:
         for name, text in by_lower_name.items()
         if name.startswith("option.")
     }
-    # Spark converts a path to a URL.
+    # Spark turns a path into a URL; turn it back.
     return texts | {"path": re.sub("^file:/+", "/", by_lower_name.get("path", ""))}
 
 
 def to_texts(kwargs: Mapping[str, Any]) -> dict[str, str]:
     """Convert keywords to options of a data source, which are strings."""
     texts = {name: _to_text(value) for name, value in kwargs.items() if value is not None}
-    return {name: text for name, text in texts.items() if text}  # An empty list is the default.
+    # Drop empty lists, which are the default.
+    return {name: text for name, text in texts.items() if text}
 
 
 def _to_text(value: Any) -> str:

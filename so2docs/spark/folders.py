@@ -28,7 +28,7 @@ _OURS = (PART, ".strays", _TEMPORARY, _RUN, SUCCESS, ERROR)
 
 
 def list_names(folder: str) -> list[str]:
-    """Names of the files in the folder of a site.
+    """Return the names of the files in the folder of a site.
 
     Raises:
         OutputError: The folder is a file, or holds a file that so2docs did not write.
@@ -79,7 +79,8 @@ def draft(folder: str, run: str) -> Iterator[str]:
         with tempfile.TemporaryDirectory(dir=common, ignore_cleanup_errors=True) as path:
             yield path
     finally:
-        with suppress(OSError):  # Another attempt, or another run, is still running.
+        # Ignore the folder of another attempt or run that is still running.
+        with suppress(OSError):
             os.rmdir(common)
             os.rmdir(os.path.dirname(common))
 
@@ -105,7 +106,7 @@ def temporary_folder() -> Iterator[str]:
             problem = str(error.args[0]).partition("; ")[0]
             if not problem.startswith(path):
                 raise
-            # On a cluster, Spark chooses the disk, so the usual advice does not apply.
+            # On a cluster, Spark chooses the disk, so replace the usual advice.
             advice = "give Spark a larger disk in spark.local.dir"
             raise DiskFullError(f"{problem}; {advice}", retry="") from error
 
@@ -178,12 +179,12 @@ def finish(
     values = None if record is None else record.as_dict()
     content = {"run": run, "files": files, "report": report, "provenance": values}
     storage.write(storage.join(folder, SUCCESS), orjson.dumps(content))
-    storage.remove(storage.join(folder, _TEMPORARY))  # Drafts of killed attempts.
+    storage.remove(storage.join(folder, _TEMPORARY))  # Remove the drafts of killed attempts.
     storage.remove(storage.join(folder, _RUN))
 
 
 def read_report(folder: str, run: str) -> dict[str, Any] | None:
-    """The report of a folder that this run has finished; None if it has not."""
+    """Read the report of a folder that this run has finished; None for other folders."""
     success = _read_success(folder)
     return success.get("report") if success.get("run") == run else None
 
@@ -192,34 +193,34 @@ class SiteFolder(Product[None]):
     """The finished folder of a site."""
 
     def existing_files(self) -> list[str]:
-        """The folder, if it is finished."""
+        """Return the folder, if it is finished."""
         return [self.path] if SUCCESS in storage.list_folder(self.path) else []
 
     def read_records(self) -> list[Provenance | None]:
-        """The record in the list of the files."""
+        """Return the record in `_SUCCESS`."""
         return [provenance.load(orjson.dumps(_read_success(self.path).get("provenance")))]
 
 
 def _check_run(folder: str, run: str) -> None:
-    # Another attempt of this run may have finished it.
+    # Accept a folder that another attempt of this run has finished.
     if _find_owner(folder) != run:
         raise _taken(folder)
 
 
 def _find_owner(folder: str) -> str:
-    """The run that writes to a folder or has finished it; empty if there is none."""
+    """Find the run that writes to a folder or has finished it; empty if there is none."""
     current = _read(folder, _RUN).decode(errors="replace")
     return current or str(_read_success(folder).get("run", ""))
 
 
 def _taken(folder: str) -> OutputError:
     return OutputError(
-        f"{folder}: another run is writing to this folder; let it finish, or choose another output"
+        f"{folder}: another run is writing to this folder; wait for it, or choose another output"
     )
 
 
 def _read_success(folder: str) -> dict[str, Any]:
-    """The content of `_SUCCESS`; empty if it is missing or damaged."""
+    """Read the content of `_SUCCESS`; empty if the file is missing or damaged."""
     try:
         content = orjson.loads(_read(folder, SUCCESS))
     except ValueError:

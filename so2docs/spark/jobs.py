@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
+from so2docs.counts import group_by_size
 from so2docs.errors import ChangedDumpError, ClusterError, OptionError, So2docsError
 from so2docs.options.table import Options
+from so2docs.output.formats.columns import ObjectColumns, question_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from so2docs.output.formats.parquet import Parquet
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -92,7 +92,7 @@ def _spark_errors() -> Iterator[None]:
 
 
 def _find_cause(text: str) -> str:
-    """The last line of the Python traceback in a message of Spark, or the first line."""
+    """Find the last line of the Python traceback in a message of Spark, or else the first line."""
     lines = [stripped for line in text.splitlines() if (stripped := line.strip(": "))]
     for number, line in enumerate(lines):
         if line.startswith("Traceback (most recent call last)"):
@@ -113,34 +113,25 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool)
     """Make Arrow batches of the documents of a site: site, id and JSON, or typed columns."""
     import pyarrow as pa
 
-    parquet = _parquet(options, site) if typed else None
+    from so2docs.output.formats import arrow
 
-    def make(entries: list[tuple[int, bytes]]) -> Iterator[Any]:
-        ids, lines = zip(*entries, strict=True)
-        if parquet is None:
+    columns = _columns(options, site) if typed else None
+    for group in group_by_size(documents, lambda document: len(document[1]), _BATCH_BYTES):
+        ids, lines = zip(*group, strict=True)
+        if columns is None:
             yield pa.record_batch([[site] * len(ids), ids, lines], schema=_json_schema())
         else:
-            table = parquet.table([orjson.loads(line) for line in lines])
-            yield from table.cast(_typed_schema(parquet)).to_batches()
-
-    batch, size = list[tuple[int, bytes]](), 0
-    for document in documents:
-        batch.append(document)
-        size += len(document[1])
-        if size >= _BATCH_BYTES:
-            yield from make(batch)
-            batch, size = [], 0
-    if batch:
-        yield from make(batch)
+            table = arrow.document_table(columns, [orjson.loads(line) for line in lines])
+            yield from table.cast(_typed_schema(columns)).to_batches()
 
 
 def columns(options: Options, *, typed: bool) -> StructType:
-    """The columns of such batches, as a schema of Spark's."""
+    """Return the columns of the result of `batches` as a Spark schema."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     if typed and options.recipe is not None:
         raise OptionError("a recipe's records have no typed columns: leave `typed` out")
-    return from_arrow_schema(_typed_schema(_parquet(options, "")) if typed else _json_schema())
+    return from_arrow_schema(_typed_schema(_columns(options, "")) if typed else _json_schema())
 
 
 def _json_schema() -> Any:
@@ -149,18 +140,20 @@ def _json_schema() -> Any:
     return pa.schema({"Site": pa.string(), "Id": pa.int64(), "Document": pa.string()})
 
 
-def _parquet(options: Options, site: str) -> Parquet:
-    from so2docs.output.formats.parquet import Parquet
-
+def _columns(options: Options, site: str) -> ObjectColumns:
     fields = options.filters.fields
-    return Parquet(options.form, fields=fields, tables=options.nest, site=("Site", site))
+    return question_columns(fields, options.nest, ("Site", site), is_attributed=False)
 
 
-def _typed_schema(parquet: Parquet) -> Any:
-    """The Arrow schema of Parquet files in the types that Spark takes."""
+def _typed_schema(columns: ObjectColumns) -> Any:
+    """Return the Arrow schema of documents in types that Spark supports."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(field.name, _spark_type(field.type)) for field in parquet.schema])
+    from so2docs.output.formats.arrow import arrow_fields
+
+    return pa.schema(
+        [pa.field(field.name, _spark_type(field.type)) for field in arrow_fields(columns)]
+    )
 
 
 def _spark_type(kind: Any) -> Any:

@@ -89,7 +89,7 @@ def find(patterns: Sequence[str], run: Run, folder: str = "") -> list[Site]:
 
 
 def patterns(source: Dumps) -> list[str]:
-    """The paths and patterns in the argument."""
+    """List the paths and patterns in the argument."""
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not several:
         raise OptionError("no dump is given; give a path or a pattern")
@@ -128,7 +128,7 @@ def find_dumps(pattern: str) -> list[str]:
 
 
 def names(dumps: Sequence[str]) -> list[str]:
-    """A name for each dump: its folder if the file is `Posts.xml`, else its file name.
+    """Name each dump: by its folder if the file is `Posts.xml`, else by its file name.
 
     Dumps that would share a name, such as several dates of one site, are distinguished by as many
     parent folders as necessary. Names are also folders of the output, so none may be inside
@@ -153,7 +153,7 @@ def names(dumps: Sequence[str]) -> list[str]:
 
 
 def _place(path: str) -> list[str]:
-    """Folders and name of a dump, without the parts that all dumps have."""
+    """List folders and name of a dump, without the parts that are common to all dumps."""
     name = path.partition("://")[2] if storage.is_url(path) else os.path.abspath(path)
     *above, stem = name.strip("/" + os.sep).replace(os.sep, "/").split("/")
     stem = stem.partition(".7z")[0]
@@ -167,7 +167,10 @@ def _place(path: str) -> list[str]:
 def inspect(
     site: Site, *, nest: tuple[str, ...] = (), is_finished: IsFinished | None = None
 ) -> Size:
-    """Inspect the folder of a site, the start and end of a plain file, the kind of other files."""
+    """Inspect the folder and the dump of a site.
+
+    The start and the end of a plain file are checked; for another file, only its kind is detected.
+    """
     present = folders.list_names(site.folder) if site.folder else []
     if folders.SUCCESS in present and is_finished is not None and is_finished(site):
         return None
@@ -175,7 +178,7 @@ def inspect(
         posts = file_in_folder(site.path, POSTS) if os.path.isdir(site.path) else site.path
         with Catalog() as catalog:
             facts = catalog.look(posts)
-            # `open_dump` rejects a pipe because it is not a file.
+            # Call `open_dump` for a pipe too, so that it raises the error for what is not a file.
             dump = open_dump(posts) if facts.is_plain or not facts.is_file else None
             tables = find_tables(site.path, nest, {}, catalog)
     except DumpError as error:
@@ -258,7 +261,7 @@ def convert_site(
         So2docsError: As `so2docs.convert`; nothing of this attempt is left in the folder then.
     """
     if (finished_report := folders.read_report(site.folder, run)) is not None:
-        # The site was finished by an earlier attempt, whose result was lost.
+        # An earlier attempt finished the site, but its result was lost.
         return Report.from_dict(finished_report)
     end = output_suffix(keywords)
     try:
@@ -307,7 +310,7 @@ def document_batches(
 
 
 def _count_cores() -> int:
-    """The number of cores that Spark assigns to this task."""
+    """Count the cores that Spark assigns to this task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

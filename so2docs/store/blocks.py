@@ -24,7 +24,7 @@ from so2docs.store.disk import AppendedFile, open_files_limit, read_at
 
 _ZSTD = zstandard.ZstdCompressionParameters.from_level(1, hash_log=13, min_match=7)
 """Level 1 with a hash table that fits in the first cache: compresses real dumps to 0.28 to 0.34 of
-their size and a generated one to 0.35, for 3.5 to 3.9 s of CPU a GB to write and read. The usual
+their size and a generated one to 0.35, for 3.5 to 3.9 s of CPU per GB to write and read. The usual
 table gives 0.27 to 0.33 for 0.2 to 0.6 s more. Level -1 gives up to 0.46, above the promised limit
 of 0.4, for 0.2 s less. LZ4 takes 0.6 of the time, but gives 0.39 to 0.47; the deflate of ISA-L
 takes nearly as long."""
@@ -127,7 +127,7 @@ class BlockReader:
         Raises:
             SpillError: The file is damaged.
         """
-        # Two reads save copying each part.
+        # Read the two parts separately, which saves copying each.
         keys = self.read_keys(path, block)
         json = self.bytes_at(path, block.offset + block.keys_size, block.json_size)
         if crc32(json) != block.crc:
@@ -146,7 +146,7 @@ class BlockReader:
             return data
         try:
             return self._decompress(data)
-        except zstandard.ZstdError as error:  # The checksum missed the damage.
+        except zstandard.ZstdError as error:  # The checksum did not detect the damage.
             raise damage_error(path, block.offset) from error
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:
@@ -165,7 +165,7 @@ class BlockReader:
 
 
 def damage_error(path: str, offset: int) -> SpillError:
-    """The error for a damaged file of the spill."""
+    """Make the error for a damaged file of the spill."""
     return SpillError(f"{path}: the spill is damaged at byte {offset:,}; {_AGAIN}")
 
 
@@ -192,12 +192,12 @@ _UNKNOWN = 512 * 1024 * 1024
 
 
 def default_budget(spare_disk: int) -> int:
-    """Default for the uncompressed bytes on disk."""
+    """Compute the default limit of uncompressed bytes on disk."""
     return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
 
 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory available to processes and the system's cache."""
+    """Return the bytes of memory available to processes and the system's cache."""
     limits = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
     return min((size for size in limits if size is not None), default=_UNKNOWN)
 
@@ -212,7 +212,7 @@ def _of_the_system(proc: Path) -> int | None:
 
 
 def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
-    """Free memory in each control group of this process, for both versions of control groups."""
+    """List the free memory in each control group of this process, for both versions of cgroups."""
     remaining: list[int] = []
     lines: list[str] = []
     with suppress(OSError):
@@ -228,7 +228,8 @@ def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
         else:
             continue
         group = top / path.strip("/")
-        # In a container, this may be a path on the host, and only the top folder is visible.
+        # In a container, this may be a path on the host, of which only the top folder is visible;
+        # try every parent.
         for folder in {top, group, *(parent for parent in group.parents if top in parent.parents)}:
             with suppress(OSError, ValueError):
                 remaining.append(_remaining(folder, *names))

@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 
 from so2docs.errors import DiskFullError, So2docsError, flag
 
-# Shares of the dump's size, measured on published and generated dumps, with some reserve.
+# Sizes relative to the dump, measured on published and generated dumps, with some reserve.
 _SPILL_SHARE = 0.38
 _OUTPUT_SHARE = {"gzip": 0.36, "zstd": 0.36, "none": 1.0}
 
@@ -22,7 +22,7 @@ _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def open_files_limit() -> int:
-    """Number of files that this process may have open."""
+    """Return the number of files that this process may have open."""
     try:
         import resource
     except ImportError:  # Windows
@@ -119,7 +119,7 @@ class AppendedFile:
 
 
 def read_at(file: int, size: int, offset: int) -> bytes:
-    """Read bytes of an open file by as many calls as necessary; the end may have fewer."""
+    """Read bytes of an open file, fewer only at its end, since single reads may be short."""
     data = _read_once(file, size, offset)
     while len(data) < size and (part := _read_once(file, size - len(data), offset + len(data))):
         data += part

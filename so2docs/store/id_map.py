@@ -120,13 +120,7 @@ class IdMap:
 
     def get(self, key: int) -> int | None:
         """Return the value of an id; None for a missing id."""
-        number = bisect_right(self._firsts, key) - 1
-        if number < 0:
-            return None
-        words = self._block(number)
-        count = len(words) // 2
-        index = bisect_left(words, key, 0, count)
-        return words[count + index] if index < count and words[index] == key else None
+        return self.find((key,)).get(key)
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
         """Return the values of the ids, without missing ids."""
@@ -155,7 +149,7 @@ class IdMap:
         core.find_values(self._firsts, ids, values, self._block)
 
     def _block(self, number: int) -> array[int]:
-        """Ids and values of a block; recent blocks are cached."""
+        """Read the ids and values of a block; recent blocks are cached."""
         block = self._known.get(number)
         if block is None:
             start = number * _BLOCK

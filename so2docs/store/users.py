@@ -1,10 +1,10 @@
 """Store users with their badges on disk, where workers of the second pass look them up by id.
 
 A chunk of `Users.xml` becomes a file of short JSON objects, one per line with its checksum. A block
-of keys at its end has the position of each. These keys become a map from user ids to positions, so
-reading a user takes two small reads. Only the attributes in documents are kept, 120 bytes per user,
-so that the 22 million users of Stack Overflow fit in the system's cache. Another map has the number
-of badges by user and class.
+of keys at the end of the file has the position of each object. These keys become a map from user
+ids to positions, so reading a user takes two small reads. Only the attributes in documents are
+kept, 120 bytes per user, so that the 22 million users of Stack Overflow fit in the system's cache.
+Another map has the number of badges by user and class.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Users:
         self._reader.__exit__()
 
     def get(self, user_id: int) -> bytes | None:
-        """The JSON object of a user; None for an unknown user."""
+        """Read the JSON object of a user; None for an unknown user."""
         place = self._places.get(user_id)
         if place is None or self._badges is None:
             return None if place is None else self.at(place)
@@ -112,7 +112,7 @@ class Users:
         return users
 
     def _where(self, place: int) -> tuple[str, int]:
-        """Name of the file, and bytes from its start."""
+        """Return the name of the file, and the offset in it."""
         return self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
 
     def at(self, place: int) -> bytes:
@@ -131,7 +131,7 @@ class Users:
 
 
 def _badge_keys(user_id: int) -> list[int]:
-    """Keys of the badges of a user, by class; unused keys for an id that is too large."""
+    """List the keys of a user's badges, by class; for an id that is too large, keys not in use."""
     user_id = user_id if abs(user_id) < MOST_USERS else -MOST_USERS
     return [user_id << CLASS_BITS | of_class for of_class in BADGE_CLASSES]
 

@@ -1,0 +1,75 @@
+"""Read tables of a dump by visitors, without writing files."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, closing
+from functools import partial
+
+from so2docs.dump.dump import Chunk
+from so2docs.dump.opening import Catalog
+from so2docs.dump.tables import find_dump_tables
+from so2docs.flat.tables import CHUNK_BYTES
+from so2docs.output.provenance import File
+from so2docs.processes.pool import Workers, choose_jobs
+from so2docs.progress import Progress
+from so2docs.scan.chunk import ChunkResult, Visitor
+from so2docs.scan.table import TableReader
+from so2docs.schema import Table
+
+
+def visit_tables(
+    dump: str,
+    visitors: Mapping[str, type[Visitor]],
+    folder: str,
+    advice: str,
+    *,
+    jobs: int | None,
+    progress: bool,
+) -> Generator[tuple[Table, ChunkResult], None, None]:
+    """Read tables of a dump, each archive from start to end.
+
+    Args:
+        dump: An archive or a folder with the tables, or one of their files.
+        visitors: The visitor of each table, by name.
+        folder: Folder for temporary files.
+        advice: Advice if a table is missing.
+        jobs: Worker processes; all cores if None, and one for a small dump.
+        progress: Show progress bars.
+
+    Yields:
+        Each chunk, with its table.
+
+    Raises:
+        DumpError: A table is missing, truncated or malformed.
+    """
+    bars = Progress(shown=progress)
+    with Catalog() as catalog:
+        files = find_dump_tables(dump, tuple(visitors), catalog, advice)
+        jobs = choose_jobs(jobs, sum(file.size for file in files))
+        bars.plan(sum(file.work for file in files))
+        with Workers(jobs) as workers, bars:
+            reader = TableReader(workers, bars, folder, jobs)
+            for file in files:
+                visit = partial(_choose, visitors[file.table.name])
+                with reader.open(file, visit, folder, CHUNK_BYTES) as (_, results):
+                    for result in results:
+                        yield file.table, result
+
+
+def _choose(visitor: type[Visitor], chunk: Chunk) -> type[Visitor]:
+    """The visitor of every chunk of a table."""
+    return visitor
+
+
+def identify_tables(dump: str, names: tuple[str, ...], advice: str) -> list[File]:
+    """Identify the files of tables of a dump.
+
+    Raises:
+        DumpError: A table is missing.
+    """
+    with Catalog() as catalog, ExitStack() as stack:
+        files = find_dump_tables(dump, names, catalog, advice)
+        for file in files:
+            stack.enter_context(closing(file))
+        return [File.of_table(file) for file in files]
