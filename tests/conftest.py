@@ -95,7 +95,7 @@ def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.fixture(scope="session", params=["compiled", "python"])
+@pytest.fixture(scope="module", params=["compiled", "python"])
 def core(request: pytest.FixtureRequest) -> Iterator[cores.Core]:
     """Run a test with both cores, in this process and in its children."""
     name: cores.Core = request.param

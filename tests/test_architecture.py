@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -81,7 +81,7 @@ ONLY_USERS = {
         "flat.columns",
         "flat.part",
         "flat.writing",
-        "output.formats.parquet",
+        "output.formats.arrow",
         "reader.frames",
         "spark.jobs",
     },
@@ -108,22 +108,24 @@ ONLY_USERS = {
 }
 
 
-def imports(name: str) -> Iterator[str]:
-    """Full names of all imports of a module, including those in functions and for types."""
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+@cache
+def imports(module: Path) -> list[str]:
+    """Return the full names of all imports of a module, even in functions and for types."""
+    names = []
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None
             assert not node.level
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 def of_package(name: str) -> set[str]:
-    """The modules of the package that a module imports, or imports names from."""
+    """Return the modules of the package that a module imports, or imports names from."""
     modules = set()
-    for full in imports(name):
+    for full in imports(MODULES[name]):
         path = full.removeprefix("so2docs.")
         modules.add(path if path in MODULES else path.rpartition(".")[0])
     return modules & set(MODULES)
@@ -194,7 +196,7 @@ def test_the_users_of_each_library(library: str) -> None:
     users = {
         "commands" if name.startswith("commands.") else name
         for name in MODULES
-        if any(full.split(".")[0] == library for full in imports(name))
+        if any(full.split(".")[0] == library for full in imports(MODULES[name]))
     }
     assert users == ONLY_USERS[library]
 

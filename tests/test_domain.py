@@ -1,4 +1,4 @@
-"""The rules of the sites, and that no other module repeats them."""
+"""The rules of the sites are right, and no other module repeats them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from so2docs.errors import OptionError, OutputError
 
 
 def posts(questions: int, score: int = 1) -> list[bytes]:
-    """Rows of a made-up site: questions with odd numbers as ids, and an answer to each."""
+    """Make the rows of a site: questions with odd numbers as ids, and an answer to each."""
     rows = []
     for number in range(1, 2 * questions, 2):
         rows.append(question(number, Title=f"Question {number}", Score=score * (number == 3)))
@@ -32,14 +32,14 @@ def posts(questions: int, score: int = 1) -> list[bytes]:
 
 
 def folder_with(folder: Path, rows: list[bytes]) -> Path:
-    """A folder with a dump."""
+    """Make a folder with a dump."""
     folder.mkdir(parents=True, exist_ok=True)
     write_dump(folder / "Posts.xml", *rows)
     return folder
 
 
 def quarter(folder: Path, sites: dict[str, list[bytes]], end: str = ".jsonl.gz") -> Path:
-    """A folder of outputs."""
+    """Make a folder of outputs."""
     folder.mkdir(parents=True, exist_ok=True)
     for site, rows in sites.items():
         dump = folder_with(folder.parent / f"{folder.name}.dumps" / site, rows)
@@ -62,7 +62,7 @@ def states(results: list[so2docs.SiteResult]) -> dict[str, str]:
 
 
 def table(text: str) -> dict[str, list[str]]:
-    """The lines of a printed table, by site."""
+    """Return the lines of a printed table, by site."""
     lines = text[text.index("site ") :].splitlines()
     return {line.split()[0]: line.split()[1:] for line in lines}
 
@@ -72,7 +72,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def outputs(folder: Path) -> list[str]:
-    """Names of the files in a folder, except side files."""
+    """Return the names of the files in a folder, except side files."""
     return sorted(name for name in contents(folder) if not name.startswith("."))
 
 
@@ -127,7 +127,7 @@ def test_keeps_outputs_that_are_up_to_date(quarters: tuple[Path, Path], tmp_path
         assert refused.returncode == 1, command
         assert "coffee" in refused.stderr
         assert "coffee" in refused.stderr
-        assert "make it again with --update" in refused.stderr
+        assert "remake it with --update" in refused.stderr
         assert [contents(folder)] == before
         updated = run(*command, "--update")
         assert updated.returncode == 0, updated.stderr
@@ -245,7 +245,7 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     so2docs.diff_all(new, new, tmp_path / "others")
     results = so2docs.patch_all(empty, tmp_path / "others", tmp_path / "nothing")
     assert set(states(results).values()) == {"failed"}
-    assert "no output that these changes could be applied to" in str(results[0].error)
+    assert "no output to apply these changes to" in str(results[0].error)
 
 
 @pytest.mark.long

@@ -30,7 +30,7 @@ ROWS = st.lists(
 
 
 def as_posts(rows: list[bytes]) -> posts.RecordBuffer:
-    """The posts of a chunk with these rows."""
+    """Turn rows into the posts of a chunk."""
     parsed = posts.RecordBuffer()
     attributes = [dict(re.findall(r'(\w+)="([^"]*)"', row.decode())) for row in rows]
     posts.add(parsed, attributes)

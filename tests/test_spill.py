@@ -171,7 +171,9 @@ def test_every_row_of_the_index_is_checked(change: str, folder: Path) -> None:
 
 def test_one_owner(folder: Path) -> None:
     spill = Spill(folder)
-    with pytest.raises(SpillError, match="another so2docs is working on this conversion; let it"):
+    with pytest.raises(
+        SpillError, match="another so2docs process is working on this conversion; wait"
+    ):
         Spill(folder)
     spill.close()
     Spill(folder).close()

@@ -379,7 +379,7 @@ def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -
     assert (
         "exists, made from another input (beer.stackexchange.com-2024-04.xml.gz" in refused.stderr
     )
-    assert "make it again with --update" in refused.stderr
+    assert "remake it with --update" in refused.stderr
     assert beer.read_bytes() == before
 
     report = tmp_path / "report.json"

@@ -215,7 +215,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("convert posts.xml out.xml", "no output format ends in .xml"),
+        ("convert posts.xml out.xml", "no output format has the extension .xml"),
         ("convert posts.xml out.csv", "so2docs sqlite makes flat tables"),
         ("convert posts.xml --format csv", "so2docs sqlite makes flat tables"),
         (
@@ -280,11 +280,14 @@ def test_accepts_synonyms_of_options(arguments: str, same: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--tag discu*s", "no question has the tag discu*s; there is discussion (3)\n"),
+        ("--tag discu*s", "no question has the tag discu*s; similar tags: discussion (3)\n"),
         ("--tag di*cus*,?ea", ""),
-        ("--tag Discusion", "no question has the tag discusion; there is discussion (3)\n"),
+        ("--tag Discusion", "no question has the tag discusion; similar tags: discussion (3)\n"),
         ("--tag nosuch", "no question has the tag nosuch\n"),
-        ("--tag discussion,nosuch", "no question has the tag nosuch; there is discussion (3)\n"),
+        (
+            "--tag discussion,nosuch",
+            "no question has the tag nosuch; similar tags: discussion (3)\n",
+        ),
         ("--tag discussion --min-score 5", "no question passed all filters; the output is empty\n"),
         ("--min-score 5", "no question passed all filters; the output is empty\n"),
         ("--tag discussion", ""),

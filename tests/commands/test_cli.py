@@ -86,8 +86,8 @@ def test_refuses_to_overwrite(folder: Path) -> None:
     result = run("convert", "Posts.xml", cwd=folder)
     assert result.returncode == 1
     assert result.stderr == (
-        "so2docs: questions.jsonl.gz: exists and does not say how it was made; "
-        "choose another output, make it again with --update, or overwrite with --force\n"
+        "so2docs: questions.jsonl.gz: exists and has no record of how it was made; "
+        "choose another output, remake it with --update, or overwrite with --force\n"
     )
     assert (folder / "questions.jsonl.gz").read_text() == "precious"
 

@@ -46,7 +46,7 @@ try:
 finally:
     print(seen // every, wrong)
 """
-"""The command, copies of which get a signal when a module is found or run."""
+"""Script that runs copies of the command, each with a signal when a module is found or run."""
 
 WITHIN_A_DESTRUCTOR = """
 import signal, sys
@@ -66,7 +66,7 @@ sys.addaudithook(drop)
 from so2docs.__main__ import main
 main()
 """
-"""The command, which gets a signal where Python drops the exception that comes of it."""
+"""Script that runs the command, with a signal where Python drops the resulting exception."""
 
 AT_A_FILE = """
 import signal, sys
@@ -82,7 +82,7 @@ sys.addaudithook(stop)
 from so2docs.__main__ import main
 main()
 """
-"""The command, which gets a signal when it opens a file."""
+"""Script that runs the command, with a signal when it opens a file."""
 
 AT_A_REMOVAL = """
 import os, signal, sys
@@ -100,7 +100,7 @@ os.rmdir, os.unlink = stopping(os.rmdir), stopping(os.unlink)
 from so2docs.__main__ import main
 main()
 """
-"""The command, which gets a signal when it has removed something."""
+"""Script that runs the command, with a signal when it has removed something."""
 
 WHEN_ALL_IS_DONE = """
 import atexit, builtins, os, signal, sys
@@ -116,7 +116,7 @@ atexit.register(os.kill, os.getpid(), number)
 from so2docs.__main__ import main
 main()
 """
-"""The command, which gets a signal at its exit and when Python takes itself apart."""
+"""Script that runs the command, with a signal at its exit and while Python shuts down."""
 
 
 @pytest.mark.long

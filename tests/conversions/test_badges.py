@@ -56,7 +56,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def expected(folder: Path) -> list[dict[str, Any]]:
-    """The expected documents, with the badges of every user."""
+    """Return the expected documents, with the badges of every user."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     for badge in ElementTree.parse(folder / "Badges.xml").getroot():
         user_id, of_class = badge.get("UserId", ""), badge.get("Class", "")

@@ -26,7 +26,7 @@ NEW, DAY = "2020-01-{:02}T00:00:00.000", 1
 
 
 def event(number: int, kind: int, post_id: int, guid: str, day: int, **more: Any) -> bytes:
-    """A row of PostHistory.xml."""
+    """Make a row of PostHistory.xml."""
     first = {"Id": number, "PostHistoryTypeId": kind, "PostId": post_id, "RevisionGUID": guid}
     return row(**first, CreationDate=NEW.format(day), **more)
 

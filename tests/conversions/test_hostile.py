@@ -102,7 +102,7 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
     ),
     "json": (b'[{"a": 1}]', r"is JSON, not a Posts\.xml; give the Posts\.xml of a dump"),
     "parquet": (b"PAR1" + bytes(50), r"is a Parquet file, not XML; give the Posts\.xml"),
-    "torrent": (b"d8:announce35:", "is a torrent, .*; download its files"),
+    "torrent": (b"d8:announce35:", "is a torrent, .*; download the files it lists"),
     "row-as-root": (question(1), "starts with <row>, expected <posts> around the rows"),
     "only-a-row": (b'<row Id="1" PostTypeId="1"/>', "starts with <row>, expected <posts>"),
     "two-roots": (b"<posts/><posts/>", "has content after its empty root element"),

@@ -45,7 +45,7 @@ PLACES = [
 
 
 def write_site(folder: Path, file: str = "", more: str = "", encoding: str = "utf-8") -> Path:
-    """A valid site, with additional rows in one table."""
+    """Write a valid site, with additional rows in one table."""
     for name, rows in SOUND.items():
         added = f"\n  {more}" if name == file else ""
         root = name.removesuffix(".xml").lower()

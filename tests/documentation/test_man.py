@@ -14,7 +14,9 @@ from support.places import CHECKOUT
 
 from so2docs.cli import COMMANDS, cli
 
-BY_NAME = {name: cli.get_command(click.Context(cli), name) for name in COMMANDS}
+BY_NAME = {
+    name: cli.get_command(click.Context(cli, **cli.context_settings), name) for name in COMMANDS
+}
 
 
 @pytest.fixture

@@ -31,11 +31,11 @@ PAGES = (
     MANY_SITES,
 )
 OTHERS = ("jq", "sqlite3", "psql", "curl", "mongoimport")
-"""Programs that are not installed everywhere; servers that are not there."""
+"""Programs that may be missing, and servers that do not exist here."""
 BLOCKS = re.compile(
     r"(?:^<!-- (\S+\.py) -->\n)?^```(console|python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE
 )
-"""Blocks, each with the name of the file that it is, if it is one."""
+"""Matches a code block, and the name of the file that it shows, if any."""
 OPENING = re.compile(r"mkdir (\S+) && cd \1(?: && (.*))?$")
 """The command that each page begins with: its folder, and the sample."""
 SITE = "beer.stackexchange.com"
@@ -67,7 +67,7 @@ def folder(tmp_path: Path, samples: Path) -> Path:
 
 
 def commands(block: str) -> list[str]:
-    """The commands after prompts, with continued lines joined."""
+    """Return the commands after prompts, with continued lines joined."""
     lines = block.replace("\\\n", " ").splitlines()
     return [line[2:] for line in lines if line.startswith("$ ")]
 

@@ -25,7 +25,7 @@ PAGE = (CHECKOUT / "docs" / "queries.md").read_text(encoding="utf-8")
 
 
 def block(heading: str, language: str) -> str:
-    """The code under a heading; without a heading, at the start of the page."""
+    """Return the code under a heading; without a heading, at the start of the page."""
     section = re.split(r"^##? ", PAGE, flags=re.MULTILINE)
     (text,) = [part for part in section if part.startswith(heading)]
     match = re.search(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
@@ -68,7 +68,7 @@ def posts(folder: Path) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def pairs(posts: list[Row]) -> list[tuple[Row, Row]]:
-    """Every question with every answer of it, in the order in which answers came."""
+    """Pair every question with each of its answers, in chronological order."""
     answers = sorted(
         (post for post in posts if post["PostTypeId"] == 2),
         key=lambda post: (post["CreationDate"], post["Id"]),

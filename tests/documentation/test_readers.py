@@ -48,7 +48,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def expected(folder: Path) -> list[int]:
-    """Ids of the questions in a folder, read without these programs."""
+    """Return the ids of the questions in a folder, read without these programs."""
     ids: list[int] = []
     for path in folder.iterdir():
         if path.name.startswith("."):

@@ -26,7 +26,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Dump:
 
 
 def starts_in(part: bytes) -> list[int]:
-    """Offsets of the starts of rows."""
+    """Return the offsets of the starts of rows."""
     return [match.start() for match in re.finditer(rb"<row[\s/>]", part)]
 
 

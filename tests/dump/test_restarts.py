@@ -123,7 +123,7 @@ def test_stopped_anywhere_in_an_archive(
         messages = convert(archive, output, nest="all", force=True)
         assert left_by(output) == expected
         counts.append(decoded.blocks)
-        heard_later = heard_later or any("is decompressed from byte" in line for line in messages)
+        heard_later = heard_later or any(" from byte " in line for line in messages)
     assert len(counts) > 1
     assert counts == sorted(counts, reverse=True)
     assert counts[0] <= whole
@@ -145,7 +145,7 @@ def test_stopped_in_a_bzip2_file(
     assert stop_after(commits, monkeypatch, source, output, force=True)
     decoded.blocks = 0
     messages = convert(source, output, force=True)
-    assert any("is decompressed from byte" in message for message in messages)
+    assert any(" from byte " in message for message in messages)
     assert left_by(output) == expected
     assert decoded.blocks <= whole - (commits * CHUNK_BYTES) // BLOCK_BYTES + 1
 
@@ -167,7 +167,7 @@ def test_a_source_without_places_is_said_to_be_read_again(
         expected = target.read_bytes()
         assert stop_after(2, monkeypatch, source, target, force=True)
         messages = convert(source, target, force=True)
-        assert any(f"{name} is decompressed again from its start" in line for line in messages)
+        assert any(f"{name} from its start" in line for line in messages)
         assert target.read_bytes() == expected
 
 

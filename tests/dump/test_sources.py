@@ -44,7 +44,7 @@ def zipped(method: int, name: str = "Posts.xml") -> Pack:
 
 
 def seven_zip(*filters: int, name: str = "Posts.xml", password: str | None = None) -> Pack:
-    """An archive with the posts between other tables, all in one solid block, as published."""
+    """Make an archive as published: the posts between other tables, in one solid block."""
 
     def pack(data: bytes) -> bytes:
         archive = io.BytesIO()
@@ -94,7 +94,7 @@ STREAMED = ["gzip", "bzip2", "xz", "zstd"]
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """The files that a conversion wrote, by name; the index is without the name of the dump."""
+    """Return the files of a conversion by name; the index lacks the name of the dump."""
     return {
         path.name: segments_of(path.read_bytes())
         if path.name.endswith(".index")
@@ -104,7 +104,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 def segments_of(index: bytes) -> bytes:
-    """An index without its provenance, which names the dump, and without its checksum."""
+    """Return an index without its provenance, which names the dump, and without its checksum."""
     footer = struct.Struct("<qqqqIII")
     *_, record_bytes, _ = footer.unpack(index[-footer.size :])
     assert b'"input":' in index[-footer.size - record_bytes : -footer.size]

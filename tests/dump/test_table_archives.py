@@ -45,12 +45,12 @@ Pack = Callable[[bytes], bytes]
 
 
 def seven_zip(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
-    """An archive with one solid block, in the order of names, as sites are published."""
+    """Make an archive with one solid block, in the order of names, as sites are published."""
     return in_order(path, {name: files[name] for name in sorted(files)}, method)
 
 
 def in_order(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
-    """An archive with one solid block, with members in this order."""
+    """Make an archive with one solid block, with members in this order."""
     with py7zr.SevenZipFile(path, "w", filters=[{"id": method}]) as archive:
         for name, data in files.items():
             archive.writestr(data, name)
@@ -58,7 +58,7 @@ def in_order(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZI
 
 
 def in_a_7z_backwards(folder: Path) -> Path:
-    """An archive in which every table precedes the posts."""
+    """Make an archive in which every table precedes the posts."""
     names = ["Votes.xml", "Users.xml", "PostLinks.xml", "Badges.xml", "Comments.xml", "Posts.xml"]
     return in_order(folder / "tea.7z", {name: site_files()[name] for name in names})
 
@@ -97,7 +97,7 @@ def in_a_folder_with_a_7z(folder: Path) -> Path:
 
 
 def in_a_7z_each(folder: Path) -> Path:
-    """An archive for each table, as for Stack Overflow, with another site next to them."""
+    """Make an archive for each table, as for Stack Overflow, with another site next to them."""
     for name, data in site_files().items():
         seven_zip(folder / f"tea.com-{name.removesuffix('.xml')}.7z", {name: data})
         seven_zip(folder / f"meta.tea.com-{name.removesuffix('.xml')}.7z", {name: b"<rows/>"})
@@ -122,7 +122,7 @@ def compressed(folder: Path) -> Path:
 
 
 def mixed(folder: Path) -> Path:
-    """Plain posts, with plain and compressed tables next to them."""
+    """Write plain posts, with plain and compressed tables next to them."""
     for name, data in site_files().items():
         (folder / name).write_bytes(data)
     seven_zip(folder / "Users.7z", {"Users.xml": (folder / "Users.xml").read_bytes()})
@@ -504,7 +504,7 @@ def test_published_archives_killed_at_any_moment(
         if process.returncode:
             so2docs.convert(archive, packed, jobs=1, nest="all")
         leftovers = left_by(packed)
-        index = f".{packed.name}.index"  # It names the input: the archive, or the folder.
+        index = f".{packed.name}.index"  # The index names its input: the archive or the folder.
         assert leftovers.pop(index)
         expected = left_by(plain)
         assert expected.pop(index)

@@ -45,7 +45,7 @@ def server() -> Iterator[RangeServer]:
 
 
 def archive(tables: dict[str, bytes], filters: list[dict[str, int]] = LZMA2) -> bytes:
-    """A 7z archive with a stream for each table."""
+    """Make a 7z archive with a stream for each table."""
     packed = io.BytesIO()
     for number, (name, content) in enumerate(tables.items()):
         packed.seek(0)
@@ -55,7 +55,7 @@ def archive(tables: dict[str, bytes], filters: list[dict[str, int]] = LZMA2) -> 
 
 
 def noisy(size: int) -> bytes:
-    """A question whose body can hardly be compressed."""
+    """Make a question whose body can hardly be compressed."""
     return dump_of(question(1, Body=base64.b64encode(random.Random(1).randbytes(size)).decode()))
 
 
@@ -133,7 +133,7 @@ def test_reads_at_any_position(server: RangeServer) -> None:
 
 
 def message(kind: type[DumpError], server: RangeServer, folder: Path) -> str:
-    """The message of an error, which the command prints too."""
+    """Return the message of an error, which the command prints too."""
     url = server.url("tea.7z")
     with pytest.raises(kind) as caught:
         so2docs.tables(url, folder / "out")

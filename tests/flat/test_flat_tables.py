@@ -243,7 +243,7 @@ def test_a_file_of_unknown_origin_is_not_overwritten(site: Path, tmp_path: Path)
     out = tmp_path / "out"
     out.mkdir()
     (out / "Posts.parquet").write_bytes(b"mine")
-    with pytest.raises(so2docs.OutputExistsError, match="does not say how it was made"):
+    with pytest.raises(so2docs.OutputExistsError, match="has no record of how it was made"):
         so2docs.tables(site, out)
     assert (out / "Posts.parquet").read_bytes() == b"mine"
     assert so2docs.tables(site, out, force=True)["posts"].is_new
@@ -254,7 +254,7 @@ def test_a_file_that_was_cut_is_written_again(site: Path, tmp_path: Path) -> Non
     so2docs.tables(site, out, only="posts")
     whole = (out / "Posts.parquet").read_bytes()
     (out / "Posts.parquet").write_bytes(whole[:100])
-    with pytest.raises(so2docs.OutputExistsError, match="is not what was written"):
+    with pytest.raises(so2docs.OutputExistsError, match="is not the file that was written"):
         so2docs.tables(site, out, only="posts")
     so2docs.tables(site, out, only="posts", update=True)
     assert (out / "Posts.parquet").read_bytes() == whole
@@ -274,7 +274,7 @@ def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_
     assert {path: path.read_bytes() for path in out.rglob("*.parquet")} == whole
     first.unlink()
     others[0].write_bytes(b"mine")
-    with pytest.raises(so2docs.OutputExistsError, match="is not what was written"):
+    with pytest.raises(so2docs.OutputExistsError, match="is not the file that was written"):
         so2docs.tables(site, out, only="posts", split_by="year")
 
 
@@ -306,7 +306,7 @@ def test_a_damaged_record(
     values = orjson.loads(record.read_bytes())
     damage(values)
     record.write_bytes(orjson.dumps(values))
-    with pytest.raises(so2docs.OutputExistsError, match="does not say how it was made"):
+    with pytest.raises(so2docs.OutputExistsError, match="has no record of how it was made"):
         so2docs.tables(site, out, only="tags")
     assert so2docs.tables(site, out, only="tags", update=True)["tags"].is_new
 
@@ -356,7 +356,7 @@ def test_detects_a_changed_file_of_the_same_size(site: Path, tmp_path: Path) -> 
     data = bytearray((out / "Posts.parquet").read_bytes())
     data[10] ^= 1
     (out / "Posts.parquet").write_bytes(data)
-    with pytest.raises(so2docs.OutputExistsError, match="is not what was written"):
+    with pytest.raises(so2docs.OutputExistsError, match="is not the file that was written"):
         so2docs.tables(site, out, only="posts")
 
 
@@ -546,7 +546,7 @@ def test_an_archive_is_decompressed_once(
     monkeypatch.setattr(storage, "open_file", Counting)
     report = so2docs.tables(archive, tmp_path / "out", jobs=1)
     assert len(report) == len(DUMP)
-    # The list of members, the places that tell one content from another, and each block once.
+    # The list of members, the samples that identify the content, and each block once.
     assert Counting.counts[str(archive)] < archive.stat().st_size + 100_000
 
 

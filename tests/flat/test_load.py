@@ -23,12 +23,11 @@ from pathlib import Path
 from typing import Any, get_args
 from xml.sax.saxutils import quoteattr
 
-import py7zr
 import pytest
 from support.command import run
 from support.dumps import answer, question, write_dump
 from support.flat_oracle import Row, as_date, rows_of
-from support.places import CHECKOUT, DUMPS, NO_DUMPS
+from support.places import CHECKOUT
 from support.table_sites import SITE
 
 import so2docs
@@ -76,22 +75,18 @@ def hard_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=["hard", *ARCHIVES])
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(
+    scope="module", params=["hard", pytest.param(ARCHIVES[0], marks=pytest.mark.long), ARCHIVES[1]]
+)
+def site(request: pytest.FixtureRequest) -> Path:
     if request.param == "hard":
         return request.getfixturevalue("hard_site")  # type: ignore[no-any-return]
-    archive = DUMPS / "archives" / f"{request.param}.7z"
-    if not archive.exists():
-        pytest.skip(NO_DUMPS)
-    folder = tmp_path_factory.mktemp(request.param)
-    with py7zr.SevenZipFile(archive) as packed:
-        packed.extractall(folder)
-    return folder
+    return request.getfixturevalue("unpacked_dumps") / request.param  # type: ignore[no-any-return]
 
 
 Read = Callable[[Table], list[Row]]
 Loaded = tuple[Read, str]
-"""A function that reads a table back, and what the script printed."""
+"""A function that reads a table back, and the output of the script."""
 
 
 def call(*command: str | Path, folder: Path, **settings: Any) -> str:
@@ -103,7 +98,7 @@ def call(*command: str | Path, folder: Path, **settings: Any) -> str:
 
 
 def _program(name: str, package: str) -> Path:
-    """Path of a server's program, or skip the test."""
+    """Find the program of a server, or skip the test."""
     places = [*map(Path, os.get_exec_path()), Path("/usr/sbin")]
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     for place in places:
@@ -292,7 +287,7 @@ def _sorted(rows: list[Row]) -> list[Row]:
 
 
 def _broken(site: Path) -> dict[str, int]:
-    """The number of rows that break each foreign key, from the XML."""
+    """Count the rows that break each foreign key, from the XML."""
     post_and_user = {"PostId": "Posts", "UserId": "Users"}
     links = {
         "Posts": {"ParentId": "Posts", "AcceptedAnswerId": "Posts"}

@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import py7zr
 import pytest
 from support.command import run
 from support.dumps import answer, question, row, write_dump
 from support.flat_oracle import Row, read_back, rows_of, tables_in
-from support.places import DUMPS, NO_DUMPS, SAMPLES
+from support.places import SAMPLES
 
 import so2docs
 from so2docs.flat import tables as flat_tables
@@ -56,16 +55,10 @@ def rows_in(folder: Path) -> Site:
         ),
     ],
 )
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(request: pytest.FixtureRequest) -> Path:
     if request.param == "sample":
         return SAMPLES / "site"
-    archive = DUMPS / "archives" / f"{request.param}.7z"
-    if not archive.exists():
-        pytest.skip(NO_DUMPS)
-    folder = tmp_path_factory.mktemp(request.param)
-    with py7zr.SevenZipFile(archive) as packed:
-        packed.extractall(folder)
-    return folder
+    return request.getfixturevalue("unpacked_dumps") / request.param  # type: ignore[no-any-return]
 
 
 def part_of(site: Site, **options: Any) -> Site:
@@ -117,7 +110,7 @@ def _passes(post: Row, options: dict[str, Any]) -> bool:
 
 
 def broken(site: Site) -> dict[str, set[int]]:
-    """For each foreign key, the referenced ids that do not exist."""
+    """Return the referenced ids that do not exist, by foreign key."""
     ids = {stem: {one["Id"] for one in rows} for stem, rows in site.items()}
     return {
         f"{stem}.{name}": {one[name] for one in site[stem]} - ids.get(target, set()) - {None}
@@ -205,7 +198,7 @@ def test_tags_that_no_question_has(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1, Tags="|tea|"), question(2, Tags="|Tea|"))
     done = run("tables", dump, tmp_path / "out", "--tag", "teas*", "-q")
     assert done.returncode == 0
-    assert "no question has the tag teas*; there is tea (2)" in done.stderr
+    assert "no question has the tag teas*; similar tags: tea (2)" in done.stderr
     so2docs.tables(dump, tmp_path / "tea", tags="TEA")
     assert len(read_back(tmp_path / "tea", DUMP["posts"], "parquet")) == 2
 

@@ -142,7 +142,7 @@ def test_names_columns_that_no_row_has(tmp_path: Path) -> None:
     assert {"FavoriteCount", "ViewCount of answers"} <= {*posts.lacks}
     assert not {"Title", "ContentLicense", "AnswerCount"} & {*posts.lacks}
     assert comments.lacks == ["Score", "Text", "UserDisplayName", "UserId", "ContentLicense"]
-    known = "UserId, ContentLicense (known of this release)\n"
+    known = "UserId, ContentLicense (known for this release)\n"
     assert known in str(inspection)
     earlier = so2docs.inspect(write(tmp_path / "earlier"), jobs=1)
     assert known not in str(earlier)
@@ -205,7 +205,7 @@ def test_remarks_on_contradictions(tmp_path: Path) -> None:
     assert [remark[:30] for remark in inspection.remarks] == [
         "its name says 2025-12, and its",
         "1 rows are made up by the publ",
-        "posts are not in the order of ",
+        "posts are not in order of id; ",
     ]
 
 

@@ -42,7 +42,7 @@ def test_halves_fit_or_hold_one_id(sizes: dict[int, int], limit: int) -> None:
 
 
 def clustered_rows() -> list[bytes]:
-    """Most of a bucket belongs to a few neighbouring ids; their answers and strays are anywhere."""
+    """Make rows of a bucket, mostly under neighbouring ids; answers and strays are anywhere."""
     rng = random.Random(5)
     rows = [question(n, Body=rng.randbytes(6_000).hex()) for n in range(100, 130)]
     rows += [question(2_000, Body="x"), question(9_000), question(40_000, Body="y" * 60_000)]

@@ -61,7 +61,7 @@ def converting(
 
 
 def end_of(running: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """Exit code and messages; a process that hangs is killed, and fails the test."""
+    """Return the exit code and the messages; kill a process that hangs, and fail the test."""
     try:
         _, messages = running.communicate(timeout=SECONDS)
     finally:

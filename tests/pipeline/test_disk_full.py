@@ -282,7 +282,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         result = run("convert", small, output, "--report", tmp_path / "r.json")
         assert (result.returncode, result.stderr.splitlines()[0]) == (
             0,
-            "so2docs: resuming: all documents are written",
+            "so2docs: resuming: all documents were already written",
         )
 
 

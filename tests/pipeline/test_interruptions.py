@@ -97,7 +97,7 @@ def wait_for_chunks(output: Path, running: subprocess.Popen[str]) -> None:
 
 
 def finish(dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]) -> str:
-    """Resume until the end; return the messages. No other files may be left than without a kill."""
+    """Resume until the end, and return the messages; check that only the usual files are left."""
     running = start(dump, output)
     _, messages = running.communicate(timeout=300)
     assert running.returncode == 0, messages
@@ -190,7 +190,9 @@ def test_frozen_and_thawed(
     running = start(dump, output)
     wait_for_chunks(output, running)
     os.killpg(running.pid, signal.SIGSTOP)
-    with pytest.raises(so2docs.SpillError, match=r"another so2docs is working on this conversion"):
+    with pytest.raises(
+        so2docs.SpillError, match=r"another so2docs process is working on this conversion"
+    ):
         so2docs.convert(dump, output, jobs=1, chunk_bytes=CHUNK_BYTES)
     os.killpg(running.pid, signal.SIGCONT)
     _, messages = running.communicate(timeout=300)

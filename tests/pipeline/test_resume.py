@@ -130,7 +130,7 @@ def test_going_on_with_the_second_pass(
     stop_in(monkeypatch, dump, output, bucket=1)
     report, messages = convert(dump, output)
     assert messages[0] == "resuming: all of the dump is already spilled"
-    assert messages[1].endswith(" % of the documents are written")
+    assert messages[1].endswith(" % of the documents were already written")
     assert 0 < int(messages[1].split()[1]) <= 100
     assert report.resumed
     assert report.rows == len(ROWS)
@@ -141,7 +141,7 @@ def test_going_on_where_only_the_end_was_left(
     monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path, expected: dict[str, bytes]
 ) -> None:
     stop_in(monkeypatch, dump, output, sealing=True)
-    assert convert(dump, output)[1][1] == "resuming: 100 % of the documents are written"
+    assert convert(dump, output)[1][1] == "resuming: 100 % of the documents were already written"
     assert left_by(output) == expected
 
 
@@ -208,7 +208,7 @@ def test_a_part_that_is_not_as_it_was_left_is_written_again(
     if damage == "gone":
         part.unlink()
     _, messages = convert(dump, output)
-    assert messages[1] == f"{part} was changed in the meantime; writing it again from the spill"
+    assert messages[1] == f"{part} was changed in the meantime; rewriting it from the spill"
     assert left_by(output) == expected
 
 
@@ -267,7 +267,7 @@ def test_a_byte_changed_anywhere_in_the_journal_is_noticed(
         data[at] ^= 1
         journal.write_bytes(data)
         messages = convert(dump, folder / name)[1]
-        assert messages[1].endswith(" was changed in the meantime; writing it again from the spill")
+        assert messages[1].endswith(" was changed in the meantime; rewriting it from the spill")
         assert left_by(folder / name) == left_by(expected / name)
 
 
@@ -455,7 +455,7 @@ def test_a_spill_in_use_is_not_touched(
     assert owner.stdout is not None
     owner.stdout.readline()
     for restart in (False, True):
-        with pytest.raises(so2docs.SpillError, match="another so2docs is working on this"):
+        with pytest.raises(so2docs.SpillError, match="another so2docs process is working on this"):
             convert(dump, output, restart=restart)
     owner.kill()
     owner.communicate()
@@ -507,7 +507,7 @@ def test_a_foreign_folder_in_that_of_the_spill_is_left_alone(dump: Path, output:
 def test_an_output_is_written_by_one_conversion(dump: Path, output: Path, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     with output_lock(str(output)):
-        with pytest.raises(so2docs.OutputError, match=r"gz: another so2docs is writing"):
+        with pytest.raises(so2docs.OutputError, match=r"gz: another so2docs process is writing"):
             convert(dump, output, work_dir=tmp_path / "work")
         assert [path.name for path in output.parent.iterdir()] == [f".{output.name}.lock"]
     lock = output.with_name(f".{output.name}.lock")

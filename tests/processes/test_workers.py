@@ -26,7 +26,7 @@ from so2docs.processes.worker import peak_memory
 
 
 def late(task: int) -> tuple[int, int]:
-    """A task that takes longer if it comes earlier."""
+    """Run a task that takes longer if it comes earlier."""
     time.sleep(0.002 * (10 - task))
     return task, os.getpid()
 
@@ -46,7 +46,7 @@ def dying(task: int) -> int:
 
 
 def importing(number: int) -> tuple[int, int]:
-    """This process, and the objects that its garbage collector visits."""
+    """Return the id of this process, and the number of objects that its collector visits."""
     importlib.import_module("so2docs.cli")
     return os.getpid(), len(gc.get_objects())
 
@@ -136,7 +136,7 @@ def test_peak_memory() -> None:
 
 
 def dying_within_its_result(task: int) -> bytes:
-    """A result whose reader only gets the start."""
+    """Return a result whose reader only gets the start."""
     if task == 1:
         threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGKILL]).start()
         return bytes(512 * 1024 * 1024)

@@ -29,7 +29,7 @@ INSIDE = {"User", "Voters", "Badges"}
 
 
 def flat(documents: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The expected rows of each frame, extracted from the documents."""
+    """Return the expected rows of each frame, extracted from the documents."""
     posts = [post for one in documents for post in (one, *one["Answers"])]
     comments = [row for post in posts for row in post.get("Comments", ())]
     links = [row for post in posts for row in post.get("Links", ())]

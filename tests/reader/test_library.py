@@ -43,7 +43,7 @@ def name_files(output: Output, *, but: str | None = None) -> None:
 
 
 def scanned(output: Path) -> dict[int, dict[str, object]]:
-    """The documents, read without the package."""
+    """Return the documents, read without the package."""
     data = output.read_bytes()
     if output.suffix == ".zst":
         data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
@@ -76,7 +76,7 @@ def assert_same(output: Path) -> None:
 
 
 def write_dump(path: Path) -> None:
-    """12,000 posts over eight ranges of question ids, ids of ten digits and negative ones too."""
+    """Write 12,000 posts over eight ranges of question ids, including long and negative ids."""
     choice = random.Random(1)
     words = [f"{choice.randrange(16**8):x}"[: choice.randrange(1, 9)] for _ in range(4000)]
     rows = []
@@ -120,7 +120,7 @@ def test_samples(sample: str, name: str, tmp_path: Path) -> None:
 
 
 def places(path: Path) -> tuple[object, ...]:
-    """The entries of an index, without the provenance."""
+    """Return the entries of an index, without the provenance."""
     index = Index(index_of(path).read_bytes())
     entries = [index[segment] for segment in range(index.segments)]
     return entries, index.documents, index.size, index.tail

@@ -24,7 +24,7 @@ from so2docs import spark as on_spark
 
 
 def packed_in_every_way(folder: Path, xml: bytes) -> list[Path]:
-    """A file of each kind with this dump, and a folder with one."""
+    """Write this dump as a file of each kind, and in a folder."""
     py7zr = pytest.importorskip("py7zr")
     folder.mkdir()
     (folder / "gzip.xml.gz").write_bytes(gzip.compress(xml))

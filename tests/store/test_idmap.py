@@ -26,7 +26,7 @@ def write(path: Path, ids: Sequence[int], values: Sequence[int]) -> list[int]:
 
 
 def replaced(old_map: IdMap, ids: array) -> list[int]:  # type: ignore[type-arg]
-    """The values that the compiled core finds; the lowest integer for missing ids."""
+    """Return the values that the compiled core finds; the lowest integer for missing ids."""
     nothing = [-(2**63)]
     if core.built() == "python":
         values = old_map.find(ids)

@@ -21,7 +21,7 @@ _NOTE = re.compile(r"  # .*$", re.MULTILINE)
 
 
 def entries(*names: str) -> str:
-    """The reference of these names.
+    """Write the reference of these names.
 
     Args:
         names: Names in `so2docs` or its modules, such as `options.keywords.FileKeywords`.
@@ -49,7 +49,7 @@ def _entry(name: str) -> Iterator[str]:
 
 
 def _owners(thing: type) -> Iterator[type]:
-    """The class, and its bases without a separate entry."""
+    """Yield the class, and its bases without a separate entry."""
     for owner in thing.__mro__:
         is_private = owner.__module__.startswith("so2docs") and not hasattr(so2docs, owner.__name__)
         if owner is thing or is_private:
@@ -57,7 +57,7 @@ def _owners(thing: type) -> Iterator[type]:
 
 
 def _parse(thing: Any) -> tuple[Any, str]:
-    """The node of a function or class, and the source of its lines."""
+    """Return the node of a function or class, and the source of its lines."""
     source = dedent(inspect.getsource(thing))
     return ast.parse(source).body[0], source
 
@@ -72,7 +72,7 @@ def _types(node: ast.ClassDef) -> dict[str, str]:
 
 
 def _signature(node: ast.FunctionDef | ast.ClassDef, source: str) -> str:
-    """The lines before the docstring, with `@property` and the like."""
+    """Return the lines before the docstring, with `@property` and the like."""
     first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
     lines = source.splitlines()[first - 1 : node.body[0].lineno - 1]
     text = _NOTE.sub("", dedent("\n".join(lines))).rstrip().rstrip(":")

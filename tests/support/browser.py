@@ -15,7 +15,7 @@ PLACES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def chromium() -> str:
-    """The path of the system's browser; skips the test if there is none."""
+    """Find the system's browser; skip the test if there is none."""
     pytest.importorskip("playwright", reason="playwright is not installed: make test-browser")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, PLACES)), None)
     if path is None:
@@ -25,7 +25,7 @@ def chromium() -> str:
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """Chromium, driven by Playwright."""
+    """Start Chromium, driven by Playwright."""
     path = chromium()
     from playwright.sync_api import sync_playwright
 
@@ -38,6 +38,6 @@ def browser() -> Iterator[Any]:
 
 
 def axe() -> str:
-    """The source of axe-core."""
+    """Return the source of axe-core."""
     package = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
     return Path(package.__file__).with_name("axe.min.js").read_text(encoding="utf-8")

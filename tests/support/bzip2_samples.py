@@ -15,7 +15,7 @@ ROWS = b"".join(
 
 
 def samples(size: int) -> dict[str, bytes]:
-    """Data of up to n bytes, by kind."""
+    """Make data of up to n bytes, by kind."""
     chosen = random.Random(size)
     lengths = (1, 2, 3, 4, 5, 100, 255, 258, 259, 260, 1_000)
     runs = [bytes([chosen.randrange(5)]) * chosen.choice(lengths) for _ in range(size // 200)]

@@ -85,7 +85,7 @@ def start(*arguments: object, **settings: Any) -> subprocess.Popen[Any]:
 
 
 def unmeasured() -> dict[str, str]:
-    """The environment for a process whose coverage is not measured.
+    """Return the environment for a process whose coverage is not measured.
 
     It is for processes that get signals or may not write. Coverage takes locks, which an exception
     in a signal handler leaves locked, and writes a file at the end.

@@ -46,7 +46,7 @@ def write_dump(path: Path, *rows: bytes) -> Path:
 def some_rows(
     count: int, seed: int = 1, body_bytes: int = 100, *, dense: bool = False
 ) -> list[bytes]:
-    """Questions and answers far apart over several buckets, with strays.
+    """Make questions and answers far apart over several buckets, with strays.
 
     Args:
         count: Number of questions and answers.
@@ -68,7 +68,7 @@ def some_rows(
 
 
 def left_by(output: Path) -> dict[str, bytes]:
-    """All files that a conversion wrote into the folder of an output."""
+    """Return all files that a conversion wrote into the folder of an output."""
     return {
         str(path.relative_to(output.parent)): path.read_bytes()
         for path in sorted(output.parent.rglob("*"))
@@ -77,7 +77,7 @@ def left_by(output: Path) -> dict[str, bytes]:
 
 
 def unpacked(path: Path) -> bytes:
-    """The decompressed content of a file; empty if it does not exist."""
+    """Return the decompressed content of a file; empty if it does not exist."""
     data = path.read_bytes() if path.exists() else b""
     if data.startswith(b"\x1f\x8b"):
         return gzip.decompress(data)
@@ -88,6 +88,6 @@ def unpacked(path: Path) -> bytes:
 
 
 def strays_of(output: Path) -> Path:
-    """The side file with the strays of an output, compressed like the output."""
+    """Return the path of the side file with the strays of an output, compressed like the output."""
     end = {".parquet": ".gz", ".ravendbdump": ".gz", ".gz": ".gz", ".zst": ".zst"}
     return output.with_name(f".{output.name}.strays{end.get(output.suffix, '')}")

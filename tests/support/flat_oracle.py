@@ -19,7 +19,7 @@ NUMBER = 1 << 63
 
 
 def rows_of(xml: Path, table: Table) -> list[Row]:
-    """Every row of a table that has a usable `Id`, with all columns."""
+    """Parse every row of a table that has a usable `Id`, with all columns."""
     rows = [
         typed(dict(element.attrib), table)
         for _, element in ElementTree.iterparse(xml)
@@ -156,7 +156,7 @@ _READERS: dict[str, Callable[[Path, Table], list[Row]]] = {
 
 
 def summary(rows: list[Row], table: Table) -> dict[str, tuple[int, int]]:
-    """The number of nulls in each column, and the sum of its numbers, milliseconds or lengths."""
+    """Count the nulls of each column, and add up its numbers, milliseconds or lengths."""
     return {
         name: (
             sum(row[name] is None for row in rows),
@@ -174,5 +174,5 @@ def _size(value: Any, kind: str) -> int:
 
 
 def tables_in(folder: Path) -> list[Table]:
-    """The tables with an uncompressed file in a folder."""
+    """Return the tables with an uncompressed file in a folder."""
     return [table for table in DUMP.values() if (folder / table.file).exists()]

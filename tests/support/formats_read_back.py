@@ -121,11 +121,11 @@ READERS: dict[str, tuple[str, Callable[[Path], list[Document]]]] = {
     "ravendb": ("questions.ravendbdump", ravendb),
     "parquet": ("questions.parquet", parquet),
 }
-"""By format: a name of an output, and its reader."""
+"""The name of an output and its reader, by format."""
 
 
 def split_option(split: int | str | None) -> dict[str, Any]:
-    """The keyword for a number of files, or for a size."""
+    """Return the keyword for a number of files, or for a size."""
     if split is None:
         return {}
     return {"split_files": split} if isinstance(split, int) else {"split_size": split}

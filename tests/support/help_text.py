@@ -8,12 +8,12 @@ from so2docs.cli import COMMANDS, cli
 
 
 def commands() -> list[str]:
-    """The names of all commands."""
+    """Return the names of all commands."""
     return list(COMMANDS)
 
 
 def block(*path: str) -> str:
-    """The help of a command in a fenced block.
+    """Return the help of a command in a fenced block.
 
     Args:
         path: The name of the command, and of a subcommand.

@@ -40,7 +40,7 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
 
 
 def text() -> str:
-    """The source of all classes, and of the types of options with named choices."""
+    """Return the source of all classes, and of the types of options with named choices."""
     options = taken_by(*(place for *_, where, _ in CLASSES for place in where)).values()
     types = [_literal(entry) for entry in options if _takes_only_names(entry)]
     return "\n\n\n".join(["\n".join(types), *(_class(*one) for one in CLASSES)])
@@ -61,14 +61,14 @@ def _takes_only_names(entry: Option) -> bool:
 
 
 def _literal(entry: Option) -> str:
-    """The declaration of the type of an option's choices."""
+    """Return the declaration of the type of an option's choices."""
     assert entry.choices is not None
     names = [f'    "{name}",' for name in entry.choices()]
     return "\n".join([f"{entry.name.title()}Name = Literal[", *names, "]"])
 
 
 def _type(entry: Option) -> str:
-    """The source of the type of an option."""
+    """Return the source of the type of an option."""
     text = spelled(entry.accepts)
     if not _takes_only_names(entry):
         return text
@@ -77,7 +77,7 @@ def _type(entry: Option) -> str:
 
 
 def spelled(hint: Any) -> str:
-    """The source of a type."""
+    """Return the source of a type."""
     if isinstance(hint, UnionType) or "Union" in str(get_origin(hint)):
         return " | ".join(map(spelled, get_args(hint)))
     if hint is type(None):

@@ -17,7 +17,7 @@ def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
 
 
 def describe_file(path: Path) -> dict[str, Any]:
-    """The entry of a file in a manifest."""
+    """Return the entry of a file in a manifest."""
     data = path.read_bytes()
     with path.open("rb") as file:
         content = sample_hash(file, len(data))

@@ -138,7 +138,7 @@ def _question_id(post: Row) -> int:
 
 
 def _reason_without_key(row: Row) -> str | None:
-    """The reason why a row is a stray; None if it is not."""
+    """Return the reason why a row is a stray; None if it is not."""
     for name, words in (("PostTypeId", "post_type_id"), ("Id", "id")):
         if not isinstance(row.get(name), int):
             return f"invalid_{words}" if name in row else f"missing_{words}"
@@ -173,7 +173,7 @@ def _typed_value(name: str, text: str) -> int | str | list[str]:
 
 
 def _parse(data: bytes) -> tuple[list[dict[str, str]], int]:
-    """The attributes of the rows, and the number of replaced characters."""
+    """Return the attributes of the rows, and the number of replaced characters."""
     try:
         return rows_below_the_root(data), 0
     except expat.ExpatError:
@@ -182,7 +182,7 @@ def _parse(data: bytes) -> tuple[list[dict[str, str]], int]:
 
 
 def rows_below_the_root(document: bytes | str) -> list[dict[str, str]]:
-    """The attributes of each `row` below the root, with the names in the document."""
+    """Return the attributes of each `row` below the root, with the names in the document."""
     rows: list[dict[str, str]] = []
     opened: list[str] = []
 

@@ -144,7 +144,7 @@ def _value(name: str, rows: list[Row]) -> Any:
 
 
 def _bounties(rows: list[Row]) -> Iterator[Row]:
-    """Bounties offered on a question or awarded to an answer, except bounties never awarded."""
+    """Yield bounties offered on a question or awarded to an answer, except unawarded ones."""
     for row in sorted(rows, key=lambda row: row.get("Id", 0)):
         if row["VoteTypeId"] in (8, 9) and isinstance(row.get("BountyAmount"), int):
             bounty = {name: row[name] for name in ("CreationDate", "UserId") if name in row}
@@ -161,7 +161,7 @@ def _name_users(post: Row, users: dict[int, Row]) -> None:
 
 
 def _strays(name: str, rows: list[Row]) -> Iterator[tuple[tuple[int, ...], Row, int]]:
-    """Strays, each with its sort key, line and number of rows."""
+    """Yield strays, each with its sort key, line and number of rows."""
     reason = f"{name[:-1]}_without_post"
     if name == "votes":
         for kind, count in Counter(row["VoteTypeId"] for row in rows).items():
@@ -183,7 +183,7 @@ def _question_id(row: Row) -> int:
 
 
 def _question_ids(posts: oracle.Oracle) -> dict[int, int]:
-    """The question id of each post that is in no document."""
+    """Return the question id of each post that is in no document."""
     return {
         stray["row"]["Id"]: _question_id(stray["row"])
         for stray in posts.strays

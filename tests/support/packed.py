@@ -16,7 +16,7 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": DICTIONARY}]
 
 
 def pack_lzma2(parts: list[bytes]) -> bytes:
-    """A stream in which each part resets the dictionary, as 7-Zip writes with several threads."""
+    """Make a stream like those of 7-Zip with several threads: each part resets the dictionary."""
     streams = [lzma.compress(part, lzma.FORMAT_RAW, filters=FILTERS) for part in parts]
     return b"".join(stream[:-1] for stream in streams) + b"\0"
 
@@ -24,7 +24,7 @@ def pack_lzma2(parts: list[bytes]) -> bytes:
 def seven_zip_of_lzma2(
     path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes], block_bytes: int
 ) -> Path:
-    """A solid archive of LZMA2 in blocks."""
+    """Make a solid archive of LZMA2 in blocks."""
 
     class InBlocks:
         def __init__(self) -> None:
@@ -49,7 +49,7 @@ def seven_zip_of_lzma2(
 
 
 def seven_zip_of_bzip2(path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes]) -> Path:
-    """A solid archive of bzip2 in blocks of 100 kB."""
+    """Make a solid archive of bzip2 in blocks of 100 kB."""
     coders = lambda: bz2.BZ2Compressor(1), bz2.BZ2Decompressor
     with patch.context() as patched:
         patched.setitem(compressor.algorithm_class_map, py7zr.FILTER_BZIP2, coders)

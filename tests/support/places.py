@@ -13,7 +13,7 @@ DUMPS = Path(os.environ.get("SO2DOCS_DUMPS", CHECKOUT.parent / "shared" / "dumps
 SMALL = 300_000
 """Bytes of a published dump, packed, that every run of the tests reads; larger ones are `long`."""
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
-"""Whether every combination is wanted, not only those of an ordinary run."""
+"""Whether to test every combination, not only those of an ordinary run."""
 NO_DUMPS = f"no published dumps in {DUMPS}: set SO2DOCS_DUMPS to a folder that has them"
 
 
@@ -24,7 +24,7 @@ def is_small(source: Path) -> bool:
 
 
 def version(path: Path) -> tuple[int, int, int]:
-    """Inode, size and modification time of a file: equal if nothing wrote it in between.
+    """Return the inode, size and modification time of a file: equal if nothing wrote it in between.
 
     The whole result of ``stat`` also has the time of the last access, which reading changes.
     """
@@ -33,7 +33,7 @@ def version(path: Path) -> tuple[int, int, int]:
 
 
 def real_dumps() -> Iterator[Any]:
-    """Every published ``Posts.xml`` as a parameter; a skipped parameter if there are no dumps."""
+    """Yield every published ``Posts.xml`` as a parameter; a skipped one if there are no dumps."""
     sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
     for source in sources:
         name = source.stem if source.suffix == ".7z" else source.parent.name

@@ -6,12 +6,12 @@ from so2docs.processes.worker import COMMAND
 
 
 def members(group: int) -> list[int]:
-    """The running processes of a group."""
+    """Return the running processes of a group."""
     return [int(pid) for pid, _, of, state, _ in _processes() if int(of) == group and state != "Z"]
 
 
 def children(parent: int) -> list[int]:
-    """The running workers that a process started."""
+    """Return the running workers that a process started."""
     return [
         int(pid)
         for pid, of, _, state, args in _processes()
@@ -20,7 +20,7 @@ def children(parent: int) -> list[int]:
 
 
 def descendants(parent: int) -> list[int]:
-    """The running processes that a process started, and those that they started."""
+    """Return the running processes that a process started, and those that they started."""
     family = [parent]
     processes = sorted((int(pid), int(of)) for pid, of, *_ in _processes())
     for number in family:

@@ -38,7 +38,7 @@ class RangeServer(ThreadingHTTPServer):
         self.change_after: int | None = None
 
     def url(self, name: str) -> str:
-        """URL of the file under a name."""
+        """Return the URL of the file under a name."""
         return f"http://127.0.0.1:{self.server_port}/{name}"
 
 

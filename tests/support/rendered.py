@@ -32,7 +32,7 @@ def rendered(markdown: str) -> str:
 
 
 def seen(page: str) -> list[Seen]:
-    """The characters, images, rules and lines of code, with their emphasis and their blocks.
+    """Return the characters, images, rules and lines of code, with their emphasis and their blocks.
 
     White space between two characters of a block is one space, without emphasis.
     """
@@ -96,7 +96,7 @@ def _characters(text: str | None, inline: frozenset[str], blocks: tuple[str, ...
 
 
 def words(page: str) -> list[str]:
-    """The text without formatting."""
+    """Return the text without formatting."""
     return "".join(one[0] if len(one[0]) == 1 else " " for one in seen(page)).split()
 
 

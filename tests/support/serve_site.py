@@ -19,7 +19,14 @@ def user(user_id: int, name: str, reputation: int) -> dict[str, Any]:
     return {"Id": user_id, "Reputation": reputation, "DisplayName": name}
 
 
-ADA, LEO = user(11, "Ada", 1204), user(14, "Léo Brun", 98)
+ABOUT = (
+    "<h1>Baker</h1><p>Of rye, since <strong>2003</strong>. Begin with "
+    f'<a href="https://{HOST}/q/1">this question</a> or <a href="javascript:x">that</a>.</p>\n'
+    "<table><tr><th>flour</th><td>rye</td></tr></table>"
+)
+WIDE = f"<pre><code>{'dough ' * 40}</code></pre><p>{'o' * 300}</p>"
+PROFILE = {"Location": "Ghent, Belgium", "WebsiteUrl": "https://rye.example/ada", "AboutMe": ABOUT}
+ADA, LEO = user(11, "Ada", 1204) | PROFILE, user(14, "Léo Brun", 98) | {"AboutMe": WIDE}
 USERS = {11: ADA, 14: LEO}
 LINKS_BODY = (
     f'<p>See <a href="https://{HOST}/questions/1/why-does-my-sourdough">the first</a>, '
@@ -51,7 +58,7 @@ FORMULAS_BODY = (
 def served(
     *paths: Path, formulas: bool | None = None, images: tuple[Path, ...] = ()
 ) -> Iterator[str]:
-    """Serve outputs or databases, and yield the address of the server."""
+    """Serve outputs or databases, and yield the URL of the server."""
     from so2docs.serve.app import bind, make_server, open_sites
 
     app = open_sites(
@@ -69,7 +76,7 @@ def served(
 
 
 def documents() -> list[dict[str, Any]]:
-    """The sample of eight questions, with more content."""
+    """Make the sample of eight questions, with more content."""
     questions = list(so2docs.read(SAMPLES / "posts.jsonl"))
     for question in questions:
         for post in (question, *question["Answers"]):
@@ -88,7 +95,7 @@ def documents() -> list[dict[str, Any]]:
         {
             "Id": 900,
             "PostTypeId": 1,
-            "CreationDate": "2024-05-01T10:00:00.000",
+            "CreationDate": "2023-05-01T10:00:00.000",
             "Score": 2,
             "Title": 'Links & <images> of "flat" loaves',
             "Tags": ["bread", "c++"],
@@ -139,7 +146,7 @@ def _entry(number: int, post_id: int, *events: str, **more: Any) -> dict[str, An
 
 
 def _add_history(questions: list[dict[str, Any]]) -> None:
-    """Add the keys of `--with history-text`: revisions of a question and its answer, and states."""
+    """Add the keys of `--with history-text`, with revisions and changes of state."""
     for question in questions:
         for post in (question, *question["Answers"]):
             post["History"], post["Revisions"], post["Editors"] = [], 0, []
@@ -264,10 +271,10 @@ ATTACKS = [
 
 
 def hostile() -> list[dict[str, Any]]:
-    """Documents with scripts that must not run: in bodies, titles, names, comments and more."""
+    """Make documents with scripts that must not run: in bodies, titles, names and so on."""
     texts = []
     for number, attack in enumerate(ATTACKS, 1):
-        owner = user(number, attack, number)
+        owner = user(number, attack, number) | dict.fromkeys(PROFILE, attack)
         comment = {"Id": number, "PostId": number, "Text": attack, "UserId": number, "User": owner}
         markdown = f"[{attack}](https://x/{attack}) `{attack}` https://x/{attack} **{attack}**"
         texts.append(

@@ -17,11 +17,11 @@ from support.places import CHECKOUT
 _DEADLINE = 120
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of Java for what lives for seconds: no time spent on optimizing it."""
+"""Options of Java for processes that live for seconds: little time is spent on optimization."""
 
 
 def spark_home() -> Path:
-    """The folder with the programs that start Spark."""
+    """Return the folder with the programs that start Spark."""
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
@@ -30,7 +30,7 @@ def spark_home() -> Path:
 
 @contextmanager
 def standalone(folder: Path) -> Iterator[str]:
-    """The address of a master with two workers of two cores each.
+    """Start a master with two workers of two cores each.
 
     Args:
         folder: Folder for their logs and files.
@@ -94,7 +94,7 @@ def _started(command: list[str], log: Path, **variables: str) -> Iterator[None]:
 
 @contextmanager
 def object_store() -> Iterator[dict[str, str]]:
-    """The variables of the environment for a store that speaks the protocol of S3."""
+    """Start a store that speaks the protocol of S3; yield its environment variables."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -113,7 +113,7 @@ def object_store() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
-    """Start a server of Spark Connect on loopback by PySpark's own script; yield its address.
+    """Start a server of Spark Connect on loopback by PySpark's own script; yield its URL.
 
     Args:
         folder: Folder for its log.

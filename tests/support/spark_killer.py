@@ -20,7 +20,7 @@ from support.spark_cluster import SHORT_LIVED
 
 
 def executors(application: str) -> list[int]:
-    """Process ids of the executors of an application."""
+    """Return the process ids of the executors of an application."""
     pids = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):

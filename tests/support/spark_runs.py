@@ -1,4 +1,4 @@
-"""Shared by the tests on Spark: conditions for running them, and comparisons."""
+"""Helpers for the tests on Spark: conditions for running them, and comparisons."""
 
 import gzip
 import random
@@ -16,12 +16,12 @@ SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
 
 
 def lines_of(folder: Path, pattern: str = "part-*.jsonl.gz") -> list[bytes]:
-    """The lines of the part files, one after the other."""
+    """Return the lines of the part files, one after the other."""
     return [line for path in sorted(folder.glob(pattern)) for line in gzip.open(path)]
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, without the parts of `_SUCCESS` that differ between runs."""
+    """Return all files below a folder, without the parts of `_SUCCESS` that differ between runs."""
     return {
         str(path.relative_to(folder)): b"" if path.name == "_SUCCESS" else path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -30,7 +30,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
-    """A dump with ids far apart, and answers before and long after their questions."""
+    """Write a dump with ids far apart, and answers before and long after their questions."""
     rows = []
     for number, post_id in enumerate(ids):
         kind = "2" if number % 3 else "1"
@@ -45,7 +45,7 @@ def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
 
 
 def noisy_dump(path: Path, ids: range) -> Path:
-    """A dump with an answer to each question, and bodies that hardly compress."""
+    """Write a dump with an answer to each question, and bodies that hardly compress."""
     noise = random.Random(1)
     rows = []
     for post_id in ids:
@@ -59,7 +59,7 @@ def noisy_dump(path: Path, ids: range) -> Path:
 
 
 def wide_site(folder: Path, *, repeated: bool = False) -> Path:
-    """Posts and their rows, spread over many parts; some rows belong to no post.
+    """Write posts and their rows, spread over many parts; some rows belong to no post.
 
     Args:
         folder: The folder to make.
@@ -114,7 +114,7 @@ COUNTED = (
 
 
 def assert_same_counts(actual: so2docs.Report, plain: so2docs.Report) -> None:
-    """Both reports count the same rows of posts and of tables."""
+    """Check that both reports count the same rows of posts and of tables."""
     for name in COUNTED:
         assert getattr(actual, name) == getattr(plain, name), name
     assert list(actual.tables) == list(plain.tables)
@@ -127,7 +127,7 @@ def assert_same_counts(actual: so2docs.Report, plain: so2docs.Report) -> None:
 def assert_same_as_plain(
     dump: Path, folder: Path, plain: Path, actual: so2docs.Report | None = None, **options: Any
 ) -> None:
-    """Lines of a site's folder, and counts of its report, are those of `so2docs.convert`."""
+    """Check that the lines and counts of a site equal those of `so2docs.convert`."""
     plain.mkdir()
     report = so2docs.convert(dump, plain / "questions.jsonl.gz", jobs=1, **options)
     if actual is not None:
@@ -141,7 +141,7 @@ def assert_same_as_plain(
 def assert_same_as_parquet(
     session: Any, folder: Path, dump: Path, frame: Any = None, **options: Any
 ) -> None:
-    """A data frame, or that of `documents`, has the schema and the rows of `--format parquet`."""
+    """Check that a data frame has the schema and the rows of `--format parquet`."""
     if frame is None:
         frame = on_spark.documents(session, dump, typed=True, **options)
     file = folder / f"{dump.stem}.parquet"

@@ -14,7 +14,7 @@ COPIES = int(os.environ.get("SO2DOCS_TABLE_COPIES", "150"))
 
 
 def converted(source: Path, output: Path, names: Sequence[str], **options: object) -> list[bytes]:
-    """The result of a conversion: its documents and, if any, its strays."""
+    """Convert, and return the result: the documents and, if any, its strays."""
     so2docs.convert(source, output, nest=names, **options)  # type: ignore[arg-type]
     return [unpacked(output), unpacked(strays_of(output))]
 
@@ -42,7 +42,7 @@ def write_large_site(folder: Path, copies: int = COPIES) -> tuple[Path, list[byt
 
 
 def moved(row: str, copy: int) -> str:
-    """A row whose post ids and comment ids (but not user ids) are moved to a range of their own."""
+    """Move the post ids and comment ids of a row, but not its user ids, to a separate range."""
     for name in ("Id", "PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"):
         before, attribute, rest = row.partition(f' {name}="')
         number, quote, after = rest.partition('"')

@@ -160,7 +160,7 @@ ROWS = {
     "votes": '<row Id="7" PostId="5" VoteTypeId="2" %s />',
     "users": '<row Id="7" %s />',
 }
-"""A row of each table; those of votes have one attribute more."""
+"""A row of each table; a row of votes has one attribute more."""
 
 TABLE_TAKEN = [
     'Score="-3" UserId="9" Text="a &lt; b" UserDisplayName="x" ContentLicense="CC"',
@@ -174,7 +174,7 @@ TABLE_TAKEN = [
 
 
 def questions(post_ids: Iterable[int]) -> dict[int, int]:
-    """Some posts have a question, the others are not in the dump."""
+    """Map some posts to questions; the others are not in the dump."""
     return {post_id: post_id // 3 for post_id in post_ids if post_id % 5}
 
 
@@ -185,7 +185,7 @@ def replace_questions(post_ids: "array[int]", question_ids: "array[int]") -> Non
 
 
 def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
-    """Ids and JSON of users; None if a user is unusable or not XML."""
+    """Return the ids and JSON of users; None if a user is unusable or not XML."""
     users: list[tuple[int, bytes]] = []
     strays = RecordBuffer()
     for part in rows.parse(data):
@@ -339,6 +339,11 @@ MARKDOWN = {
     '<p>Hi!<a href="http://a.com">x</a></p>': r"Hi\![x](http://a.com)",
     '<p><a href="http://a.com/_b_">http://a.com/_b_</a></p>': "<http://a.com/_b_>",
     '<p>[a](b) <img src="c" alt="d [e]"></p>': "[a\\](b) ![d \\[e\\]](c)",
+    '<p>a <a href="b"><img src="c" alt="d"></a> e</p>': "a [![d](c)](b) e",
+    '<p>a\n<a href="b">\n\n<img src="c">\n\n</a> e</p>': "a\n[![](c)](b)\ne",
+    "<p>a\n<em>\nb</em>\nc <del>d </del> \ne</p>": "a\n*b*\nc ~~d~~\ne",
+    '<a href="b"><p><img src="c"></p></a>\n\n<p>d</p>': "[![](c)](b)\n\nd",
+    '<p>a <a href="b"></a>c<em><a href="d"> </a></em></p>': "a c",
     "<h2>C#</h2><h3>a #</h3>": "## C#\n\n### a \\#",
     "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>": "- a\n  - b\n- c",
     "<ul><li><p>a</p></li><li><p>b</p><p>c</p></li></ul>": "- a\n\n- b\n\n  c",

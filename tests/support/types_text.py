@@ -69,12 +69,14 @@ Member = tuple[str, str, bool]
 
 
 def text() -> str:
-    """All classes."""
+    """Write all classes."""
     by_key = {part.key: part for _, part in paths()}
     parts = list({part.key: part for part in POST_PARTS}.values())
     answer = [*_attributes("Answer", _of_posts(ANSWER_ATTRIBUTES)), *_parts(parts), _URL]
     question = _attributes("Question", _of_posts(QUESTION_ATTRIBUTES))
     question += [*_parts(parts), _URL]
+    post = [member for member in question if member in answer]
+    answer, question = ([m for m in own if m not in post] for own in (answer, question))
     question += [("Licenses", "list[str]", False), ("Authors", "list[Author]", False)]
     return "\n\n\n".join(
         [
@@ -93,18 +95,20 @@ def text() -> str:
                 [("DisplayName", "str", True), _URL],
             ),
             *(_of_part(name, by_key) for name in _ABOUT),
-            _class("Answer", "An answer.", answer),
+            _class("Post", "Keys of questions and of answers.", post),
+            _class("Answer", "An answer.", answer, "Post"),
             _class(
                 "Question",
                 "A document: a question with its answers.",
                 [*question, (ANSWERS, "list[Answer]", True)],
+                "Post",
             ),
         ]
     )
 
 
 def _of_part(name: str, by_key: Mapping[str, Part]) -> str:
-    """The class of the records of a part."""
+    """Return the class of the records of a part."""
     [part] = [by_key[key] for key, of_key in _CLASSES.items() if of_key == name]
     return _class(name, _ABOUT[name], [*_attributes(name, part.attributes), *_parts(part.parts)])
 
@@ -136,8 +140,8 @@ def _part_type(part: Part) -> str:
     return f"list[{inner}]" if part.shape == "list" else inner
 
 
-def _class(name: str, about: str, members: list[Member]) -> str:
-    lines = [f"class {name}(TypedDict):", f'    """{about}"""', ""]
+def _class(name: str, about: str, members: list[Member], base: str = "TypedDict") -> str:
+    lines = [f"class {name}({base}):", f'    """{about}"""', ""]
     for member, kind, is_everywhere in members:
         lines.append(f"    {member}: {kind if is_everywhere else f'NotRequired[{kind}]'}")
     return "\n".join(lines)
