@@ -90,7 +90,7 @@ class CallPlan:
 
 
 def plan_call(seed: int) -> CallPlan:
-    """The round of a seed."""
+    """Make the round for a seed."""
     rng = random.Random(seed)
     what, number = rng.choice(FAULTS)
     return CallPlan(seed, rng.choice(list(WRITERS)), rng.random(), what, number)
@@ -122,7 +122,7 @@ class CallRounds:
         control.root = os.fsencode(self._place)
 
     def every(self, name: str) -> Iterator[CallPlan]:
-        """A plan for each call of a command and each fault."""
+        """Make a plan for each call of a command and each fault."""
         _, calls = self.undisturbed(name)
         for number, call in enumerate(calls):
             for what, how in FAULTS:
@@ -132,7 +132,7 @@ class CallRounds:
                     yield CallPlan(None, name, share, what, how, text)
 
     def run(self, plan: CallPlan) -> None:
-        """One round.
+        """Run one round.
 
         Raises:
             BrokenPromiseError: The result is not as promised.
@@ -166,7 +166,7 @@ class CallRounds:
         self._check_done(writer, again, files_in(self._place), expected)
 
     def undisturbed(self, name: str) -> tuple[Files, list[bytes]]:
-        """The files that a command leaves, and its calls."""
+        """Return the files that a command leaves, and its calls."""
         if name not in self._undisturbed:
             self._clear()
             result = self._command(WRITERS[name])
@@ -176,7 +176,7 @@ class CallRounds:
         return self._undisturbed[name]
 
     def _calls(self) -> list[bytes]:
-        """The system calls of the last command."""
+        """Return the system calls of the last command."""
         return [self._control.calls[number].value for number in range(self._control.count)]
 
     def _was_hit(self) -> bool:
@@ -284,13 +284,13 @@ def _can_happen(what: int, call: bytes) -> bool:
 
 
 def without_notices(result: Result) -> Result:
-    """The result of a process, without lines that are not errors."""
+    """Return the result of a process, without lines that are not errors."""
     lines = [line for line in result.messages.splitlines() if not NOTICES.search(line)]
     return Result(result.code, "\n".join(lines))
 
 
 def files_in(folder: Path) -> Files:
-    """The files below a folder."""
+    """Return the files below a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -301,7 +301,7 @@ def files_in(folder: Path) -> Files:
 def _run_command(
     words: list[str], folder: Path, ends: tuple[int, int, int], control: Control
 ) -> None:
-    """In the forked process: run the command."""
+    """Run the command in the forked process."""
     become_command(folder, ends, folder / "tmp")
     os.environ["SQLITE_TMPDIR"] = os.environ["TMPDIR"]
     prepare()

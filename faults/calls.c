@@ -279,7 +279,7 @@ int posix_fallocate(int file, off_t at, off_t size)
     REAL(posix_fallocate);
     enum happening what = meet("posix_fallocate", file, NULL);
     if (what == FAIL)
-        return control->number; /* It does not set errno. */
+        return control->number; /* posix_fallocate does not set errno. */
     int result = real(file, at, size);
     leave(what);
     return result;

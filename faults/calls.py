@@ -42,7 +42,7 @@ def is_supported() -> bool:
 
 
 def rerun_preloaded() -> int | None:
-    """Run Python again with the library; return its exit code, or None if it is loaded already.
+    """Rerun Python with the library; return its exit code, or None if it is loaded already.
 
     The hash seed is also fixed, because hashes determine the order of sets.
     """

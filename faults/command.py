@@ -65,7 +65,7 @@ class Command:
         )
 
     def words(self, scenario: Scenario) -> list[str]:
-        """The command line, without the option for the folder of the spill."""
+        """Return the command line, without the option for the folder of the spill."""
         is_several = scenario.form == "several"
         inputs = sites.arguments(
             self.dumps, scenario.size, scenario.source, scenario.nest, several=is_several
@@ -77,7 +77,7 @@ class Command:
         return words
 
     def files(self) -> Files:
-        """The files that conversions left, and the standard output of the last one."""
+        """Return the files that conversions left, and the standard output of the last one."""
         contents = left_by(self.place / "out" / "all")
         for name, data in left_by(self.place / "work" / "all").items():
             # Conversions to standard output have separate spills, which killed ones leave.

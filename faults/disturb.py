@@ -47,7 +47,7 @@ def _send(process: Process, fault: Fault, number: signal.Signals) -> None:
 
 
 def provisional(folder: Path) -> list[Path]:
-    """The files of spills and unfinished outputs, whose damage must be detected."""
+    """Return the files of spills and unfinished outputs, whose damage must be detected."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -75,7 +75,7 @@ def damage(folder: Path, what: Damage) -> Path | None:
 
 
 def kind_of(path: Path) -> str:
-    """The kind of a provisional file."""
+    """Return the kind of a provisional file."""
     if ".part" in path.name:
         return path.name[path.name.index(".part") :]
     return "".join(path.suffixes) or path.name

@@ -71,7 +71,7 @@ class Fault:
     share: float
 
     def rival_options(self, scenario: Scenario) -> tuple[str, ...]:
-        """Options of a rival in addition to the scenario: another output with the same name."""
+        """Return options of a rival besides those of the scenario: an output with the same name."""
         if self.kind != "rival" or scenario.is_stdout or scenario.form == "several":
             return ()
         return RIVALS[int(self.share * len(RIVALS))]
@@ -96,7 +96,7 @@ class Plan:
 
 
 def plan_of(seed: int) -> Plan:
-    """Make the plan of a seed."""
+    """Make the plan for a seed."""
     rng = random.Random(seed)
     jobs = 2 if rng.random() < 1 / 8 else 1
     form = rng.choice(list(FORMS))

@@ -189,7 +189,7 @@ def _convert(
     stop_at: int | None,
     notes: Path,
 ) -> None:
-    """In the forked process: run the command."""
+    """Run the command in the forked process."""
     become_command(folder, ends, folder.with_name("tmp"))
     _set_chunk_bytes(chunk_bytes)
     count = _count_steps(stop_at)
@@ -218,8 +218,8 @@ def _count_steps(stop_at: int | None) -> Callable[[], int]:
 
     def step(frame: FrameType, event: str, argument: object) -> None:
         nonlocal calls
-        # Python handles no signal between the body of a `with` and the end of a C manager, as of a
-        # lock, but would in here: the lock would stay locked.
+        # Between the body of a `with` and the exit of a context manager in C, such as a lock,
+        # Python handles no signal. It would do so in this function, and the lock would stay locked.
         is_end_of_with = event == "c_call" and getattr(argument, "__name__", "") == "__exit__"
         if event in ("call", "c_call") and not is_end_of_with:
             calls += 1

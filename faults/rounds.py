@@ -59,7 +59,7 @@ class Rounds:
             raise BrokenPromiseError(f"hang: {error}") from error
 
     def undisturbed(self, scenario: Scenario, more: tuple[str, ...] = ()) -> tuple[Files, int]:
-        """The files that an undisturbed conversion leaves, and its number of steps."""
+        """Return the files that an undisturbed conversion leaves, and its number of steps."""
         if (scenario, more) not in self._undisturbed:
             self._clear()
             process = self.command.start(scenario, *more)
@@ -103,7 +103,7 @@ class Rounds:
         self.happened["output of a rival removed"] += 1
 
     def _finish(self, plan: Plan, expected: Files) -> None:
-        """Run the command again; if it refuses damaged files, follow its advice."""
+        """Rerun the command; if it rejects damaged files, follow its advice."""
         result = self._undisturbed_session(plan.scenario)
         if self._is_done(result, expected):
             self.happened["done by the next session"] += 1

@@ -78,7 +78,7 @@ def packed(folder: Path, size: str, how: str) -> Path:
 def arguments(
     folder: Path, size: str, how: str, nest: tuple[str, ...], *, several: bool = False
 ) -> list[str]:
-    """The arguments for a site and its tables."""
+    """Return the arguments for a site and its tables."""
     if how != "stdin":
         paths = (
             [site(folder, size), site(folder, size, 2)] if several else [packed(folder, size, how)]

@@ -112,5 +112,5 @@ def make_inputs(folder: Path) -> None:
 
 
 def prepare() -> None:
-    """In the process of the command: end the server as soon as it would start."""
+    """End the server as soon as it would start; called in the process of the command."""
     uvicorn.Server.run = lambda *given, **more: None

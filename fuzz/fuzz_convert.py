@@ -52,7 +52,7 @@ class Run:
         return time.monotonic() - self.started >= self.seconds
 
     def summary(self) -> str:
-        """The results in one line."""
+        """Return the results in one line."""
         seconds = time.monotonic() - self.started
         return f"{self.outcomes.total():,} executions in {seconds:.0f} s: {dict(self.outcomes)}"
 

@@ -79,7 +79,7 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """The replacement of a node, if any."""
+    """Return the replacement of a node, if any."""
     match node:
         case ast.Compare(ops=[one, *rest]) if type(one) in OPPOSITES:
             node.ops = [OPPOSITES[type(one)](), *rest]  # type: ignore[list-item]
@@ -103,7 +103,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def places(tree: ast.Module) -> Iterator[int]:
-    """The nodes in functions that can be changed, by their number in a walk."""
+    """Yield the nodes in functions that can be changed, by their number in a walk."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     inside = {id(node) for one in functions for part in one.body for node in ast.walk(part)}
     said = {

@@ -29,7 +29,7 @@ def write(folder: Path) -> None:
 
 
 def _contexts() -> Iterator[click.Context]:
-    main = click.Context(cli, info_name="so2docs")
+    main = click.Context(cli, info_name="so2docs", **cli.context_settings)
     yield main
     for name in COMMANDS:
         if command := cli.get_command(main, name):
