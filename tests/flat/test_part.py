@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def broken(site: Site) -> dict[str, set[int]]:
     }
 
 
-@pytest.mark.parametrize("options", CASES, ids=str)
+@pytest.mark.parametrize("options", CASES, ids=reprlib.repr)
 def test_the_part_fits_together(
     options: dict[str, Any],
     core: Core,
