@@ -157,7 +157,11 @@ class Report(Printed, RowCounts):
         if self.dropped:
             yield "dropped", f"{self.dropped:,} of the listed users and posts"
         if self.records is not None:
-            none = f" ({self.without_record:,} questions gave none)" if self.without_record else ""
+            none = (
+                f" ({plural(self.without_record, 'question')} gave none)"
+                if self.without_record
+                else ""
+            )
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
             # Leave out the nested users: documents repeat users, so their number is unknown.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import oracle_recipes, oracle_tables
+from support import dumps, oracle_recipes, oracle_tables
 from support.places import CHECKOUT
 
 import so2docs
@@ -544,3 +544,12 @@ def test_messages_of_accepted_answers(questions: list[dict[str, Any]]) -> None:
     every = oracle_recipes.messages(questions, HOST, lambda body: body)
     assert records == [record for record in every if record["metadata"]["answer"]["accepted"]]
     assert 0 < len(records) < len(every)
+
+
+def test_the_summary_counts_questions_without_a_record(tmp_path: Path) -> None:
+    for alone, words in ((1, "1 question gave"), (2, "2 questions gave")):
+        rows = [dumps.question(1), dumps.answer(2, 1)]
+        rows += [dumps.question(10 + number) for number in range(alone)]
+        dump = dumps.write_dump(tmp_path / "Posts.xml", *rows)
+        report = so2docs.convert(dump, tmp_path / f"{alone}.jsonl", recipe="qa", site=HOST)
+        assert words in str(report)
