@@ -1,1 +1,1 @@
-"""Turn rows of a dump into JSON posts and records, by the compiled core or by lxml and Python."""
+"""Turn rows of a dump into posts and records as JSON, with the compiled core or with Python."""

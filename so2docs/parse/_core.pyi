@@ -23,15 +23,15 @@ def add_rows(
         buckets: The buckets to append the posts to.
         pairs: The buffer to append the question id and post id of each post to.
         bucket_bits: Binary logarithm of the number of question ids in a bucket.
-        reserved: Reserved names of attributes.
+        reserved: Reserved attribute names.
 
     Returns:
-        The number of rows, the `Id` of the last one, and the rows of other types by type; or None,
-        with nothing changed, if a row is not canonical.
+        The number of rows, the `Id` of the last row, and the number of rows of each other post
+        type; or None, with nothing changed, if a row is not canonical.
     """
 
 def count_lines(data: bytes) -> int:
-    """Count line feeds that are far apart, several times as fast as `data.count`."""
+    """Count line feeds, several times as fast as `data.count` if they are far apart."""
 
 def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
     """Tell whether the start of a tag is in the first `size` bytes, where `<` is rare."""
@@ -44,7 +44,7 @@ def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] 
         table: Kind of the records; 4 for users.
 
     Returns:
-        The number of rows, the `Id` of the last one, keys and JSON; or None if a row is not
+        The number of rows, the `Id` of the last row, keys and JSON; or None if a row is not
         canonical.
     """
 
@@ -105,40 +105,40 @@ def to_markdown(body: str, sign: str) -> str | None:
     """
 
 def new_bzip2() -> object:
-    """Allocate memory for a block of bzip2; one thread at a time may use it."""
+    """Allocate memory to decode a bzip2 block; one thread at a time may use it."""
 
 def find_bzip2(data: bytes | bytearray, start: int) -> int:
-    """Find the next number at the start of a block or the end of a stream of bzip2.
+    """Find the next magic number of bzip2, which starts a block or ends a stream.
 
     Args:
         data: Compressed bytes.
         start: The bit to start at.
 
     Returns:
-        The position of the number in bits; -1 without one.
+        The position of the magic number in bits; -1 if there is none.
     """
 
 def decode_bzip2(
     memory: object, data: bytes, start: int, level: int
 ) -> tuple[int, int, int] | None:
-    """Decode a block of bzip2.
+    """Decode a bzip2 block.
 
     Args:
-        memory: Memory that keeps the block until the next one.
+        memory: Memory from `new_bzip2`, which keeps the block until another block is decoded.
         data: Compressed bytes.
         start: The first bit of the block.
-        level: Limit of the size of the block, 1 to 9.
+        level: Maximum size of the block, 1 to 9 times 100,000 bytes.
 
     Returns:
-        The bit after the block, its checksum, and whether it is randomized and so not decoded; or
-        None if it is damaged or incomplete.
+        The bit after the block, its checksum, and whether the block is randomized and so not
+        decoded; or None if the block is damaged or incomplete.
     """
 
 def read_bzip2(memory: object, size: int) -> bytes:
-    """Return the next n bytes of a decoded block, fewer at its end.
+    """Return the next `size` bytes of a decoded block; fewer at its end.
 
     Raises:
-        OSError: The block ends, and its checksum is wrong.
+        OSError: At the end of the block, its checksum is wrong.
     """
 
 def find_values(
@@ -152,7 +152,7 @@ def find_values(
     Args:
         firsts: The first id of each block.
         keys: The ids, in any order.
-        values: An integer for each id, replaced by the value of the map if the id is in it.
+        values: An integer for each id, replaced by the id's value if the id is in the map.
         get_block: Returns a block by its number: ids and their values.
     """
 
@@ -171,7 +171,7 @@ def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[byt
 def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray:
     """Sort the records of a bucket by question, post, table, rank and order in the dump.
 
-    `merge.DocumentBuilder` has the same order.
+    `merge.DocumentBuilder` uses the same order.
 
     Args:
         blocks: The keys and JSON of each block, in the order of the dump.
@@ -221,10 +221,10 @@ def join_records(
     Args:
         blocks: The sorted blocks.
         records: The result of `sort_records`.
-        first: The record to start at, which is the first of its question id.
-        enough: Bytes of records and documents after which to end; for runs, bytes of posts.
+        first: Index of the record to start at, which is the first record of its question id.
+        enough: Size of records and documents at which to stop, in bytes; for runs, size of posts.
         opening: Bytes between the fields of a question and its answers.
-        closing: Bytes after each document of a run; empty without runs.
+        closing: Bytes after each document of a run; empty if documents are not joined into runs.
         with_answers: Whether to write answers.
         by_votes: Whether to sort answers by votes, not by id.
         tables: A bit for each nested kind of rows.

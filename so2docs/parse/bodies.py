@@ -42,7 +42,7 @@ def converter(
 
 
 def tame(body: str) -> str:
-    """Change bodies that would take a parser quadratic time; sites do not write such bodies.
+    """Simplify bodies that would take a parser quadratic time; sites do not publish such bodies.
 
     libxml2 compares every attribute of a tag with all others, looks for the end of every comment,
     and reads the text after an unclosed tag as attributes.
@@ -85,7 +85,7 @@ def plain_text(root: etree._Element) -> str:
 
 
 def _remove_forbidden(text: str) -> str:
-    """Replace characters that XML forbids, which come from references such as `&#x1b;`."""
+    """Replace characters that XML forbids; they come from references such as `&#x1b;`."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 

@@ -1,4 +1,4 @@
-"""Turn slices of rows into posts, by the compiled core if possible, or else by lxml and Python.
+"""Turn slices of rows into posts: with the compiled core if possible, else with lxml and Python.
 
 The Python core (`rows.parse`, `posts.add`) is the reference. The compiled core accepts a slice only
 if all of its rows are canonical, as in published dumps; the reference parses other slices. Both
@@ -25,14 +25,16 @@ FUNCTIONS = frozenset({
     "find_bzip2", "find_values", "has_tag", "join_records", "new_bzip2", "read_bzip2",
     "read_columns", "read_table", "select_records", "sort_records", "to_markdown", "user_ids",
 })  # fmt: skip
-"""Functions that the compiled core must have; a core that was compiled from other sources may lack
-some of them."""
+"""Functions that the compiled core must have; a core from another version of so2docs may lack some
+of them."""
 
 problem: str | None = None
-"""Why an installed compiled core cannot be used; None if it can, or is not installed."""
+"""The reason why the installed compiled core cannot be used; None if it can be used, or if no
+compiled core is installed."""
 
 try:
-    import so2docs.parse._core as _core  # noqa: PLR0402 - `from` would not tell the two apart.
+    # `from` would raise a plain ImportError for a missing module too.
+    import so2docs.parse._core as _core  # noqa: PLR0402
 except ModuleNotFoundError:  # The package was installed without a C compiler.
     _core = None  # type: ignore[assignment]
 except ImportError as error:  # The module is damaged, or built for another system.
@@ -40,22 +42,22 @@ except ImportError as error:  # The module is damaged, or built for another syst
 else:
     if missing := sorted(FUNCTIONS - set(dir(_core))):
         _core = None  # type: ignore[assignment]
-        problem = f"it belongs to another version of so2docs, without {', '.join(missing)}"
+        problem = f"it belongs to another version of so2docs and lacks {', '.join(missing)}"
 
 compiled = _core
 """The compiled core; None if it is not installed, or cannot be used."""
 
 VARIABLE = "SO2DOCS_CORE"
-"""Environment variable that replaces the default of `auto`."""
+"""Environment variable with the core to use instead of `auto`."""
 
 
 _REINSTALL = "reinstall so2docs with pip's --force-reinstall and --no-cache-dir"
 
 _USERS = 4
-"""The number of the table of users in the compiled core, since users have no kind."""
+"""Number of the users table in the compiled core; users have no kind."""
 
 _KNOWN = frozenset({"comments", "links", "votes", "closings", "history", "history-text"})
-"""Tables that the compiled core can parse, except posts and users."""
+"""Tables other than posts and users that the compiled core can parse."""
 
 
 Added = tuple[int, int | None]
@@ -63,10 +65,10 @@ Added = tuple[int, int | None]
 
 
 def choose_core(requested: Core) -> Core:
-    """Decide between the cores.
+    """Choose the core to use.
 
     Args:
-        requested: Core that the user asks for; `auto` means the value of `SO2DOCS_CORE` or, without
+        requested: Core that the user requests; `auto` means the value of `SO2DOCS_CORE` or, without
             this variable, the compiled core if it is installed.
 
     Returns:
@@ -114,7 +116,7 @@ def describe() -> str:
 
 
 def add_fast(data: bytes, posts: RecordBuffer) -> Added | None:
-    """Turn a slice into posts by the compiled core.
+    """Turn a slice into posts with the compiled core.
 
     Returns:
         Number of rows and last `Id`; None, with `posts` unchanged, if the slice is not canonical.
@@ -132,7 +134,7 @@ def count_lines(data: bytes) -> int:
     if _core is not None:
         return _core.count_lines(data)
     count, at = 0, -1
-    # A loop of `find`, four times as fast as `data.count`.
+    # A loop of `find` is four times as fast as `data.count`.
     while (at := data.find(b"\n", at + 1)) >= 0:
         count += 1
     return count
@@ -144,21 +146,21 @@ def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
 
 
 def read_users(data: bytes) -> tuple[Added, bytes, bytes] | None:
-    """Turn a slice of users into JSON by the compiled core.
+    """Turn a slice of users into JSON with the compiled core.
 
     Returns:
-        Rows and last `Id`, a key for each user (`Id` and size of the JSON), and the JSON; None if
-        the slice is not canonical.
+        Number of rows and last `Id`, a key for each user (`Id` and size of the JSON), and the JSON;
+        None if the slice is not canonical.
     """
     return _read_table(data, _USERS)
 
 
 def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None:
-    """Turn a slice of comments, links or votes into records by the compiled core.
+    """Turn a slice of a table other than posts and users into records with the compiled core.
 
     Returns:
-        Rows and last `Id`, a key for each record, and the JSON; None if the slice is not canonical,
-        or the core does not know the table.
+        Number of rows and last `Id`, a key for each record, and the JSON; None if the slice is not
+        canonical, or the core cannot parse the table.
     """
     return _read_table(data, table.kind) if table.name in _KNOWN else None
 
@@ -171,7 +173,7 @@ def read_columns(
 
 
 def to_markdown(body: str, sign: str = "") -> str:
-    """Convert a body to Markdown by the compiled core, or by the reference for rare HTML."""
+    """Convert a body to Markdown with the compiled core, or rare HTML with the reference."""
     markdown = _core.to_markdown(body, sign)
     if markdown is not None:
         return markdown
@@ -190,9 +192,9 @@ def file_records(
 
     Args:
         slices: Keys and JSON of each slice, in the order of the dump.
-        posts: The posts to add the records to.
-        find_questions: Called with post ids and integers; replaces the integer of each post in the
-            dump by its question id.
+        posts: The buffer to add the records to.
+        find_questions: Called with an array of post ids and a copy of it; replaces each id in the
+            copy by the question id if the post is in the dump.
     """
     slices = list(slices)
     post_ids = array("q")

@@ -18,11 +18,11 @@ _OWNER = re.compile(rb' OwnerUserId="(-?[0-9]{1,19})"')
 _WORDS = PAIR_BYTES // 8
 
 Found = dict[str, dict[int, int]]
-"""The posts selected by each list, with their questions."""
+"""For each list, the question id of every post that the list selects, by post id."""
 
 
 class KeepLists:
-    """Collects the posts of a chunk that the lists name."""
+    """Collects the posts of a chunk that the lists select."""
 
     def __init__(self, filters: Filters, reserved: frozenset[str]) -> None:
         self._users, self._posts = filters.keep_users, filters.keep_posts
@@ -48,7 +48,7 @@ class KeepLists:
                     self._of_users.setdefault(ids[2], ids[1])
 
     def found(self, pairs: bytes | bytearray) -> Found:
-        """Return the posts that the lists name."""
+        """Return the posts that the lists select."""
         by_list: Found = {}
         if self._users is not None:
             by_list["users"] = self._of_users
@@ -62,11 +62,11 @@ class KeepLists:
 
 
 class Kept(NamedTuple):
-    """The questions to write: each list selects the question or one of its answers.
+    """The questions to write: those that every list selects, by the question or an answer.
 
     Attributes:
         question_ids: The candidate questions, in ascending order.
-        posts: For each list, the question id and id of the selected posts, in ascending order.
+        posts: For each list, question id and post id of the selected posts, in ascending order.
     """
 
     question_ids: list[int]

@@ -11,8 +11,8 @@ import sys
 from array import array
 
 BUCKET_BITS = 14
-"""Bits of a question id within a bucket. The 2^14 ids of a bucket have about 20 MB of JSON, which
-one worker sorts in memory."""
+"""Number of low bits of a question id that differ within a bucket. The records of 2^14 question ids
+have about 20 MB of JSON, which one worker sorts in memory."""
 
 QUESTION, ANSWER = 1, 2
 REJECTED_QUESTION, REJECTED_ANSWER = 3, 4
@@ -26,11 +26,11 @@ The rank of an answer is its `Score`, or 0 if it has none. The rank of a questio
 """
 
 BY_OPTED_OUT = ""
-"""Member that marks history rows by listed users; no attribute has this name. Documents do not
-contain the mark; marked rows without a document are left out."""
+"""Name of the member that marks history rows by listed users; no attribute has an empty name.
+Documents do not contain the mark, and marked rows without a document are left out."""
 
 PAIR_BYTES = 16
-"""Bytes of question id and post id at the start of a key, used to find repeated ids."""
+"""Size of the question id and post id at the start of a key; they are used to find repeated ids."""
 
 
 def integers(data: bytes | bytearray) -> array[int]:

@@ -1,12 +1,13 @@
 """Convert the HTML of bodies to CommonMark that renders as the same text and emphasis.
 
-Tables and `~~` follow GitHub (https://github.github.com/gfm/), everything else follows CommonMark
+Tables and `~~` follow GitHub (https://github.github.com/gfm/); everything else follows CommonMark
 (https://spec.commonmark.org/0.31.2/). Elements without Markdown syntax, such as `<sup>`, stay HTML,
 as do tables with blocks in their cells, and emphasis where a parser would not recognize `*`. TeX
 formulas and their delimiters stay unchanged, because programs that render them expect this.
 
 Bodies come from the sanitizer of the site: balanced tags of a short list, without `<` and `>` in
-attributes. Other HTML does not lose text either, and takes time proportional to its length.
+attributes. The text of other HTML is not lost either, and conversion takes time proportional to the
+length of a body.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _FEED = "\1"
 _EMPTY_LINES = re.compile(r"\n[ \t\n\f\v]*\n")
 _BLANK = _SPACE + _BREAK
 _FEEDS = re.compile(r"(?<! ) ++\n[ \n]*+|\n[ \n]++")
-"""Line feeds next to white space of another piece; code and formulas contain none."""
+"""Line feeds with the white space of adjacent pieces; code and formulas contain no line feeds."""
 _BREAKS = re.compile(r"[ \t\n]*\0[ \t\n\0]*")
 
 _EMPHASIS = {"em": "*", "i": "*", "strong": "**", "b": "**", "s": "~~", "strike": "~~", "del": "~~"}
@@ -59,7 +60,7 @@ _BLOCKS = frozenset(
 )
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _DEEPEST = 32
-"""Levels of nested lists, quotations and emphasis; deeper ones become plain text."""
+"""Maximum depth of nested lists, quotations and emphasis; deeper levels become plain text."""
 
 _TABLE = frozenset(("table", "thead", "tbody", "tr", "td", "th"))
 _ALIGNED = {"left": ":--", "center": ":-:", "right": "--:"}
@@ -78,7 +79,7 @@ class _Format(NamedTuple):
     """Open emphasis, an open link or open raw HTML.
 
     Attributes:
-        place: Index of the opening delimiter in the line.
+        start: Index of the opening delimiter in the line.
     """
 
     tag: str
@@ -112,7 +113,7 @@ class _Writer:
         self._containers: list[_Container] = []
         self._lists: list[tuple[str, int]] = []  # Marker and next number of each open list.
         self._prefix = ""  # Start of each line.
-        self._lead: str | None = None  # Start of the next line, if it differs.
+        self._lead: str | None = None  # Start of the next line, if it differs from the prefix.
         self._low = ""  # The shortest prefix since the last block.
         self._count = 0  # Blocks written so far.
         self._is_tight = False  # Whether the last block was text of a list item.
@@ -541,7 +542,7 @@ class _Writer:
 
 _AUTOLINK = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,31}:[^\s<>]*")
 _MOST_PARENTHESES = 8
-"""Levels of parentheses in a URL; CommonMark requires at least three."""
+"""Maximum depth of parentheses in a URL; CommonMark requires parsers to support at least three."""
 _PLAIN_ADDRESS = re.compile(r"[^\s<>()\\&]+")
 
 
@@ -553,7 +554,7 @@ def _escaped(text: str, special: re.Pattern[str]) -> str:
 
 
 def _verbatim(formula: str) -> str:
-    """Keep the lines of a formula except empty ones, which would end the paragraph."""
+    """Keep the lines of a formula except blank lines, which would end the paragraph."""
     formula = formula.replace("\r\n", "\n").replace("\r", "\n")
     return _EMPTY_LINES.sub("\n", formula).replace("\n", _FEED)
 
@@ -597,12 +598,15 @@ def _safe_start(line: str, *, is_first: bool) -> str:
 
 
 def _line_breaks(match: re.Match[str]) -> str:
-    """Write one or several breaks without an empty line between them."""
+    """Write one or several breaks without a blank line between them."""
     return "  \n" + "<br>\n" * (match[0].count(_BREAK) - 1)
 
 
 def _neighbour(line: list[str], index: int, step: int, same: set[int], other: set[int]) -> str:
-    """Return the character next to a run of identical delimiters; `*` for the other delimiter."""
+    """Return the character next to a run of delimiters of one kind, opening or closing.
+
+    A delimiter of the other kind counts as `*`. At an end of the line, the result is empty.
+    """
     at = index + step
     while 0 <= at < len(line):
         if at in other:

@@ -50,10 +50,10 @@ _DIGITS = re.compile(r"\d{1,19}", re.ASCII)
 
 
 class OptOuts:
-    """The listed users and posts, in the notation of the rows of one table.
+    """The listed users and posts, as they are named in the rows of one table.
 
     Attributes:
-        needs_rows: Whether every row has to be checked, or only strays. If only posts are listed,
+        needs_rows: Whether every row has to be checked, not only strays. If only posts are listed,
             their rows are left out when they are nested.
     """
 
@@ -100,7 +100,7 @@ class OptOuts:
         return False
 
     def drops_malformed(self, raw: bytes, posts: RecordBuffer) -> bool:
-        """Decide whether to leave out a row that is not XML, and count it as filtered."""
+        """Decide whether to leave out a row that is not XML; if so, count it as filtered."""
         is_dropped = self.mentions(raw)
         posts.filtered += is_dropped
         posts.dropped += is_dropped and self._is_counted
@@ -141,7 +141,7 @@ class OptOuts:
         """Remove the comment of an edit from the row of a listed user, and mark the row.
 
         Documents keep the texts of a post's history, because later texts build on them. A row
-        without a document is left out, because its text is only by this user.
+        without a document is left out, because its text is by this user alone.
         """
         row[BY_OPTED_OUT] = ""
         is_edit = number(row.get("PostHistoryTypeId", "")) in CONTENT
@@ -206,5 +206,5 @@ def _number(row: Row, name: str) -> int | str | None:
 
 
 def unpack_ids(listed: IdList | None) -> frozenset[int]:
-    """Return the ids in a list; empty without a list."""
+    """Return the ids in a list; an empty set if there is no list."""
     return frozenset() if listed is None else listed.ids

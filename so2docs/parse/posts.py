@@ -53,9 +53,10 @@ class RecordBuffer:
         pairs: Question id and post id of every post, as 64-bit integers, in the order of the dump.
         strays: Lines of the side file for rows without a usable key.
         stray_reasons: Number of these rows by reason.
-        other_types: Number of rows by post type, without questions and answers.
+        other_types: Number of rows of each post type other than questions and answers.
         filtered: Number of rows rejected by a filter.
-        dropped: Number of rows filtered by the lists of users and posts to drop.
+        dropped: Number of posts and comments filtered because a list to drop names their author or
+            the post itself.
         similar_tags: Number of questions by tag, for tags that equal or resemble a tag of the
             filter.
         rejected: Keys of rejected posts without a bucket, which are needed only to find repeated
@@ -80,7 +81,7 @@ class _UnusableRowError(Exception):
 
 
 class _Plan(NamedTuple):
-    """How to convert rows with the same attribute names."""
+    """The plan for converting rows with the same attribute names."""
 
     numbers: tuple[str, ...]
     values: Callable[[dict[str, Any]], tuple[str, ...]]
@@ -93,7 +94,7 @@ _Plans = dict[tuple[str, ...], _Plan]
 
 @lru_cache(maxsize=4)
 def _plans_without(reserved: frozenset[str]) -> _Plans:
-    """Return the plans so far, by attribute names; a dump has a few dozen combinations of names."""
+    """Return the cache of plans by attribute names; a dump has a few dozen sets of names."""
     return {}
 
 
@@ -106,7 +107,7 @@ def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
     values: Callable[[dict[str, Any]], tuple[str, ...]]
     values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
     plan = _Plan(numbers, values, "Tags" in names, not reserved.isdisjoint(names))
-    # Keep no plans for extreme rows, of which malicious files may have any number.
+    # Do not cache plans for very wide rows: a malicious file may have any number of them.
     if len(names) <= _WIDEST_KEPT:
         plans = _plans_without(reserved)
         if len(plans) >= _MOST_PLANS:
@@ -116,7 +117,7 @@ def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
 
 
 def number(text: str) -> int | str:
-    """Convert a text to a 64-bit integer; other texts stay unchanged."""
+    """Convert a text to a 64-bit integer, or return it unchanged if that is impossible."""
     if _INTEGER.fullmatch(text) and len(text) < 4000:
         value = int(text)
         if -_INT64 <= value < _INT64:
@@ -135,7 +136,7 @@ def tags(text: str) -> list[str]:
 
 
 def convert_types(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace the texts of numbers and tags in a row."""
+    """Return a copy of a row, with integers and lists of tags instead of their texts."""
     return {
         name: number(value)
         if name in NUMBERS
@@ -152,7 +153,7 @@ def stray_line(reason: str, row: dict[str, Any]) -> bytes:
 
 
 def malformed_line(offset: int, raw: bytes, reason: str = "malformed_row") -> bytes:
-    """Return the line of the side file for a row that is not XML: offset in the dump, and text."""
+    """Return the line of the side file for a row that is not XML, with its offset in the dump."""
     text = raw.decode(errors="replace")
     return orjson.dumps({"reason": reason, "offset": offset, "text": text}) + b"\n"
 
@@ -163,7 +164,7 @@ def add(
     """Turn rows into posts.
 
     Args:
-        posts: The posts to add to.
+        posts: The buffer to add the posts to.
         rows: Attributes of the rows, in the order of the dump; they are changed in place.
         projection: Changes each row before it becomes JSON.
     """
@@ -209,7 +210,7 @@ def add(
 
 
 def _add_carefully(posts: RecordBuffer, row: dict[str, Any], projection: Projection | None) -> None:
-    """Add one row with any attributes."""
+    """Add one row with any attributes; a row without a usable key becomes a stray."""
     as_typed = convert_types(row)
     try:
         key = _key(as_typed, posts.reserved)

@@ -1,9 +1,10 @@
 """Find post ids that occur several times in a dump, under different questions.
 
-Repeats under one question are in one bucket, where the merge finds them. This module finds the
-others with a set of all ids: one bit for each id, in pages of 4,096. The size of the set depends on
-the ids, not on the number of rows; it takes 13 MB for the 80 million ids of Stack Overflow. Each
-chunk makes its own pages, and the main process only combines them.
+Repeats under one question are in one bucket, where the merge finds them. This module finds
+repeats under different questions, with a set of all ids: one bit for each id, in pages of 4,096.
+The size of the set depends on the ids, not on the number of rows; the set takes 13 MB for the 80
+million ids of Stack Overflow. Workers make the pages of each chunk, and the main process only
+combines them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PAGE = 1 << _PAGE_BITS
 _AT_ONCE = 1_000_000
 
 Pages = dict[int, int]
-"""Bits of the ids by `id >> 12`."""
+"""A set of ids: integers with a bit for each id, by `id >> 12`."""
 
 
 def _as_pages(ids: list[int]) -> Pages:
@@ -109,7 +110,7 @@ def first_questions(
     Args:
         all_keys: Yields the keys of all blocks with their chunks, in the order of the chunks.
         repeated: The post ids that occur in several chunks.
-        within: Ids under several questions of one chunk, as returned by `of_chunk`, by chunk.
+        within: For each chunk, the first questions of repeated ids, as returned by `of_chunk`.
         at_once: Number of ids to look up in one pass over the keys, which bounds the memory.
 
     Returns:

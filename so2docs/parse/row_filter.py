@@ -33,7 +33,7 @@ _Ids = tuple[int, int, int]
 
 
 class RowFilter:
-    """Turns the rows that pass into posts; keeps only the keys of other rows."""
+    """Turns the posts that pass the filters into records; keeps only the keys of other posts."""
 
     def __init__(
         self, filters: Filters, projection: Projection | None, *, all_keys: bool = False
@@ -54,7 +54,7 @@ class RowFilter:
         """Turn rows into posts, as `posts.add` does.
 
         Args:
-            posts_read: The posts to add to.
+            posts_read: The buffer to add the posts to.
             rows: Attributes of the rows, in the order of the dump; they are changed in place.
         """
         passed: list[Row] = []
@@ -62,7 +62,7 @@ class RowFilter:
             ids = find_ids(row, posts_read.reserved)
             is_dropped = bool(self._opt_outs) and self._opt_outs.drops(row, posts_read)
             if ids is None:
-                # Check for made-up answers too, since one of them has no ParentId.
+                # Check rows without ids too, since one of the made-up answers has no ParentId.
                 if is_dropped or (self._drops_fabricated and is_fabricated(row)):
                     posts_read.filtered += 1
                     if is_dropped:
@@ -92,7 +92,7 @@ class RowFilter:
         posts.add(posts_read, passed, self._projection)
 
     def _match_tags(self, row: Row, posts_read: RecordBuffer) -> bool:
-        """Check whether a question has the tags, and count its tags that resemble them."""
+        """Match a question's tags with the filter, and count the tags that resemble it."""
         tag_names = tags(row.get("Tags", "").lower())
         for tag in filter(self._is_similar, tag_names):
             posts_read.similar_tags[tag] += 1
@@ -122,9 +122,9 @@ def _reject(ids: _Ids, posts: RecordBuffer, *, in_bucket: bool) -> None:
 
 
 def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
-    """Keep the id of a dropped post of another type, as the id of a question.
+    """Add the key of a dropped post of another type, as if it were a rejected question.
 
-    So rows of this post in other tables are filtered instead of becoming strays.
+    The rows of this post in other tables are then filtered instead of becoming strays.
     """
     post_id = _id(row.get("Id", ""))
     if isinstance(post_id, int):
@@ -133,7 +133,7 @@ def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
 
 
 def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
-    """Return kind, question id and post id; None for rows other than questions and answers."""
+    """Return kind, question id and post id; None if a row is not a usable question or answer."""
     kind = row.get("PostTypeId")
     kind = QUESTION if kind == "1" else ANSWER if kind == "2" else number(kind or "")
     post_id = _id(row.get("Id", ""))
@@ -172,7 +172,7 @@ def _question_checks(filters: Filters) -> list[_Check]:
 
 
 def _answer_checks(filters: Filters) -> list[_Check]:
-    """List the checks for answers, without the checks for their questions."""
+    """List the checks for answers themselves, not for their questions."""
     if not filters.fields.has_answers:
         return [lambda row: False]
     if filters.min_answer_score is not None:
@@ -192,7 +192,7 @@ def _post_checks(filters: Filters) -> list[_Check]:
 
 
 def _within(name: str, lowest: int | None, highest: int | None) -> _Check:
-    """Make a check for a number with one or two limits; other texts do not pass."""
+    """Make a check that an attribute is a number within one or two limits."""
 
     def check(row: Row) -> bool:
         value = number(row.get(name, ""))
@@ -239,7 +239,8 @@ def make_projection(options: Options) -> Projection | None:
 def projection_of_table(options: Options) -> Projection | None:
     """Make the function that applies the options to a row of a table; None if they change nothing.
 
-    Fields are selected when a row is nested, because they depend on its position in the document.
+    The fields of the row are selected later, when it is nested, because they depend on its position
+    in the document.
     """
     return _with_dates if options.form.has_dates else None
 

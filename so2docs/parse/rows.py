@@ -1,4 +1,4 @@
-"""Parse slices of a dump into rows, which are dictionaries of attributes, by lxml.
+"""Parse slices of a dump with lxml into rows, which are dictionaries of attributes.
 
 This reference parser accounts for every byte of a slice: each `<row` is a row, a malformed row, or
 an error. lxml's `recover=True` is never used, since it drops attributes and accepts truncated
@@ -10,7 +10,7 @@ Attributes keep their exact names. lxml cannot turn namespaces off, so names are
 with namespaces.
 
 lxml calls the parser's target for every element and builds no tree. This is 20 % faster than
-iterparse with freed rows, and its memory is bounded by a slice.
+`iterparse` with rows that are freed after use, and needs memory only for one slice.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from lxml import etree
 from so2docs.errors import So2docsError
 from so2docs.parse.posts import number
 
-# Replacement of forbidden characters in the bytes of a slice by U+FFFD.
-
-# Characters forbidden in a document, raw or as references (XML 1.0, [2] Char).
+# All numeric references, and the raw characters that are forbidden (XML 1.0, [2] Char).
 _REFERENCE = re.compile(rb"&#(?:x([0-9A-Fa-f]+)|([0-9]+));")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -37,8 +35,8 @@ _REPLACEMENT_BYTES = _REPLACEMENT.encode()
 def repair(data: bytes) -> tuple[bytes, int]:
     """Replace forbidden characters by U+FFFD.
 
-    XML 1.0, [2] Char forbids control characters except tab, line feed and carriage return,
-    surrogates, U+FFFE, U+FFFF and numbers above U+10FFFF, as bytes or as references. Bytes that are
+    XML 1.0, [2] Char forbids surrogates, U+FFFE, U+FFFF, numbers above U+10FFFF, and control
+    characters except tab, line feed and carriage return, both raw and as references. Bytes that are
     not UTF-8 are replaced too.
 
     Returns:
@@ -48,8 +46,8 @@ def repair(data: bytes) -> tuple[bytes, int]:
 
     def reference(match: re.Match[bytes]) -> bytes:
         nonlocal count
-        # Limit the digits: allowed numbers have fewer than nine, and int() of millions of digits
-        # takes hours.
+        # Limit the digits: allowed numbers have fewer than nine, and int() takes hours for
+        # millions of digits.
         digits = (match[1] or match[2]).lstrip(b"0")[:9] or b"0"
         if _is_allowed(int(digits, 16 if match[1] else 10)):
             return match[0]
@@ -78,12 +76,13 @@ def _is_allowed(code: int) -> bool:
 Row = dict[str, str]
 
 ROW_START = re.compile(rb"<row[\s/>]")
-"""The start of a row, at any position: a raw `<` cannot be in an attribute value (XML 1.0, [10]
-AttValue). Comments, CDATA sections and processing instructions that contain it are rejected."""
+"""Matches the start of a row and nothing in attribute values, which cannot contain a raw `<` (XML
+1.0, [10] AttValue). Comments, CDATA sections and processing instructions with a match are
+rejected."""
 
 _GAP = re.compile(rb"(/>\s*)<row\s")
 _TAIL = 64
-# XML 1.0, [3] S. Python's strip() would silently remove other white space too.
+# White space (XML 1.0, [3] S). By default, strip() would silently remove other characters too.
 _BLANK = " \t\r\n"
 
 # The markup of a slice. Unclosed sections match up to the end of the slice, so no byte is read
@@ -118,12 +117,12 @@ class RowError(So2docsError):
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A row that is not well-formed XML, or the start of a comment that reaches the next row.
+    """A row that is not well-formed XML, or a comment or similar section that reaches the next row.
 
     Attributes:
-        position: Offset of its start in the slice.
+        position: Offset of the row in the slice.
         raw: Bytes up to the start of the next row.
-        problem: The reason why it is not well-formed.
+        problem: The reason why the row is not well-formed.
         can_be_skipped: Whether the following rows are certainly rows, not part of a comment.
     """
 
@@ -134,7 +133,7 @@ class Malformed:
 
 
 class _RowTarget:
-    """Collects the attributes of every row; lxml makes a new dictionary for each."""
+    """Collects the attributes of every row; lxml makes a new dictionary for each row."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -155,7 +154,10 @@ class _RowTarget:
 
 
 class _CheckingTarget:
-    """Collects rows with escaped names; rejects everything else except white space and Misc."""
+    """Collects rows with escaped names.
+
+    Everything else is rejected, except white space, comments and processing instructions.
+    """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -178,7 +180,7 @@ class _CheckingTarget:
             raise RowError(f"found the text {text.strip()[:40]!r} between rows")
 
     def comment(self, text: str) -> None:
-        # Reject this, since slices start at `<row`: the next one could start inside the comment.
+        # Reject `<row` in a comment: slices start at `<row`, so a slice could start inside it.
         if ROW_START.search(text.encode()):
             raise RowError("found <row in a comment or a processing instruction")
 
@@ -192,8 +194,8 @@ class _CheckingTarget:
 def _escape(data: bytes) -> bytes:
     """Escape the names in the tags of a slice, which removes its namespaces.
 
-    Well-formedness and the ends of tags do not change. Only a declaration of `xml` stays, because
-    it can only repeat the default.
+    This changes neither whether the slice is well-formed nor where tags end. Declarations of the
+    prefix `xml` stay, because they can only repeat the default.
     """
 
     def escape_names(markup: re.Match[bytes]) -> bytes:
@@ -228,9 +230,9 @@ def _parser(target: _RowTarget | _CheckingTarget) -> etree.XMLParser:
 def _is_plain(data: bytes, count: int) -> bool:
     """Whether a well-formed slice consists of its `count` rows and white space.
 
-    A raw `<` cannot occur in an attribute value. So a slice with as many `<` as rows contains
-    nothing else if each `<` is preceded by the same gap, which starts at the first `>` of a row.
-    Searching from one `<` to the next takes a quarter of the time of counting the gaps.
+    A raw `<` cannot occur in an attribute value. So a slice contains only rows if it has as many
+    `<` as rows, and if the same gap separates all rows: the end of a row, at its first `>`, and
+    white space. Searching from one `<` to the next takes a quarter of the time of counting the gaps.
     """
     last = data[-_TAIL:].rstrip()
     if not count or not data.startswith(b"<row") or not last.endswith(b"/>"):
@@ -241,7 +243,7 @@ def _is_plain(data: bytes, count: int) -> bool:
     for _ in range(count - 1):
         end = data.find(b">", at) - 1
         at = data.find(b"<", at + 1)
-        # Check that the row ends at its first `>`, since text may also end with `/>`.
+        # Check that the row ends at its first `>`, since text between rows may also end with `/>`.
         if end != at - size or data[end:at] != before:
             return False
     end = data.find(b">", at) + 1
@@ -249,7 +251,7 @@ def _is_plain(data: bytes, count: int) -> bool:
 
 
 def check_prolog(document: bytes) -> None:
-    """Raise `RowError` unless `document`, a prolog and an empty root, is well-formed."""
+    """Raise `RowError` if `document`, a prolog and an empty root, is not well-formed."""
     try:
         etree.fromstring(
             document,
@@ -312,7 +314,7 @@ def _parse_carefully(data: bytes) -> list[Row]:
 
 
 def _parse_strictly(data: bytes) -> list[Row]:
-    """Parse a slice; raise `etree.XMLSyntaxError` or `RowError`."""
+    """Parse a slice; raise `etree.XMLSyntaxError` or `RowError` if it is malformed."""
     try:
         rows = _parse_plain(data)
     except etree.XMLSyntaxError:
@@ -336,7 +338,7 @@ def parse(data: bytes) -> Iterator[Rows | Malformed]:
     The result for each row does not depend on the bounds of the slice.
 
     Yields:
-        The rows in order, as one `Rows` unless a row is malformed.
+        The rows in order: one `Rows` if possible, else a `Rows` or `Malformed` for each row.
     """
     try:
         yield Rows(_parse_strictly(data))
@@ -386,7 +388,7 @@ def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def last_id(data: bytes) -> int | None:
-    """Return the last row's `Id` if it is a number; None if the bytes are not well-formed rows."""
+    """Return the last row's `Id`; None if it is not a number, or the rows are not well-formed."""
     rows: list[Row] = []
     for part in parse(data):
         if isinstance(part, Malformed):

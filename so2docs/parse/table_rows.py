@@ -1,9 +1,9 @@
-"""Turn rows of the other tables into records of a post.
+"""Turn rows of tables other than posts into records that belong to a post.
 
 Pure functions over plain bytes and lists. Records have keys like posts (`keys.KEY`): question id,
-post id, rank, and size of the JSON with the kind of the table. The rank of a comment or a link is
-its `Id`. Votes are only counted, in one record without JSON for each post and type, since there are
-three times as many votes as all other rows together. A vote with the amount of a bounty makes
+post id, rank, and size of the JSON with the kind of the table. The rank of a row is its `Id`,
+except for votes. Votes are only counted, in one record without JSON for each post and type, since
+there are three times as many votes as all other rows together. A vote with a bounty amount becomes
 another record, with JSON.
 
 A row with an unknown post is filed under the id of this post, as if it were a question. So the
@@ -37,10 +37,10 @@ from so2docs.schema import (
 
 Row = dict[str, Any]
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
-"""Function that maps post ids to their question ids; posts not in the dump are missing."""
+"""Function that maps post ids to question ids; the result lacks posts that are not in the dump."""
 
 MOST_USERS = 1 << 61
-"""Maximum id of users with badges: of the 64 bits, the class takes two and the sign one."""
+"""Upper bound of user ids with badges: of the 64 bits of a key, class and sign take three."""
 
 _WORDS = {
     "Id": "id",
@@ -116,7 +116,7 @@ def add_rows(
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn rows of a table other than votes, which are changed in place, into records."""
+    """Turn rows of a table other than votes into records; the rows are changed in place."""
     usable: list[Row] = reject(posts, table, rows)
     places = questions({row["PostId"] for row in usable})
     buckets, pack, dumps, kind = posts.buckets, KEY.pack, orjson.dumps, table.kind
@@ -160,7 +160,7 @@ _PREPARE: dict[str, Callable[[Row], bool]] = {
 
 
 def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
-    """Turn rows of votes, which may be changed in place, into records that count them by type."""
+    """Turn votes into records that count them by post and type; rows may be changed in place."""
     try:
         pairs = list(map(itemgetter("PostId", "VoteTypeId"), rows))
     except KeyError:
@@ -168,7 +168,7 @@ def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) ->
     texts = list(chain.from_iterable(pairs))
     digits = "".join(texts)
     sizes = set(map(len, texts))
-    # Numbers of up to nine digits always fit.
+    # Numbers of up to nine digits always fit into a key.
     if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
         usable = reject(posts, TABLES["votes"], rows)
         pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
@@ -182,7 +182,7 @@ def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) ->
 
 
 def with_bounty(rows: Iterable[Row]) -> list[Row]:
-    """Copy the votes with the amount of a bounty."""
+    """Copy the votes with a bounty amount."""
     return [dict(row) for row in rows if "BountyAmount" in row]
 
 
@@ -192,7 +192,7 @@ def add_bounties(
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn votes with an amount into bounties; `add_votes` counts and rejects these votes.
+    """Turn votes with an amount into bounties; `add_votes` counts them, and rejects unusable ones.
 
     A bounty is offered on a question (`BountyStart`) and awarded to an answer (`BountyClose`). A
     bounty that ends without an award has no amount; only the counts of votes contain it.
@@ -237,7 +237,7 @@ def add_records(posts: RecordBuffer, keys: bytes, json: bytes, questions: FindQu
 
 
 def count_votes(keys: bytes) -> bytes:
-    """Add up the votes of each post and type to one record each, in the order of the posts."""
+    """Add up the votes of each post and type into one record, in the order of the post ids."""
     counts: Counter[tuple[int, int, int]] = Counter()
     for question_id, post_id, rank, _ in KEY.iter_unpack(keys):
         kind, count = unpack_votes(rank)
@@ -249,5 +249,5 @@ def count_votes(keys: bytes) -> bytes:
 
 
 def unpack_votes(rank: int) -> tuple[int, int]:
-    """Return the type and number of the votes counted by a record."""
+    """Unpack the rank of a record that counts votes: their type and number."""
     return rank >> _COUNT_BITS, rank & ((1 << _COUNT_BITS) - 1)
