@@ -18,7 +18,7 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def remove_bidi_controls(text: str) -> str:
-    """Remove the characters that reverse the direction of the following text.
+    """Replace the characters that reverse the direction of the following text by U+FFFD.
 
     Marks for the direction at one position (U+061C, U+200E, U+200F) stay, since Arabic and Hebrew
     posts need them.
@@ -27,7 +27,7 @@ def remove_bidi_controls(text: str) -> str:
 
 
 def for_terminal(text: object) -> str:
-    """Remove terminal control characters, and characters that reverse the direction of text."""
+    """Replace control characters, including those for the direction of text, by U+FFFD."""
     return _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))
 
 
@@ -41,7 +41,7 @@ _LONG_REFERENCE = re.compile(r"&#[0-9]{4000,};?")
 
 
 def unescape(text: str) -> str:
-    """Replace the character references of HTML; those with thousands of digits become U+FFFD."""
+    """Replace HTML character references; those with thousands of digits become U+FFFD."""
     return html.unescape(_LONG_REFERENCE.sub("\ufffd", text)) if "&" in text else text
 
 

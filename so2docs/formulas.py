@@ -12,7 +12,7 @@ from dataclasses import dataclass
 MOST_CHARACTERS = 4_000
 """Maximum length of a formula; anything longer is text."""
 _MOST_UNCLOSED = 50
-"""Maximum number of unclosed delimiters in a text; the text after them is not searched, because
+"""Maximum number of unclosed delimiters in a text. The text after them is not searched, because
 each delimiter costs a search through the next `MOST_CHARACTERS`."""
 
 _ENVIRONMENTS = (
@@ -146,7 +146,7 @@ def pieces(text: str, sign: str) -> Iterator[Piece]:
 
 
 def without_cut_formula(text: str, sign: str) -> str:
-    """Remove a formula that was cut off at the end of a text."""
+    """Replace a formula that is truncated at the end of a text by an ellipsis."""
     last = ""
     for piece in pieces(text, sign):
         last = piece.text if piece.tex is None else ""
@@ -157,7 +157,7 @@ def without_cut_formula(text: str, sign: str) -> str:
 
 
 def _end(text: str, at: int, opening: str) -> int | None:
-    """Find the end of an open formula, after its closing delimiter; None if it is not closed."""
+    """Find the end of a formula, after its closing delimiter; None if the formula is not closed."""
     closing = _CLOSING.get(opening)
     depth = environments = 0
     for match in _INSIDE.finditer(text, at, at + MOST_CHARACTERS):

@@ -2,8 +2,8 @@
 
 An entry is one action of a user: the rows of a post with one `RevisionGUID`. After a migration, ids
 are not chronological, so rows are sorted by date, then by `Id`. An entry takes each attribute from
-the first row, by `Id`, that has it. It takes the text of the post from the last row, because after
-a merge several rows of one type may have a text.
+the row with the lowest `Id` that has the attribute. It takes the text of the post from the row with
+the highest `Id`, because after a merge of posts, several rows of one type may have a text.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _closing(rows: Iterable[Row]) -> Row | None:
 
 
 def _editors(revisions: Iterable[_Revision]) -> list[Row]:
-    """List the users who edited a post or rolled an edit back, by the time of their first edit."""
+    """List the users who edited a post or rolled an edit back, ordered by their first edits."""
     editors: dict[Any, Row] = {}
     for entry, types in revisions:
         if _EDITS.isdisjoint(types):

@@ -43,7 +43,7 @@ class Document:
     Attributes:
         question_id: Id of the question; the first id of a run.
         parts: Buffers of the JSON object without its closing brace; for a run, the complete lines.
-        size: Approximate bytes of the buffers.
+        size: Approximate size of the buffers, in bytes.
         label: Label of its output file, if the output is split by date or share; else empty.
         run: Number of documents in a run; 0 for a single document.
     """
@@ -105,7 +105,7 @@ def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) 
 
 
 def count_filtered(keys: bytes, counts: RowCounts) -> None:
-    """Count all posts and rows of some keys as filtered, except posts counted before."""
+    """Count the posts and rows of keys as filtered, except posts filtered by the first pass."""
     fields = integers(keys)
     kinds = [size_and_kind & 15 for size_and_kind in fields[3::4]]
     for kind, count in Counter(kinds).items():
@@ -211,7 +211,7 @@ class DocumentBuilder:
         records: The posts of the bucket, and the rows that belong to them.
         answers_by: Order of the answers in a document.
         first_question_of: First question id in the dump for each post id under several questions;
-            only that post is kept.
+            only the post under this question is kept.
         extra: Fields before the answers of each document, such as `"Name":value`; may be empty.
         limit: Maximum number of documents; all later posts are filtered.
         with_answers: Whether documents have `Answers` at all.
@@ -262,7 +262,10 @@ class DocumentBuilder:
     def nest_group(
         self, question_id: int, group: list[Post], rows: Sequence[Row]
     ) -> Document | None:
-        """Make a document from sorted posts and rows; keep strays and count all others."""
+        """Make a document from sorted posts and rows; None if there is no question to write.
+
+        Collects the strays, and counts the rows left out.
+        """
         nested, is_left_out = self._nest(question_id, group)
         document = self._document(nested, _by_post(rows)) if nested else None
         if self.nest is not None and rows:

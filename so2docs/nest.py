@@ -1,8 +1,8 @@
-"""Nest rows of other tables as members into the JSON of posts. Only users are read from files.
+"""Nest rows of other tables in the JSON of posts, as members. No files are read except for users.
 
 This is a part of the merge, which has all records of a question in memory. New members follow the
-last attribute of a post, in the order `Comments`, `Links`, `Votes`, `Bounties`, `Owner`,
-`LastEditor`. JSON is parsed only to remove fields from complete posts.
+last attribute of a post, in the order of `schema.POST_PARTS`. JSON is parsed only to remove fields
+from complete posts, and to convert the history.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Post = tuple[int, int, int, int, Buffer]
 """Post id, order in the dump, rank, kind, JSON."""
 
 Row = tuple[int, int, int, int, bytes]
-"""Kind, post id, rank, order in the dump, JSON: sorts rows into the order of a post's lists."""
+"""Kind, post id, rank, order in the dump, JSON: rows sort in the order of a post's lists."""
 
 _EMPTY = len(b"{}")
 _MAKERS = {"History": history.members}
-"""Functions that make the members of a post from its rows, by key; for other keys, rows are
+"""Functions that make the members of a post from its rows, by key; rows with other keys are
 copied."""
 
 _MARKERS = {
@@ -176,8 +176,8 @@ class Nest:
         post_ids = {post_id for post_id, *_ in posts}
         rejected = {post_id for post_id, _, _, kind, _ in posts if kind == REJECTED_ANSWER}
         rows = sorted(rows)
-        # If a text of a post is dropped, drop its later texts too, since they repeat some of its
-        # words.
+        # If one of these rows is by a dropped user, drop all rows of its kind and post, since other
+        # texts of the post may repeat its words.
         opted_out = {row[:2] for row in rows if row[-1].endswith(_BY_OPTED_OUT)}
         lines: list[bytes] = []
         votes: Counter[tuple[int, int]] = Counter()
@@ -258,7 +258,7 @@ def _votes(ranks: tuple[int, ...]) -> tuple[int, bytes]:
     for rank in ranks:
         vote_type, count = unpack_votes(rank)
         counts[vote_type] += count
-    # Sort by number of the vote type.
+    # Sort by the number of the vote type.
     by_name = {VOTE_TYPES.get(kind, str(kind)): counts[kind] for kind in sorted(counts)}
     return counts.total(), orjson.dumps(by_name)
 

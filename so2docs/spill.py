@@ -1,9 +1,9 @@
 """Blocks of posts on disk between the two passes, and the progress of a conversion.
 
 Each chunk has a file for its blocks. The worker of the chunk writes them in sequence, and sends no
-block to another process. An index has the positions of the blocks of each bucket, and the committed
-chunks; its rows are only appended. A chunk counts only after its row is committed, so a killed
-process leaves only unused bytes.
+block to another process. An index contains the positions of the blocks of each bucket, and the
+committed chunks; its rows are only appended. A chunk counts only after its row is committed, so a
+killed process leaves only unused bytes.
 
 The index is an SQLite file in exclusive mode: the system releases its lock when the process ends
 for any reason. SQLite has no checksums, so the rows contain checksums.
@@ -106,8 +106,8 @@ class StateDatabase:
         run = self._connection.execute
         run("PRAGMA page_size=32768")
         run("PRAGMA locking_mode=EXCLUSIVE")
-        # Do not sync: the page cache survives a killed process, and checksums detect the damage of
-        # a power cut.
+        # Do not sync: the page cache survives a killed process, and checksums detect damage from a
+        # power cut.
         run("PRAGMA synchronous=OFF")
         run("PRAGMA journal_mode=PERSIST")
         run("BEGIN EXCLUSIVE")
@@ -151,7 +151,7 @@ class StateDatabase:
             if name.startswith("SQLITE_CANTOPEN"):
                 # SQLite reports this also for paths longer than 512 bytes.
                 raise SpillError(
-                    f"{self._folder}: the index of the spill cannot be made there ({error}); "
+                    f"{self._folder}: the index of the spill cannot be created ({error}); "
                     f"choose another {flag('work_dir')}, with a shorter path if this one is long"
                 ) from error
             if isinstance(error, sqlite3.OperationalError):
@@ -169,7 +169,7 @@ class StateDatabase:
                 yield row
 
     def run(self, *statements: tuple[str, list[Row]]) -> None:
-        """Run statements in one transaction, each for a list of rows."""
+        """Run statements in one transaction, each once per row of its list."""
         run = self._connection.execute
         with self._translate_errors():
             run("BEGIN")
@@ -189,7 +189,7 @@ class StateDatabase:
             raise self.damage_error(problem.splitlines()[-1])
 
     def get(self, name: str) -> Any:
-        """Read the JSON value of `name`, or None."""
+        """Read the JSON value of `name`; None if it is missing."""
         rows = list(self.rows("SELECT value, crc FROM state WHERE name=?", [name]))
         if not rows:
             return None
@@ -233,7 +233,7 @@ class Spill:
             paths = list(self.folder.iterdir())
         except OSError as error:
             raise SpillError(
-                f"{self.folder}: the folder for the spill cannot be made ({error.strerror}); "
+                f"{self.folder}: the folder for the spill cannot be created ({error.strerror}); "
                 f"choose another {flag('work_dir')}"
             ) from error
         if not all(map(is_ours, paths)):
@@ -259,7 +259,7 @@ class Spill:
         self._database.close()
 
     def is_begun(self) -> bool:
-        """Whether the spill can be resumed: it has a chunk, or the output was being finished."""
+        """Whether the spill has a chunk; also True if it is damaged or being removed."""
         try:
             return bool(list(self._database.rows("SELECT chunk FROM chunks LIMIT 1")))
         except SpillError:  # The spill is damaged, or is being removed.
@@ -282,14 +282,14 @@ class Spill:
         return list(self.folder.glob("*.blocks"))
 
     def new_file(self, chunk: int) -> str:
-        """Choose a path for the blocks of a chunk that no process has used yet."""
+        """Choose a path that no session has used yet, for the blocks of a chunk."""
         run = self.get("run") or 0
         sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
         table = f"table{sequence}-" if sequence else ""
         return str(self.folder / f"{table}{number:06}-{run}.blocks")
 
     def merge_only(self, sequences: Iterable[int]) -> None:
-        """Restrict `buckets` and `blocks` to posts and these tables."""
+        """Restrict `buckets` and `blocks` to posts and the tables with these sequences."""
         self._sequences = ",".join(map(str, (0, *sequences)))
 
     def temporary(self, number: int) -> str:
@@ -319,7 +319,7 @@ class Spill:
         *,
         instead_of: int | None = None,
     ) -> None:
-        """Add a finished chunk to the spill, in one transaction."""
+        """Add a finished chunk to the spill, in one transaction; it may replace another chunk."""
         self.budget.settle(chunk, blocks)
         former = [] if instead_of is None else self.read_blocks(instead_of)
         file, text = os.path.basename(path), json.dumps(tally.as_dict())

@@ -212,5 +212,5 @@ def test_removes_only_its_own_files(folder: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SpillError, match=r"the folder for the spill cannot be made .Not a direct"):
+    with pytest.raises(SpillError, match=r"for the spill cannot be created .Not a direct"):
         Spill(tmp_path / "file" / "x.spill")

@@ -232,7 +232,9 @@ def _is_plain(data: bytes, count: int) -> bool:
 
     A raw `<` cannot occur in an attribute value. So a slice contains only rows if it has as many
     `<` as rows, and if the same gap separates all rows: the end of a row, at its first `>`, and
-    white space. Searching from one `<` to the next takes a quarter of the time of counting the gaps.
+    white space.
+
+    Searching from one `<` to the next takes a quarter of the time of counting the gaps.
     """
     last = data[-_TAIL:].rstrip()
     if not count or not data.startswith(b"<row") or not last.endswith(b"/>"):

@@ -64,7 +64,7 @@ _EVENT_NAMES = tuple(orjson.dumps(HISTORY_TYPES.get(kind, str(kind))) for kind i
 _REASON_NAMES = tuple(
     orjson.dumps(CLOSE_REASONS[number]) if number in CLOSE_REASONS else b"" for number in range(128)
 )
-"""Names of the reasons to close a post, by number; None for reasons without a name."""
+"""Names of the reasons to close a post, by number; empty for numbers without a name."""
 
 _NAMING = 1 << BOUNTY | sum(
     1 << kind for kind, table in OF_KIND.items() if table.users == {"UserId": "User"}
@@ -85,7 +85,7 @@ class JoinedForm(NamedTuple):
         user_ids: Ids of users, in ascending order.
         users: The JSON of each of these users, with None for unknown ids; None if users are not
             nested.
-        closing: Bytes after each document, if consecutive documents are joined into a run.
+        closing: Bytes after each document of a run; empty if documents are not joined into runs.
     """
 
     opening: bytes
@@ -164,7 +164,7 @@ def _member(kind: int, form: JoinedForm) -> bytes:
 
 
 ENOUGH_BYTES = 1 << 20
-"""Size of the records and documents that are joined at a time."""
+"""Size of the records and documents that are joined at a time, in bytes."""
 
 _RECORD = Struct("=6q")
 """Question id, post id, rank, size << 4 | kind, number of the block << 40 | offset, order."""
@@ -287,7 +287,7 @@ class BucketTask:
         strays: Compression of the side file.
         kept: Ids of the questions to write; None for all questions.
         segment_bytes: Approximate size of a segment, in bytes; 0 for the usual size.
-        following: Tasks whose documents may be in the same segment as the last ones of this task.
+        following: Tasks whose documents may share a segment with the last documents of this task.
     """
 
     ids: range
@@ -333,7 +333,7 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
             if task.kept is not None:
                 question_ids = {*task.kept.question_ids}
                 blocks = select_questions(blocks, task.ids, question_ids, counts)
-            # To remove fields after nesting, posts must be parsed.
+            # To remove fields after nesting, posts must be parsed, which only the reference does.
             is_whole = task.kept is None and not (nest and nest.leaves_out)
             if options.core == "compiled" and is_whole:
                 records = JoinedRecords(blocks, task.ids, users=users, run=run)
@@ -381,7 +381,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
 
 
 class _Segments:
-    """Collect documents until there are enough for a segment of the output."""
+    """Collects documents until there are enough for a segment of the output."""
 
     def __init__(self, task: BucketTask) -> None:
         self.segments: list[Segment] = []

@@ -1,9 +1,10 @@
 """Visitors of the first pass: from the rows of a chunk to blocks by bucket of question ids.
 
-Memory is bounded by one slice plus the records that are not yet written.
+Memory is bounded by the size of a slice plus the records that are not yet written.
 
 Posts are filed under the question named in the row. Rows of other tables are filed under the
-question of their post, from the map of posts. Users are stored as lines in separate blocks.
+question of their post, which is looked up in the map of posts. Users are stored as lines, followed
+by a block with their keys.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class RowSink(Visitor):
 
     Attributes:
         posts: The posts, or the records made from the rows, until written.
-        malformed: Reason of strays that are not XML.
+        malformed: The reason recorded for strays that are not XML.
         opt_outs: The listed users and posts.
     """
 
@@ -179,7 +180,7 @@ class _PostFiling(RowSink):
 
 
 class _UserFiling(RowSink):
-    """Convert users to lines of JSON with checksums; the keys give the position of each line."""
+    """Converts users to lines of JSON with checksums; the keys give the position of each line."""
 
     malformed = "malformed_user"
 
@@ -228,7 +229,7 @@ class _UserFiling(RowSink):
 
 
 class _BadgeFiling(RowSink):
-    """Count badges by user and class, as keys."""
+    """Counts badges by user and class, and stores the counts as keys."""
 
     malformed = "malformed_badge"
 
@@ -273,7 +274,7 @@ class _BadgeFiling(RowSink):
 
 
 class _RowFiling(RowSink):
-    """File rows that are nested in posts.
+    """Files rows that are nested in posts.
 
     The questions of rows read by the compiled core are looked up for many slices at once, in order,
     so that each block of the map is read only once.
@@ -310,11 +311,11 @@ class _RowFiling(RowSink):
         if self._counts:
             for part in parse(json) if json else ():
                 if not isinstance(part, Malformed):
-                    # Only bounties are added here: the merge counts the votes for listed posts.
+                    # Do not count dropped votes here: the merge counts the votes of listed posts.
                     rows = [row for row in part.rows if not self.opt_outs.drops(row, self.posts)]
                     self._add_bounties(rows)
             json = b""
-        else:  # There is one record for each requested row.
+        else:  # Rows that were not requested have no record, and count as filtered.
             self.posts.filtered += added[0] - len(keys) // KEY.size
         self._read.append((keys, json))
         return added
@@ -340,7 +341,7 @@ class _RowFiling(RowSink):
         self.look_up()
         if not self._counts:
             super().flush()
-        # Store only the keys of votes: they have no JSON, and bounties are in separate blocks.
+        # Count the bytes of keys: votes have no JSON, and bounties are in separate blocks.
         elif sum(len(bucket.keys) for bucket in self.posts.buckets.values()) >= _MOST_KEYS:
             self._write(0)
             self._write_buckets(self._bounties, 0)
@@ -361,7 +362,7 @@ class Unknown:
         return dict.fromkeys(ids, 0)
 
     def replace(self, ids: array[int], values: array[int]) -> None:
-        """Replace each id with 0."""
+        """Set each value to 0."""
         values[:] = array("q", bytes(8 * len(values)))
 
 
@@ -369,7 +370,7 @@ class Unknown:
 def open_sink(
     table: Table, options: Options, posts_map: str, writer: BlockWriter
 ) -> Iterator[RowSink]:
-    """Open the sink that files the rows of a table; write all rows at the end."""
+    """Open the sink that files the rows of a table; at the end, write the remaining rows."""
     steps: RowSink
     if table == POSTS:
         yield (steps := _PostFiling(options, writer))

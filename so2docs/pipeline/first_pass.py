@@ -1,8 +1,8 @@
 """The main process of the first pass: from the chunks of a table to blocks in the spill.
 
-Rows of a table are filed under the question of their post. If an archive is decompressed once and
-contains a table before the posts, the rows of this table are kept in their order until the question
-of every post is known. Each chunk is committed as soon as a worker returns it, so that an
+Rows of a table are filed under the question of their post. If an archive is decompressed only
+once and contains a table before the posts, the rows of this table are kept in their order until the
+question of every post is known. Each chunk is committed as soon as a worker returns it, so that an
 interrupted pass resumes with the remaining chunks.
 """
 
@@ -39,9 +39,9 @@ class FirstPass:
         file: The table and its location.
         spill: The spill for the rows.
         options: Options of the conversion.
-        chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
+        chunk_bytes: Size of a chunk, in bytes; 0 for pieces that grow with the stream.
         progress: Progress display to update.
-        work_dir: Folder for an archive that must be extracted from another.
+        work_dir: Folder for an archive that must be extracted from another archive.
         threads: Number of threads for decompression.
         is_early: Whether the table comes before the posts that its rows belong to.
         seconds: Wall time so far.
@@ -63,13 +63,13 @@ class FirstPass:
 
     @property
     def end(self) -> End | None:
-        """The result of reading the whole table, also by earlier sessions; None before the end."""
+        """The result of reading the whole table, in any session; None if the end was not reached."""
         values = self.spill.get(f"end of {self.table.name}")
         return None if values is None else End(**values)
 
     @property
     def restart(self) -> Restart | None:
-        """The place where an interrupted session continues to read a stream."""
+        """The place where a resumed session continues to read a stream; None for its start."""
         return Restart.from_json(self.spill.get(f"restart of {self.table.name}"))
 
     def tallies(self) -> dict[int, ChunkTally]:
@@ -81,7 +81,7 @@ class FirstPass:
     def run(
         self, workers: Workers, posts_map: str = "", seen_ids: repeats.SeenIds | None = None
     ) -> End:
-        """Spill every chunk that is not yet committed."""
+        """Spill every chunk that is not yet committed, and check the end of the table."""
         begun = time.perf_counter()
         tallies = self.tallies()
         if self.options.strict:

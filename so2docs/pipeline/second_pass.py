@@ -1,8 +1,8 @@
 """The main process of the second pass: from buckets of the spill to documents in the output.
 
 The main process assigns positions in the output to the results of each bucket, and saves its
-progress, so that an interrupted pass resumes there. Meanwhile, workers copy the data of segments
-into the output. A checkpoint counts when all data before it has been copied.
+progress, so that an interrupted pass resumes from that point. Meanwhile, workers copy the data of
+segments into the output. A checkpoint counts when all data before it has been copied.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import UserTable
 
 _MOST_WAITING = 4
-"""Waiting tasks besides one for each worker; each may leave temporary files."""
+"""Number of waiting copy tasks besides one per worker; each task may hold temporary files."""
 
 
 class Copies:
@@ -78,7 +78,7 @@ class Copies:
             self._save_first()
 
     def settle(self) -> None:
-        """Wait until all added copies are made; raises the errors of `send`."""
+        """Wait until all added copies are made. Raises the same errors as `send`."""
         while self._waiting:
             self._save_first()
         copy_all(self._gathered)
@@ -104,8 +104,8 @@ PART_BYTES = 32 * 1024 * 1024
 PART_BYTES_NESTED = 11 * 1024 * 1024
 """The same limit with nested tables, whose short rows need more memory besides their JSON.
 
-A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123 MiB in four parts,
-in the same time."""
+Merging a bucket of 36 MB with 49,000 posts and comments takes 213 MiB of memory in one task, and
+123 MiB in four parts; the time is the same."""
 
 Blocks = list[tuple[str, Block]]
 """Blocks in the order of the dump, each with its file."""
@@ -122,8 +122,8 @@ class Part(NamedTuple):
 def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> list[Part]:
     """Divide a bucket into parts that fit into memory.
 
-    Ids may cluster, so the keys of a large bucket are read. The parts depend only on the rows,
-    neither on chunks nor on blocks.
+    Ids may cluster, so the keys of a large bucket are read to find the sizes of its questions. The
+    parts depend only on the rows, not on chunks or blocks.
     """
     start, stop = number << BUCKET_BITS, (number + 1) << BUCKET_BITS
     limit = PART_BYTES_NESTED if options.nest else PART_BYTES
@@ -212,7 +212,7 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
     Args:
         spill: The spill.
         buckets: All buckets, each with the size of its JSON.
-        next_id: The first question id that no task read; None if all buckets were not read.
+        next_id: The first question id that no task read; None if no task read these buckets.
 
     Returns:
         Posts and rows of tables, counted as filtered.
@@ -243,8 +243,8 @@ class Checkpoint:
         next_id: The next question id; None at the start.
         output: The states of the output files.
         strays: The state of the side file.
-        counts: Counts of the rows by result so far, as far as the second pass knows.
-        report: The report, when all files are written and only need to be renamed.
+        counts: Counts of the rows by result so far, without those of the first pass.
+        report: The report, once all files are written and only need to be renamed; else None.
     """
 
     next_id: int | None = None
@@ -284,7 +284,7 @@ class Checkpoint:
 
 
 _ID = re.compile(rb'"Id":([0-9]{10,})')
-"""Matches the id of a stray, but nothing in texts, where JSON escapes the quotes."""
+"""Matches ids of ten or more digits in strays, but nothing in texts, where quotes are escaped."""
 
 
 @dataclass
@@ -367,8 +367,8 @@ class SecondPass:
 
         Args:
             workers: Workers that nest the ranges.
-            state: State of the pass; the caller adds each result to it before requesting the next
-                one.
+            state: State of the pass; the caller adds each result to this state before it requests
+                the next result.
         """
         if self.documents_left(state) == 0:
             return
@@ -389,13 +389,16 @@ class SecondPass:
         return None if limit is None else limit - state.counts.questions
 
     def checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint of an earlier session, if its files are unchanged."""
+        """Return the checkpoint of an earlier session; None if it is missing or its files changed."""
         saved = None if self.names.output == "-" else self.spill.get("checkpoint")
         if not saved:
             return None
         state = Checkpoint.from_json(saved)
         for path in state.changed_files(self.names):
-            log.info(f"{path}.part was changed in the meantime; rewriting it from the spill")
+            log.info(
+                f"rewriting {path}.part from the spill, because it was changed or removed since "
+                "the last session"
+            )
             return None
         size = sum(size for _, size in self.buckets) or 1
         bytes_done = self.bytes_before(state)
@@ -408,7 +411,7 @@ class SecondPass:
         return sum(size for number, size in self.buckets if number < first_left)
 
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:
-        """Nest every bucket in this process; yield id and JSON of the documents of each range."""
+        """Nest every bucket in this process; for each range, yield id and JSON of its documents."""
         state = Checkpoint()
         for task in self._ranges(state):
             limit = self.documents_left(state)
@@ -458,7 +461,7 @@ class SecondPass:
         return fabricated
 
     def leave_out(self, state: Checkpoint) -> None:
-        """Count unread rows, after the limit or far from kept questions, as filtered."""
+        """Count as filtered the rows after the limit and in buckets without kept questions."""
         state.counts += left_out(self.spill, self._not_read, None)
         if self.options.filters.limit is not None:
             state.counts += left_out(self.spill, self.buckets, state.next_id)

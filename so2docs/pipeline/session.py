@@ -49,7 +49,7 @@ from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 
 def add_table(step: FirstPass, end: End, report: Report) -> None:
-    """Add the counts in the chunks of another table to a report."""
+    """Add the counts in the chunks of a table other than posts to a report."""
     total = RowCounts.total(step.tallies().values())
     report.repaired_characters += total.repaired_characters + end.repaired
     report.dropped += total.dropped
@@ -68,7 +68,7 @@ def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:
-        # A random value, so that no other source is taken for this one.
+        # Use a random value, so that no later source counts as the same.
         return {**state, "content": os.urandom(16).hex()}
     identity = source.identity
     file_state = {"size": identity.size, "modified": identity.modified, "content": source.digest}
@@ -165,7 +165,7 @@ _POSTS_ARE_MAPPED = "posts are mapped"
 
 
 def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
-    """Map every spilled post to its question, and every question to itself, in a file."""
+    """Map spilled posts to their questions, and questions to themselves; return the map's path."""
     path = str(spill.folder / "posts.map")
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path) as posts:
@@ -182,8 +182,8 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
 def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> UserTable:
     """Map users to the positions of their JSON objects; if an id is repeated, keep the first user.
 
-    The other users become strays, in a separate chunk after the chunks of the table. Once this
-    chunk is committed, the map is complete.
+    Later users with the same id become strays, in a separate chunk after the chunks of the table.
+    Once this chunk is committed, the map is complete.
 
     Raises:
         StrictError: There are such strays, and `strict_about` is given.
@@ -348,7 +348,9 @@ class Session:
             try:
                 self.publish(finalized)
             except LostFileError as lost:
-                log.info(f"{lost.path} was changed in the meantime; it is not used")
+                log.info(
+                    f"ignoring {lost.path}, which was changed or removed since the last session"
+                )
             else:
                 log.info("resuming: all documents were already written")
                 finalized.report.resumed = True
@@ -397,10 +399,10 @@ class Session:
         publish_all(self.names, files, finalized.strays)
 
     def check_room(self, budget: int) -> int:
-        """Check that the spill fits on its disk, and return the bytes left there afterwards.
+        """Check that spill and output will fit; return the bytes left on the disk of the spill.
 
         Raises:
-            DiskFullError: The disk has too little room.
+            DiskFullError: There is not enough disk space.
         """
         size = int((self.dump_bytes + self.table_bytes) * self.options.filters.expected_share)
         uncompressed, _ = self.spill.block_sizes()
@@ -414,7 +416,7 @@ class Session:
         )
 
     def set_uncompressed_limit(self, spare: int) -> None:
-        """Set the maximum size of uncompressed data in the spill, given the free bytes."""
+        """Limit the uncompressed data in the spill, by default according to the free bytes."""
         requested = self.run_options.spill_budget
         before, _ = self.spill.block_sizes()
         self.spill.budget.allow(default_budget(spare) if requested is None else requested - before)
@@ -423,7 +425,7 @@ class Session:
         """Run both passes, the second in this process: one range of question ids at a time.
 
         Yields:
-            Question id and JSON of each document.
+            For each range, an iterator over question id and JSON of its documents.
         """
         self.spill.start_run()
         self.set_uncompressed_limit(disk_usage(self.spill.folder).free)

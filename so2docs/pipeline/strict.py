@@ -78,7 +78,7 @@ def check_lines(dump: str, lines: list[bytes]) -> None:
 
 
 def _describe(stray: dict[str, Any]) -> str:
-    """Identify the row of a stray by the remaining attributes."""
+    """Describe the row of a stray by its ids."""
     row, word = stray["row"], stray["reason"].partition("_")[0]
     if word not in _TABLE_ROWS:
         return f": post {row['Id']}" if "Id" in row else ""

@@ -1,14 +1,14 @@
 """Worker processes for both passes: tasks in, results in order out.
 
 The number of unfinished tasks is bounded, so neither tasks nor results pile up. With one job,
-everything runs in the calling process. Workers are new processes on every system (no fork), need no
-`if __name__ == "__main__"` in the caller's script, ignore Ctrl-C (the caller stops them) and end
-when the caller dies.
+everything runs in the calling process. Workers are new processes on every system (no fork), and
+need no `if __name__ == "__main__"` in the caller's script. They ignore Ctrl-C, because the caller
+stops them.
 
 Each worker has a thread in the caller, which sends one task at a time and waits for the result. No
-other process holds an end of a worker's pipes, so the death of the worker ends its pipe, even
-within a result. There are no locks, semaphores or shared memory that a dead worker could block.
-When the caller closes the pipe of the tasks, or dies, the worker ends at once.
+other process holds an end of a worker's pipes, so if the worker dies, the caller reads the end of
+its pipe, even in the middle of a result. There are no locks, semaphores or shared memory that a
+dead worker could block. When the caller closes the task pipe or dies, the worker exits immediately.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _LIMITS: dict[int | None, str] = {
-    errno.EMFILE: "the limit of open files (ulimit -n)",
-    errno.EAGAIN: "the limit of processes (ulimit -u)",
+    errno.EMFILE: "the limit on open files (ulimit -n)",
+    errno.EAGAIN: "the limit on processes (ulimit -u)",
 }
 
 
@@ -43,12 +43,12 @@ _WORTH_A_PROCESS = 32 * 1024 * 1024
 
 
 def choose_jobs(jobs: int | None, size: int) -> int:
-    """Choose the number of processes: as requested, or all cores, or one for a small input."""
+    """Choose the number of processes: as requested, else one per core, or one for a small input."""
     return jobs or (1 if 0 < size < _WORTH_A_PROCESS else os.cpu_count() or 1)
 
 
 class _Worker:
-    """A worker process, in the caller."""
+    """A worker process, as seen by the caller."""
 
     def __init__(self) -> None:
         try:
@@ -80,16 +80,17 @@ class _Worker:
         """Run a task in the worker.
 
         Raises:
-            WorkerDiedError: The process ended first.
-            Exception: The error of the task.
+            WorkerDiedError: The process died before it returned a result.
+            Exception: The task raised this error.
         """
         try:
             self._send((function, task))
             result, error, cause, self.peak = pickle.load(self._pipes[1])
         except (EOFError, OSError, pickle.UnpicklingError):
             raise WorkerDiedError(
-                "a worker process was killed, perhaps because memory ran out",
-                retry=f"in that case, use fewer {flag('jobs')}",
+                "a worker process was killed, perhaps because memory ran out "
+                f"(if so, use fewer {flag('jobs')})",
+                retry="",
             ) from None
         if error is not None:
             raise error from cause
@@ -115,7 +116,7 @@ class Workers:
 
         Args:
             jobs: Number of processes; 1 is the calling process.
-            is_apart: Use a separate process even for one job, with its own state of modules.
+            is_apart: Use a separate process even for one job, so that it has its own module state.
         """
         self.jobs = jobs
         self._is_inline = jobs == 1 and not is_apart
@@ -153,13 +154,13 @@ class Workers:
             function: A function of a module, so that a worker can import it.
             tasks: Arguments of the function, taken as workers become free.
             ahead: Number of waiting tasks, besides the running ones.
-            died: Makes the result of a task whose worker died; a new worker takes the next task.
+            died: Makes the result of a task whose worker died; a new worker runs the next task.
 
         Yields:
             The results, in the order of the tasks.
 
         Raises:
-            WorkerDiedError: A worker ended without an answer, and `died` is None.
+            WorkerDiedError: A worker died without returning a result, and `died` is None.
             Exception: The error of the first task that failed, in the order of the tasks.
         """
         if self._is_inline:
@@ -194,7 +195,7 @@ class Workers:
         task: Task,
         died: Callable[[Task, WorkerDiedError], Result] | None,
     ) -> Result:
-        """Run a task by the worker of the current thread."""
+        """Run a task in the worker of the current thread."""
         worker = getattr(self._local, "worker", None)
         if worker is None:
             worker = self._local.worker = _Worker()

@@ -1,1 +1,1 @@
-"""Reading the rows of a table: one loop over its chunks, and visitors that process the rows."""
+"""Read the rows of a table: one loop over its chunks, and visitors that process the rows."""

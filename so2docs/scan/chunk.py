@@ -1,7 +1,8 @@
 """Read a chunk of a table in a worker: slices -> rows -> a visitor.
 
 A visitor processes the rows of one chunk. The compiled core reads a slice if the visitor supports
-it; otherwise, the reference parses the rows. Memory is bounded by a slice and the visitor's result.
+it; otherwise, the reference parses the rows. Memory is bounded by the size of a slice
+plus the visitor's result.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Visitor:
 
     Attributes:
         tally: Counts of the chunk. `read_chunk` counts rows, lines and repaired characters.
-        slice_bytes: Bytes of a slice.
+        slice_bytes: Size of a slice, in bytes.
     """
 
     slice_bytes = SLICE_BYTES
@@ -43,7 +44,7 @@ class Visitor:
         return ((0, data),)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        """Process a slice by the compiled core; if impossible, change nothing and return None."""
+        """Process a slice with the compiled core; if impossible, change nothing and return None."""
         return None
 
     def add(self, rows: list[Row]) -> None:
@@ -51,14 +52,14 @@ class Visitor:
         raise NotImplementedError
 
     def reject(self, offset: int, row: Malformed) -> bool:
-        """Process a row that is not XML; return False to raise an error."""
+        """Process a row that is not XML; return False to make the caller raise an error."""
         return False
 
     def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
-        """Called after each slice; the line of its location counts from the start of the chunk."""
+        """Called after each slice; the line number in `start` counts from the chunk's start."""
 
     def result(self) -> Any:
-        """Return the result for the chunk, after `close`."""
+        """Return the result for the chunk; called after `__exit__`."""
         return None
 
 
@@ -68,8 +69,8 @@ class ChunkTask:
 
     Attributes:
         chunk: The range of the table.
-        open: Opens the visitor. Tasks are pickled, so this must be a class or function of a module,
-            or a `partial` of one.
+        open: Opens the visitor. Tasks are pickled, so this must be a module-level class or
+            function, or a `partial` of one.
     """
 
     chunk: Chunk
@@ -86,10 +87,10 @@ class ChunkResult:
 
 
 def read_chunk(task: ChunkTask) -> ChunkResult:
-    """Read a chunk once.
+    """Read a chunk, and return what its visitor made of it.
 
     Raises:
-        MalformedDumpError: A row is not XML; its location counts lines from the start of the chunk.
+        MalformedDumpError: A row is not XML; the line number counts from the start of the chunk.
         ChangedDumpError: The dump was changed.
         So2docsError: The visitor failed.
     """
@@ -109,7 +110,7 @@ def read_chunk(task: ChunkTask) -> ChunkResult:
 
 
 def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> None:
-    """Parse a slice by the reference."""
+    """Parse a slice with the reference."""
     tally = visitor.tally
     for position, selected in visitor.select(data):
         for part in rows.parse(selected):

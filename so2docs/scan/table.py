@@ -1,4 +1,4 @@
-"""Read a table in chunks by workers; the results come back in the order of the dump."""
+"""Read a table in chunks, in workers; the results come in the order of the dump."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class TableReader:
             file: The table.
             visit: Chooses the visitor of a chunk.
             folder: Folder for the pieces of a table that is read as a stream.
-            chunk_bytes: Bytes of a chunk; None for the default.
+            chunk_bytes: Size of a chunk, in bytes; None for the default.
             done: Counts of the chunks read by an earlier session, by number.
             restart: Where to start in a stream; None for its start.
 
         Yields:
-            The open table, and the results of the other chunks, in order.
+            The open table, and the results of the chunks not in `done`, in order.
 
         Raises:
-            DumpError: The dump is damaged, with the location within the table, or has changed.
+            DumpError: The dump is damaged (the error has the location in the table) or has changed.
         """
         done = done or {}
         dump = file.open(threads=self.threads, work_dir=self.work_dir, restart=restart)

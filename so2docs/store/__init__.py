@@ -1,1 +1,1 @@
-"""Files between the passes: blocks, users, maps of ids."""
+"""Files between the passes: blocks, users, id maps."""

@@ -23,14 +23,14 @@ from so2docs.errors import SpillError, flag
 from so2docs.store.disk import AppendedFile, open_files_limit, read_at
 
 _ZSTD = zstandard.ZstdCompressionParameters.from_level(1, hash_log=13, min_match=7)
-"""Level 1 with a hash table that fits in the first cache: compresses real dumps to 0.28 to 0.34 of
-their size and a generated one to 0.35, for 3.5 to 3.9 s of CPU per GB to write and read. The usual
-table gives 0.27 to 0.33 for 0.2 to 0.6 s more. Level -1 gives up to 0.46, above the promised limit
-of 0.4, for 0.2 s less. LZ4 takes 0.6 of the time, but gives 0.39 to 0.47; the deflate of ISA-L
-takes nearly as long."""
+"""Level 1 with a hash table that fits in the L1 cache. It compresses real dumps to 0.28 to 0.34 of
+their size and a generated one to 0.35; writing and reading take 3.5 to 3.9 s of CPU time per GB.
+The default table gives 0.27 to 0.33, but takes 0.2 to 0.6 s more. Level -1 takes 0.2 s less, but
+gives up to 0.46, above the promised limit of 0.4. LZ4 takes 0.6 of the time, but gives 0.39 to
+0.47; the deflate of ISA-L takes nearly as long as level 1."""
 
 REJECTED = 1 << 60
-"""Bucket above all question ids, for keys of rejected posts without another bucket."""
+"""Bucket number above those of all question ids; for keys of rejected posts without a bucket."""
 
 _MOST_FILES = 200
 _AGAIN = f"run the command again with {flag('restart', True)}"
@@ -127,7 +127,7 @@ class BlockReader:
         Raises:
             SpillError: The file is damaged.
         """
-        # Read the two parts separately, which saves copying each.
+        # Read keys and JSON separately, so that neither is copied.
         keys = self.read_keys(path, block)
         json = self.bytes_at(path, block.offset + block.keys_size, block.json_size)
         if crc32(json) != block.crc:
@@ -150,7 +150,7 @@ class BlockReader:
             raise damage_error(path, block.offset) from error
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:
-        """Read bytes of a chunk's file; at its end, there are fewer."""
+        """Read `size` bytes of a chunk's file; fewer at its end."""
         try:
             file = self._files.get(path)
             if file is None:
@@ -182,8 +182,9 @@ def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
 _MEMORY_SHARE, _DISK_SHARE = 8, 2
 """Limits of the budget: an eighth of the available memory, and half of the spare disk.
 
-A larger budget fills the system's cache, which also holds dump and output, and then waits for the
-disk. With 24 GiB of memory, 20 GB took 224 s at half of it, and 176 s at an eighth (3 GB)."""
+A larger budget fills the system's cache, which also holds dump and output, so that writing waits
+for the disk. With 24 GiB of memory, converting 20 GB took 224 s with half of the memory as the
+budget, and 176 s with an eighth (3 GB)."""
 
 _SMALL = 64 * 1024
 """Bytes that each chunk may use beyond its size in the dump, for small chunks."""
@@ -255,23 +256,23 @@ class Budget:
         self._granted: dict[int, int] = {}
 
     def allow(self, size: int) -> None:
-        """Increase the budget by `size` uncompressed bytes."""
+        """Set the number of bytes that may still be written uncompressed."""
         self._left = max(0, size)
 
     def grant(self, chunk: int, size: int) -> int:
-        """Grant a chunk its part; returns the bytes that it may write uncompressed."""
+        """Reserve budget for a chunk; return the bytes that it may write uncompressed."""
         granted = min(self._left, size + size // 4 + _SMALL)
         self._left -= granted
         self._granted[chunk] = granted
         return granted
 
     def settle(self, chunk: int, blocks: Iterable[Block]) -> None:
-        """Return the unused budget of a chunk with these blocks."""
+        """Take back the budget that a chunk with these blocks did not use."""
         used = _uncompressed_bytes(blocks)
         self._left += self._granted.pop(chunk, used) - used
 
     def give_back(self, blocks: Iterable[Block]) -> None:
-        """Return the budget of removed blocks."""
+        """Take back the budget of removed blocks."""
         self._left += _uncompressed_bytes(blocks)
 
 

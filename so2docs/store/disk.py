@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 
 from so2docs.errors import DiskFullError, So2docsError, flag
 
-# Sizes relative to the dump, measured on published and generated dumps, with some reserve.
+# Sizes relative to the dump, measured on published and generated dumps, plus a margin.
 _SPILL_SHARE = 0.38
 _OUTPUT_SHARE = {"gzip": 0.36, "zstd": 0.36, "none": 1.0}
 
@@ -48,7 +48,7 @@ def check_room(
     """Raise `DiskFullError` if spill and output will not fit on their disks.
 
     Returns:
-        Bytes left on the disk of the spill.
+        Bytes that will be left on the disk of the spill.
     """
     saved = 1 - _SPILL_SHARE
     spilled = sum(path.stat().st_size for path in spill.iterdir()) - uncompressed * saved
@@ -107,7 +107,7 @@ class AppendedFile:
         return self._file.fileno()
 
     def write(self, data: bytes | bytearray) -> int:
-        """Append bytes; returns their offset."""
+        """Append bytes, and return their offset."""
         start = self.size
         try:
             write_all(self._file, data)
@@ -119,7 +119,7 @@ class AppendedFile:
 
 
 def read_at(file: int, size: int, offset: int) -> bytes:
-    """Read bytes of an open file, fewer only at its end, since single reads may be short."""
+    """Read `size` bytes of an open file, fewer only at its end; repeat short reads."""
     data = _read_once(file, size, offset)
     while len(data) < size and (part := _read_once(file, size - len(data), offset + len(data))):
         data += part

@@ -1,12 +1,12 @@
 """A map on disk from ids to 64-bit values: post id -> question id, user id -> position of the user.
 
-The file has sorted pairs of 16 bytes, in blocks of 256 pairs, each with a checksum. So its size
-depends only on the number of ids. The end of the file has the first ids and the checksums of the
-blocks, with a checksum of this part and the expected size of the file.
+The file contains sorted pairs of 16 bytes, in blocks of 256 pairs, so its size depends only on the
+number of ids. The end of the file contains the first id and the checksum of each block, the numbers
+of pairs and blocks, and a checksum of this index.
 
 One process writes a map in bounded memory: it sorts pairs in runs and merges them at the end. The
-ids of a dump are nearly in order, so most runs are copied unchanged. Many processes read the map by
-blocks. A reader keeps the first ids in memory: 4 MB for 80 million ids.
+ids of a dump are nearly in order, so most runs are copied unchanged. Many processes read the map
+block by block. A reader keeps the first ids in memory: 4 MB for 80 million ids.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BLOCK = 256
 WORD = 8
 _PAIR = 2 * WORD
 _END = struct.Struct("=8sQQI")
-"""End of the file: mark, number of pairs, number of blocks, checksum of the bytes after the
+"""End of the file: mark, number of pairs, number of blocks, checksum of all bytes after the
 blocks."""
 
 _MOST_KNOWN = 1 << 10
@@ -53,7 +53,7 @@ class MapFile:
         self._file.close()
 
     def add(self, ids: array[int], values: array[int]) -> None:
-        """Append pairs with higher ids than all earlier ones."""
+        """Append pairs of ids and values. The ids must be higher than all earlier ids."""
         self._ids += ids
         self._values += values
         whole = len(self._ids) // _BLOCK * _BLOCK
@@ -145,7 +145,7 @@ class IdMap:
             yield words[:count], words[count:]
 
     def replace(self, ids: array[int], values: array[int]) -> None:
-        """Look up many ids by the compiled core, and store each value at the index of its id."""
+        """Look up many ids with the compiled core, and store each value at the index of its id."""
         core.find_values(self._firsts, ids, values, self._block)
 
     def _block(self, number: int) -> array[int]:
@@ -173,14 +173,14 @@ _RUN = 1 << 17
 """Number of pairs that are sorted in memory: 20 MB."""
 
 _SAMPLE = 1 << 10
-"""One of this many ids of a run is kept in memory."""
+"""One in this many ids of a run is kept in memory."""
 
 
 class IdMapWriter:
     """Writes a map, which is complete only after `finish`."""
 
     def __init__(self, path: str, *, adds: bool = False) -> None:
-        """Begin a map."""
+        """Begin a map; `adds` adds up the values of a repeated id instead of keeping the first."""
         self._path = path
         self._combine = _add_up if adds else _keep_first
         self._pending: dict[int, int] = {}
@@ -222,7 +222,7 @@ class IdMapWriter:
         """Merge the runs into the map.
 
         Returns:
-            The values of repeated ids, unordered; empty if values are added up.
+            The later values of repeated ids, in no particular order; empty if values are added up.
         """
         self._sort()
         with MapFile(self._path) as blocks:
@@ -288,7 +288,7 @@ class _Run:
         return ids, values
 
     def check_taken(self) -> None:
-        """Check that all pairs were read, as they were written."""
+        """Check that all pairs were read, and that they are the pairs that were written."""
         if self._taken != self._count or self._taken_sums != self._sums:
             raise _damage_error(self._file.path, "the checksum of a run is wrong")
 

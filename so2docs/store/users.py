@@ -1,10 +1,10 @@
 """Store users with their badges on disk, where workers of the second pass look them up by id.
 
 A chunk of `Users.xml` becomes a file of short JSON objects, one per line with its checksum. A block
-of keys at the end of the file has the position of each object. These keys become a map from user
-ids to positions, so reading a user takes two small reads. Only the attributes in documents are
-kept, 120 bytes per user, so that the 22 million users of Stack Overflow fit in the system's cache.
-Another map has the number of badges by user and class.
+of keys at the end of the file contains the position of each object. These keys become a map from
+user ids to positions, so reading a user takes two small reads. Only attributes that documents use
+are kept, 120 bytes per user, so that the 22 million users of Stack Overflow fit in the system's
+cache. Another map contains the number of badges by user and class.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLACE_BITS = 40
 file."""
 
 CHECK_BYTES = 8
-"""Digits at the start of a line: CRC-32 of the JSON, in hexadecimal."""
+"""Size of the checksum at the start of a line: the CRC-32 of the JSON, in hexadecimal."""
 
 CLASS_BITS = 2
 """Bits of the class in the key of a badge: user id << 2 | class."""
@@ -43,9 +43,10 @@ class UserTable:
     """The positions of the users.
 
     Attributes:
-        places: Map from user ids to positions.
-        files: Files of the chunks, by number.
-        badges: Map from user ids and classes to numbers of badges; empty if badges are not nested.
+        places: Path of the map from user ids to positions.
+        files: Paths of the files of the chunks, by chunk number.
+        badges: Path of the map from user ids and classes to numbers of badges; empty if badges are
+            not nested.
     """
 
     places: str
@@ -81,9 +82,9 @@ class Users:
         return _with_badges(self.at(place), [counts.get(key, 0) for key in keys])
 
     def get_all(self, user_ids: array[int]) -> list[bytes | None]:
-        """Look up many users by the compiled core; None for missing users.
+        """Look up many users with the compiled core; None for missing users.
 
-        Users are read in the order of storage, and adjacent users in one read.
+        Users are read in the order in which they are stored, adjacent users in one read.
         """
         places = array("q", [_NOWHERE]) * len(user_ids)
         self._places.replace(user_ids, places)
@@ -131,7 +132,7 @@ class Users:
 
 
 def _badge_keys(user_id: int) -> list[int]:
-    """List the keys of a user's badges, by class; for an id that is too large, keys not in use."""
+    """List the keys of a user's badges, one per class; unused keys if the id is too large."""
     user_id = user_id if abs(user_id) < MOST_USERS else -MOST_USERS
     return [user_id << CLASS_BITS | of_class for of_class in BADGE_CLASSES]
 

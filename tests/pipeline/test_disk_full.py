@@ -230,7 +230,11 @@ def _check_closed_folders(small: Path, tmp_path: Path) -> None:
     report = folder / "report.json"
     commands = {
         "is not writable; choose another output": [folder / "q.jsonl.gz"],
-        "the folder for the spill cannot be made": [tmp_path / "q.jsonl.gz", "--work-dir", folder],
+        "the folder for the spill cannot be created": [
+            tmp_path / "q.jsonl.gz",
+            "--work-dir",
+            folder,
+        ],
         "closed is not writable; choose another --report": [
             tmp_path / "q.jsonl.gz",
             "--report",

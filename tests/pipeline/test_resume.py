@@ -208,7 +208,8 @@ def test_a_part_that_is_not_as_it_was_left_is_written_again(
     if damage == "gone":
         part.unlink()
     _, messages = convert(dump, output)
-    assert messages[1] == f"{part} was changed in the meantime; rewriting it from the spill"
+    change = "it was changed or removed since the last session"
+    assert messages[1] == f"rewriting {part} from the spill, because {change}"
     assert left_by(output) == expected
 
 
@@ -267,7 +268,8 @@ def test_a_byte_changed_anywhere_in_the_journal_is_noticed(
         data[at] ^= 1
         journal.write_bytes(data)
         messages = convert(dump, folder / name)[1]
-        assert messages[1].endswith(" was changed in the meantime; rewriting it from the spill")
+        assert messages[1].startswith("rewriting ")
+        assert messages[1].endswith("because it was changed or removed since the last session")
         assert left_by(folder / name) == left_by(expected / name)
 
 
