@@ -63,7 +63,7 @@ class FirstPass:
 
     @property
     def end(self) -> End | None:
-        """The result of reading the whole table, in any session; None if the end was not reached."""
+        """The result of reading the whole table, in any session; None until it is complete."""
         values = self.spill.get(f"end of {self.table.name}")
         return None if values is None else End(**values)
 

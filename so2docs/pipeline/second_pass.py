@@ -389,7 +389,7 @@ class SecondPass:
         return None if limit is None else limit - state.counts.questions
 
     def checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint of an earlier session; None if it is missing or its files changed."""
+        """Return the checkpoint of an earlier session; None if there is none or a file changed."""
         saved = None if self.names.output == "-" else self.spill.get("checkpoint")
         if not saved:
             return None

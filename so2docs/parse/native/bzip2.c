@@ -1,12 +1,13 @@
-/* Decode blocks of bzip2, four times as fast as libbz2.
+/* Decode bzip2 blocks, four times as fast as libbz2.
 
-   Blocks are independent: each starts with a 48-bit number, at any bit position. libbz2 handles blocks that
-   are damaged, incomplete or randomized (by bzip2 before 0.9.5). The decoder treats bytes past the end of
-   the data as zeros, and checks afterwards whether it read too far.
+   Blocks are independent: each starts with a 48-bit magic number, at any bit position. libbz2
+   handles blocks that are damaged, incomplete or randomized (by bzip2 before 0.9.5). The decoder
+   treats bytes past the end of the data as zeros, and checks afterwards whether it read too far.
 
-   The slow part of bzip2 is the inverse Burrows-Wheeler transform: a walk through memory that waits at
+   The slow part of bzip2 is the inverse Burrows-Wheeler transform: a walk that waits for memory at
    each step. This file makes several walks in a block at the same time. They start at evenly spaced
-   entries and end at the start of another walk; then they are joined, beginning at the origin of the block.
+   entries and end at the start of another walk; then they are joined, beginning at the origin of
+   the block.
 
    Format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf */
 
@@ -33,7 +34,7 @@
 
 enum {
     LEVEL_BYTES = 100000,
-    MOST_BYTES = 9 * LEVEL_BYTES, /* Maximum size of a block whose runs are shortened. */
+    MOST_BYTES = 9 * LEVEL_BYTES, /* Maximum size of a block with its runs shortened. */
     MOST_SYMBOLS = 258,
     MOST_CODES = 6,
     MOST_SELECTORS = 18002,
@@ -54,7 +55,7 @@ enum {
 typedef struct {
     const Byte *data;
     size_t size, at; /* Beyond the end of the data, all bits are 0. */
-    uint64_t bits; /* The next bits, the first one highest. */
+    uint64_t bits; /* The next bits; the first bit is the highest. */
     unsigned count; /* Number of valid bits. */
 } Bits;
 
@@ -116,14 +117,14 @@ static size_t bit_position(const Bits *in)
     return 8 * in->at - in->count;
 }
 
-/* ---- Numbers that start blocks and end streams ---- */
+/* ---- Magic numbers, which start blocks and end streams ---- */
 
 static uint64_t number_at(const Byte *data, size_t size, size_t bit)
 {
     return word_at(data, size, bit / 8) << bit % 8 >> (64 - NUMBER_BITS);
 }
 
-/* Mark all pairs of whole bytes that occur in a number at any bit position: 64 of 65,536 values. */
+/* Mark all pairs of whole bytes that occur in a magic number at any bit position: 64 of 65,536. */
 static void mark_pairs(Byte *pairs)
 {
     static const uint64_t numbers[] = {BLOCK_NUMBER, END_NUMBER};
@@ -141,7 +142,7 @@ size_t find_bzip2_number(const Byte *data, size_t size, size_t from)
 {
     Byte pairs[65536 / 8] = {0};
     mark_pairs(pairs);
-    /* A number covers at least five whole bytes, so testing every fourth pair suffices. */
+    /* A magic number covers at least five whole bytes, so testing every fourth pair suffices. */
     for (size_t at = from / 8 + 1; at + 1 < size; at += 4) {
         uint32_t pair = (uint32_t)data[at] << 8 | data[at + 1];
         if (UNLIKELY(pairs[pair >> 3] >> (pair & 7) & 1)) {
@@ -167,8 +168,8 @@ typedef struct {
 
 struct Bzip2 {
     uint32_t *links; /* For each sorted rotation: index of the next one << 8 | first byte. */
-    /* First the sorted block, then the block. Each run of 4 to 259 bytes is stored as 4 bytes
-       and a count. */
+    /* First the sorted bytes of the block, later the block itself. Each run of 4 to 259 bytes is
+       stored as 4 bytes and a count. */
     Byte *text;
     Byte *walked; /* A row of STRIDE bytes for each lane; most bytes of a row are never written. */
     /* Number of bytes in `text`; index of the rotation that starts the block. */
@@ -473,7 +474,7 @@ static void link_rotations(Bzip2 *block)
 typedef struct {
     Bzip2 *block;
     uint32_t spacing, starts, begun, active;
-    uint32_t segments[LANES]; /* One entry for each lane, like all arrays here. */
+    uint32_t segments[LANES]; /* One entry for each lane. */
 } Walks;
 
 /* Move a lane to the next start of a walk. Returns the entry there. */
@@ -551,7 +552,7 @@ static void unsort(Bzip2 *block)
 
 /* ---- Run lengths and checksum ---- */
 
-/* Number of bytes before the next run of four, among the first 16 at `text`; reads 19. */
+/* Return the number of bytes before the next run of four, at most 16. Reads 19 bytes. */
 static inline unsigned bytes_before_run(const Byte *text)
 {
 #ifdef SSSE3

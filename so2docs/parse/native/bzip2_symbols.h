@@ -1,10 +1,11 @@
 /* Decode the symbols of a bzip2 block to sorted bytes: codes, run lengths and the move-to-front list.
-   `bzip2.c` includes this file once for each way to keep the front of this list in registers: `Front`,
-   `LOAD_FRONT`, `MOVE` (the byte at an index below 16 to the front), `PUSH` (another byte to the front;
-   the last one is pushed out), `FIRST`, `LAST`, `STORE_FIRST` (16 copies of the first byte).
+   `bzip2.c` includes this file once for each way to keep the front of this list in registers. These
+   macros define it: `Front` (the type), `LOAD_FRONT`, `MOVE` (moves one of the first 16 bytes to the
+   front), `PUSH` (adds another byte at the front and drops the last byte), `FIRST`, `LAST` and
+   `STORE_FIRST` (stores 16 copies of the first byte).
 
    Digits of a run need no branch: each digit writes its share of copies of the first byte, and a
-   literal is a run of one. */
+   literal is a run of one byte. */
 
 FOR_PROCESSOR static Status READ_SYMBOLS(Bzip2 *block, Bits *input, unsigned end_symbol,
                                          unsigned selectors, uint32_t limit)

@@ -14,13 +14,14 @@
      space     = TAB | LF | CR | " "
 
    No name occurs twice in a row, starts with "xml" (in any case) or is reserved; the values of
-   `posts.NUMBERS` are numbers; every row has `Id` and `PostTypeId`, and an answer `ParentId`. A row has
-   at most MOST_ATTRIBUTES attributes, and a slice at most MOST_OTHER_TYPES other types. The other
-   tables have their own numbers and reserved names: every row has an `Id`, every row except users has a
-   `PostId`, and votes have a `VoteTypeId` of 32 bits.
+   `schema.NUMBERS` are numbers; every row has an `Id` and a `PostTypeId`, and every answer has a
+   `ParentId`. A row has at most MOST_ATTRIBUTES attributes, and a slice has at most MOST_OTHER_TYPES
+   other types. The other tables have their own numeric attributes and reserved names: every row has
+   an `Id`, every row except users has a `PostId`, votes have a `VoteTypeId` of 32 bits, and rows of
+   the history have a `PostHistoryTypeId`.
 
    The result for any other slice, well-formed or not, is FALLBACK, and the caller parses the whole
-   slice by lxml. Tests compare both cores on the same bytes. */
+   slice with lxml. Tests compare both cores on the same bytes. */
 
 #include "core.h"
 
@@ -143,8 +144,8 @@ static inline int is_of_state(int64_t type)
     return (type >= 10 && type <= 22) || (type >= 33 && type <= 38);
 }
 
-/* Meaning of the text of an event if texts of posts are not nested. The type is known, because
-   it precedes the text in a row. */
+/* Meaning of the text of an event if texts of posts are not nested. RESERVED, for FALLBACK, unless
+   the type precedes the text in the row. */
 static inline Meaning meaning_of_text(const Row *row)
 {
     if (!(row->has & 1u << EVENT_TYPE_ID)) {

@@ -6,13 +6,13 @@
      boolean = "True" | "False"
 
    No name is reserved, and only `Id` is required, if it is a column. This is the counterpart of
-   `TableColumns.from_rows`, which converts slices for which the result here is FALLBACK. */
+   `TableColumns.from_rows`, which converts the slices that this file rejects with FALLBACK. */
 
 #include "core.h"
 
 /* ---- Bits and integers ---- */
 
-/* Append a bit after `count` others. */
+/* Append a bit to a bitmap of `count` bits. */
 static Status put_bit(Buffer *out, size_t count, int bit)
 {
     if (count % 8 == 0) {
@@ -64,7 +64,7 @@ static Status pad(Column *column, size_t rows)
 
 /* ---- Values ---- */
 
-/* Read n digits. */
+/* Read `count` digits. Returns 0 if there are fewer. */
 static int read_digits(Reader *in, int count, int *number)
 {
     *number = 0;
@@ -174,7 +174,7 @@ static Status put_tag_list(Reader *in, Column *column, Buffer *buffer)
     return put_tag(column, start, (size_t)(end - start));
 }
 
-/* Find the column with a name, which usually follows the previous one. */
+/* Find the column with a name. The search starts at `next`, which is usually this column. */
 static inline Column *find_column(const Columns *columns, Name name, size_t next)
 {
     size_t known = columns->count - 1;

@@ -1,8 +1,9 @@
-/* The Python module of the compiled core: `add_rows`, the counterpart of `rows.parse` and `posts.add`.
+/* The Python module of the compiled core, and its functions for slices of rows: `add_rows` is the
+   counterpart of `rows.parse` and `posts.add`.
 
-   `canonical.c` converts rows to JSON. This file only handles Python objects, and changes them after
-   all rows of the slice are converted. The code uses the stable ABI, which `setup.py` requests if
-   available: one build then serves every Python from 3.11 on. The module has no state, and a call
+   `canonical.c` converts rows to JSON. This file only handles Python objects, and changes them only
+   after all rows of the slice are converted. The code uses the stable ABI, which `setup.py` requests
+   if available: one build then serves every Python from 3.11 on. The module has no state, and a call
    changes only its arguments, which belong to one thread, so free-threaded Python needs no lock. */
 
 #define PY_SSIZE_T_CLEAN
@@ -46,7 +47,7 @@ static int append_pairs(PyObject *pairs, const Buffer *keys)
     return 0;
 }
 
-/* Get the bucket with a number; the mapping makes missing ones. Returns a new reference. */
+/* Get the bucket with a number; the mapping makes missing buckets. Returns a new reference. */
 static PyObject *find_bucket(PyObject *buckets, int64_t number)
 {
     PyObject *key = PyLong_FromLongLong(number);
@@ -177,7 +178,7 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
         result = Py_NewRef(Py_None);
     } else if (status == OK && append_posts(&posts, buckets, bucket_bits) == 0
                && append_pairs(pairs, &posts.keys) == 0) {
-        /* If a part is NULL, Py_BuildValue releases the others and returns NULL. */
+        /* If a part is NULL, Py_BuildValue releases the other parts and returns NULL. */
         result = Py_BuildValue("(nNN)", (Py_ssize_t)posts.rows, last_id(posts.rows, posts.last_id),
                                other_types(&posts));
     }
@@ -200,7 +201,7 @@ static PyObject *count_lines(PyObject *module, PyObject *data)
 }
 
 /* Whether the start of a tag, such as `</posts`, occurs in the first bytes of a buffer. The
-   search looks for `<`, which is rare there. */
+   search looks for `<`, which is rare in dumps. */
 static PyObject *has_tag(PyObject *module, PyObject *args)
 {
     Py_buffer data, tag;
@@ -275,7 +276,7 @@ static PyObject *read_columns(PyObject *module, PyObject *args)
     }
     Py_ssize_t count = PyTuple_Size(names);
     if (count != kinds_size || count < 2 || kinds[count - 1] != OTHER_COLUMN) {
-        PyErr_SetString(PyExc_ValueError, "there must be a kind for each name, the last one other");
+        PyErr_SetString(PyExc_ValueError, "there must be a kind for each name, the last one 5");
         return NULL;
     }
     columns.columns = PyMem_Calloc((size_t)count, sizeof(Column));
@@ -308,7 +309,7 @@ static PyObject *read_columns(PyObject *module, PyObject *args)
     return result;
 }
 
-/* Whether the sizes in the keys add up to the JSON, and each key has a question id. */
+/* Whether the sizes in the keys add up to the size of the JSON, and each key has a question id. */
 static int are_whole(const Posts *posts, Py_ssize_t questions_size)
 {
     size_t json_size = 0;
@@ -369,7 +370,7 @@ static PyObject *count_votes_of(PyObject *module, PyObject *keys)
         return NULL;
     }
     if (size % KEY_BYTES) {
-        PyErr_SetString(PyExc_ValueError, "keys are cut off");
+        PyErr_SetString(PyExc_ValueError, "keys are truncated");
         return NULL;
     }
     Buffer counted = {PyMem_Malloc((size_t)size + 1), (size_t)size, 0};

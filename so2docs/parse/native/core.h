@@ -1,7 +1,7 @@
 /* Declarations for all files of the compiled core.
 
-   `canonical.c`, `values.c` and `markdown.c` are plain C and fuzzed without Python. The other files
-   include Python.h before this header. */
+   `canonical.c`, `columns.c`, `values.c`, `markdown.c` and `bzip2.c` are plain C and fuzzed without
+   Python. The other files include Python.h before this header. */
 
 #ifndef SO2DOCS_CORE_H
 #define SO2DOCS_CORE_H
@@ -27,7 +27,7 @@ typedef enum { OK, FALLBACK, NO_MEMORY } Status;
 #define PAIR_BYTES 16 /* Question id and post id, at the start of a key. */
 
 /* The kind of a record: `keys.QUESTION`, `schema.COMMENT` and so on. Rows of tables sort after posts.
-   POSTS and USERS are kinds of whole tables, never of a key. */
+   POSTS and USERS are kinds of whole tables, never of a record. */
 typedef enum {
     POSTS = 0,
     QUESTION = 1,
@@ -64,7 +64,7 @@ static inline void set_integer(char *bytes, int64_t number)
 /* ---- Reading and writing bytes within bounds ----
 
    A byte is read only after a comparison with the end of the slice, and written only after `reserve`,
-   which alone allocates memory. */
+   which allocates the memory. */
 
 #ifndef FIRST_CAPACITY
 #define FIRST_CAPACITY ((size_t)64 * 1024)
@@ -149,8 +149,8 @@ static inline int is_digit(Byte byte)
 
 /* ---- Names of attributes ---- */
 
-#define MOST_ATTRIBUTES 64  /* Limit per row; published dumps have 22 attributes. */
-/* Limit of the size of a name; the limit of libxml2 is at least 50,000. */
+#define MOST_ATTRIBUTES 64  /* Maximum per row; in published dumps, it is 22. */
+/* Maximum size of a name; libxml2 allows at least 50,000 bytes. */
 #define MOST_NAME_BYTES 256
 
 typedef struct {
@@ -200,13 +200,13 @@ Status put_split_tags(Buffer *out, const char *text, size_t size);
 
 /* ---- canonical.c: rows to keys and JSON objects ---- */
 
-/* Longer slices are parsed by lxml, since libxml2 rejects values of a gigabyte. */
+/* Longer slices are left to lxml, because libxml2 rejects values of a gigabyte. */
 #define MOST_SLICE_BYTES ((size_t)1 << 28)
 
-/* Limit of the number of other post types in a slice; fifteen types are known. */
+/* Maximum number of other post types in a slice; fifteen types are known in all. */
 #define MOST_OTHER_TYPES 32
 
-/* Limit of the number of reserved names; a dozen are in use. */
+/* Maximum number of reserved names; a dozen are in use. */
 #define MOST_RESERVED 64
 
 typedef struct {
@@ -214,8 +214,8 @@ typedef struct {
     size_t rows;
 } OtherType;
 
-/* The result for the rows of a slice, in order. All members after the first three are initially
-   zero. */
+/* The result for the rows of a slice, in order. All members after those for reserved names are
+   initially zero. */
 typedef struct {
     Kind table;
     struct {
@@ -251,13 +251,14 @@ void free_posts(Posts *posts);
 /* Type of a column, as numbered by the caller. */
 typedef enum { TEXT_COLUMN, INTEGER_COLUMN, DATE_COLUMN, BOOLEAN_COLUMN, TAGS_COLUMN, OTHER_COLUMN } ColumnKind;
 
-/* A column in the layout of Arrow: a validity bitmap, and by type 64-bit integers, milliseconds since
-   1970, bits, or 32-bit offsets and bytes. Tags are lists: `lists` has the offsets into `offsets`. */
+/* A column in the layout of Arrow: a validity bitmap and, depending on the type, 64-bit integers,
+   milliseconds since 1970, bits, or 32-bit offsets and bytes. Tags are lists: `lists` contains the
+   offsets into `offsets`. */
 typedef struct {
     const char *name;
     size_t name_size;
     ColumnKind kind;
-    size_t rows, nulls, tags; /* Numbers so far. */
+    size_t rows, nulls, tags; /* Counts so far. */
     Buffer valid, values, offsets, lists;
 } Column;
 
@@ -278,12 +279,12 @@ void free_columns(Columns *columns);
 /* ---- markdown.c: bodies ---- */
 
 /* Append the Markdown of a body in UTF-8. `sign` is the delimiter of formulas; it is empty if
-   there are none. FALLBACK if the reference must convert the body. */
+   the body has no formulas. FALLBACK if the reference must convert the body. */
 Status put_body_as_markdown(const char *body, size_t size, const char *sign, Buffer *out);
 
 /* ---- bzip2.c: compressed archives ---- */
 
-/* Memory to decode a block of bzip2, 5 to 16 MB. */
+/* Memory to decode a bzip2 block: 5 to 16 MB. */
 typedef struct Bzip2 Bzip2;
 
 typedef struct {
@@ -297,8 +298,8 @@ Bzip2 *new_bzip2(void);
 
 void free_bzip2(Bzip2 *memory);
 
-/* Find the number that starts a block or ends a stream. Returns the position of its first bit,
-   at least `from`; SIZE_MAX if there is none. */
+/* Find the next magic number, which starts a block or ends a stream. Returns the position of its
+   first bit, at least `from`; SIZE_MAX if there is none. */
 size_t find_bzip2_number(const Byte *data, size_t size, size_t from);
 
 /* Decode the block at a bit position. FALLBACK if the block is damaged, incomplete, or larger

@@ -1,5 +1,4 @@
-/* Python functions for `bzip2.c`. They release the interpreter's lock, so threads decode in
-   parallel. */
+/* Python functions for `bzip2.c`. They release the GIL, so threads decode in parallel. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -11,8 +11,8 @@
 
 #include <stdio.h>
 
-/* Limit of the number of rows of a post. Longer histories are left to the reference, since some
-   steps here take quadratic time. */
+/* Maximum number of rows of a post. Longer histories are left to the reference, since some steps
+   here take quadratic time. */
 enum { MOST_EVENTS = 1024 };
 
 /* A range of JSON; `at` is NULL if the value is absent. */
@@ -496,7 +496,7 @@ static Status put_text_of(Text text, Buffer *out)
     return put(out, text.at, text.size);
 }
 
-/* Write a text without one value. */
+/* Write a text, leaving out all occurrences of a character. */
 static Status put_without(Text text, char left_out, Buffer *out)
 {
     while (text.size > 0) {

@@ -211,7 +211,7 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
         if (!failed && status == FALLBACK) {
             run = (Joined){records[first].question_id, end - first, 0, 0, 0, {0}};
             failed = end_run(groups, &run, &out);
-            /* After a run, the caller knows how many bytes the next one still needs. */
+            /* Stop after a run: only the caller knows how many bytes the next run still needs. */
             bytes = is_run ? enough : bytes;
         }
         first = end;

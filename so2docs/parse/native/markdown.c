@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 enum {
-    /* Limit of nested containers and of nested formats; the reference allows more. */
+    /* Maximum depth of containers, and of formats; the reference allows more. */
     MOST_DEPTH = 16,
     MOST_INDENT = 16, /* Maximum bytes that a container adds to the prefix: nine digits and `. `. */
-    MOST_PARENTHESES = 8, /* Limit of nested parentheses in an address. */
+    MOST_PARENTHESES = 8, /* Maximum depth of parentheses in a URL. */
     NOTHING = -1
 };
 
@@ -438,7 +438,8 @@ static Status put_backticks(Buffer *out, size_t count)
 
 enum {
     MOST_CHARACTERS = 4000, /* Maximum length of a formula. */
-    MOST_UNCLOSED = 50,     /* Limit of unclosed delimiters; the text after them is not searched. */
+    /* Maximum number of unclosed delimiters; the text after them is not searched. */
+    MOST_UNCLOSED = 50,
     MOST_NAME = 20          /* Maximum length of the name of an environment. */
 };
 
@@ -578,7 +579,7 @@ static Span find_formula(const char *text, size_t from, size_t size, const char 
     return (Span){size, 0};
 }
 
-/* Write a formula, except its empty lines. */
+/* Write a formula, except its blank lines. */
 static Status put_formula(const char *at, size_t size, Buffer *out)
 {
     const char *end = at + size;
@@ -611,8 +612,8 @@ typedef struct {
     Role role;
 } Piece;
 
-/* Open emphasis, an open link or open raw HTML. `place` is the position of its start in the
-   line; `sign` and `closing` are ranges of the buffer `signs`. */
+/* Open emphasis, an open link or open raw HTML. `place` is the index of its first piece in the
+   block; `sign` and `closing` are ranges of the buffer `signs`. */
 typedef struct {
     int tag;
     const char *emphasis; /* Delimiter of emphasis; NULL for links and raw HTML. */
@@ -653,9 +654,9 @@ typedef struct {
     ptrdiff_t lead_size; /* Size of the start of the next line; NOTHING if it is the prefix. */
     size_t count;        /* Number of blocks written. */
     int is_tight, in_paragraph, heading;
-    /* Numbers of blocks and containers at the end of the last list, */
+    /* At the end of the last list: the numbers of blocks and containers, and its marker. */
     size_t last_count, last_depth;
-    char last_marker;              /* and its marker. */
+    char last_marker;
 } Writer;
 
 static const Token *token_at(const Writer *writer, size_t at)
@@ -853,8 +854,8 @@ static Status close_format(Writer *writer)
     return OK;
 }
 
-/* Return the character next to a run of identical delimiters; `*` for a delimiter of the other
-   kind. */
+/* Return the character next to a run of delimiters of one kind, opening or closing; `*` for a
+   delimiter of the other kind, NOTHING at an end of the block. */
 static long neighbour(const Writer *writer, size_t place, int step)
 {
     Role same = piece_at(writer, place)->role;
@@ -985,7 +986,7 @@ static int begins_item(const Writer *writer)
            || writer->low_size <= writer->containers[writer->depth - 1].prefix_size;
 }
 
-/* Begin a block, after an empty line except between the items of a tight list. */
+/* Begin a block, after a blank line except between the items of a tight list. */
 static Status begin_block(Writer *writer, int is_tight)
 {
     if (writer->count && !(is_tight && writer->is_tight && begins_item(writer))) {
@@ -1085,7 +1086,7 @@ static Status find_backslash(const char *line, size_t size, int is_first, ptrdif
     return OK;
 }
 
-/* Replace line breaks without leaving empty lines. */
+/* Replace line breaks without leaving blank lines. */
 static Status replace_breaks(Writer *writer, Span text)
 {
     const char *bytes = writer->block.bytes + text.at;

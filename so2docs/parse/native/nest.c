@@ -42,13 +42,13 @@ static const char *last_mark(const char *start, const char *end)
     return NULL;
 }
 
-/* Whether the mark that ends at `end` belongs to this name, with its opening quote. */
+/* Whether the mark that ends at `end` belongs to `name`, which includes its opening quote. */
 static int is_of(const char *start, const char *end, const char *name, Py_ssize_t size)
 {
    return end - start >= size + MARK_BYTES && memcmp(end - MARK_BYTES - size, name, (size_t)size) == 0;
 }
 
-/* Find the user ids in an object that ends at `end`; those that are missing are NULL. */
+/* Find the user ids in an object that ends at `end`; missing ids are NULL. */
 static void find_users(const char *start, const char *end, int is_row, const char *users[MARKED])
 {
     users[OWNER] = users[LAST_EDITOR] = users[USER] = NULL;

@@ -23,7 +23,7 @@ static int by_id(const void *a, const void *b)
     return order ? order : compare(one->order, other->order);
 }
 
-/* The two buffers of a block, keys and JSON. */
+/* Get the two buffers of a block: keys and JSON. */
 static int get_block(PyObject *blocks, Py_ssize_t number, Py_buffer *keys, Py_buffer *json)
 {
     PyObject *block = PyList_GetItem(blocks, number);

@@ -13,7 +13,7 @@
 #endif
 #endif
 
-#define MOST_DIGITS 18 /* Maximum number of digits for which a number fits in 64 bits. */
+#define MOST_DIGITS 18 /* Numbers of up to 18 digits always fit in 64 bits. */
 
 /* Form of the written text. The compiler makes a copy of each function for each form. */
 typedef enum { JSON, UTF8 } Form;
@@ -126,7 +126,7 @@ static Status put_numeric_reference(Reader *in, Buffer *out, Form form)
     return put_character(out, code, form);
 }
 
-/* Read a reference, testing for the most frequent ones first. */
+/* Read a reference; test for the most frequent references first. */
 IN_EACH_FORM Status put_reference(Reader *in, Buffer *out, Form form)
 {
     if (SKIP(in, "&lt;")) {
