@@ -185,7 +185,7 @@ def _text_of_post(row: Row) -> Row:
 
 
 def _closing(rows: Iterable[Row]) -> Row | None:
-    """Return the reason and date of the closing of a post; None if it is open."""
+    """Return why and when a post was closed; None if the post is open."""
     last: Row | None = None
     for row in rows:
         if row["PostHistoryTypeId"] in (_CLOSED, _REOPENED):

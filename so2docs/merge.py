@@ -105,7 +105,7 @@ def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) 
 
 
 def count_filtered(keys: bytes, counts: RowCounts) -> None:
-    """Count the posts and rows of keys as filtered, except posts filtered by the first pass."""
+    """Count the posts and rows with these keys as filtered, except those already counted."""
     fields = integers(keys)
     kinds = [size_and_kind & 15 for size_and_kind in fields[3::4]]
     for kind, count in Counter(kinds).items():
@@ -153,7 +153,7 @@ def select_questions(
 
 
 def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
-    """Collect the posts and rows of tables with question ids in `ids`.
+    """Collect the posts and rows whose question ids are in `ids`.
 
     Raises:
         ValueError, struct.error: Keys and JSON of a block do not match.

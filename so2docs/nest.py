@@ -131,7 +131,7 @@ class Nest:
 
     @property
     def made(self) -> dict[int, bytes]:
-        """Members of a post without rows, by kind, for tables that become more than a list."""
+        """The members of a post without rows, by kind, for tables that become more than a list."""
         return {
             table.kind: b",".join(_MAKERS[table.key](table, (), None))
             for table in self._tables

@@ -149,7 +149,7 @@ class StateDatabase:
                     f"{self._folder}: the disk is full", retry="free some space"
                 ) from error
             if name.startswith("SQLITE_CANTOPEN"):
-                # SQLite reports this also for paths longer than 512 bytes.
+                # SQLite also reports this for paths longer than 512 bytes.
                 raise SpillError(
                     f"{self._folder}: the index of the spill cannot be created ({error}); "
                     f"choose another {flag('work_dir')}, with a shorter path if this one is long"
@@ -238,7 +238,7 @@ class Spill:
             ) from error
         if not all(map(is_ours, paths)):
             raise SpillTakenError(
-                f"{self.folder}: is not a spill, and not empty; choose another {flag('work_dir')}"
+                f"{self.folder}: is neither a spill nor empty; choose another {flag('work_dir')}"
             )
         try:
             self._database = StateDatabase(self.folder / INDEX)
@@ -383,7 +383,7 @@ class Spill:
         list(self._database.rows(sql))
 
     def buckets(self) -> list[tuple[int, int]]:
-        """Return all buckets in ascending order, with the bytes of their JSON."""
+        """Return all buckets in ascending order, each with the size of its JSON in bytes."""
         return [
             (bucket, size)
             for bucket, size in self._database.rows(
@@ -427,15 +427,15 @@ class Spill:
             yield chunk, str(self.folder / file), Block(*block)
 
     def size(self) -> int:
-        """Return the bytes on disk."""
+        """Return the size of the spill on disk, in bytes."""
         return sum(path.stat().st_size for path in self.folder.iterdir())
 
     def block_sizes(self) -> tuple[int, int]:
-        """Return the bytes on disk of uncompressed blocks and of compressed blocks."""
+        """Return the size of uncompressed and of compressed blocks on disk, in bytes."""
         sql = "SELECT packed, sum(keys_size + json_size) FROM blocks GROUP BY packed"
         sizes: dict[int, int] = dict(self._database.rows(sql))
         return sizes.get(0, 0), sizes.get(1, 0)
 
     def committed_bytes(self, sequence: int) -> int:
-        """Return the bytes on disk of the committed chunks of a table."""
+        """Return the size of the committed chunks of a table on disk, in bytes."""
         return sum(os.path.getsize(path) for path in self.files(sequence).values())

@@ -206,7 +206,7 @@ def test_removes_only_its_own_files(folder: Path) -> None:
     (folder / "thesis.txt").touch()
     spill.remove()
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
-    with pytest.raises(SpillError, match="is not a spill, and not empty; choose another work_dir"):
+    with pytest.raises(SpillError, match="is neither a spill nor empty; choose another work_dir"):
         Spill(folder)
 
 

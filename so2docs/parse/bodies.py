@@ -42,7 +42,7 @@ def converter(
 
 
 def tame(body: str) -> str:
-    """Simplify bodies that would take a parser quadratic time; sites do not publish such bodies.
+    """Simplify bodies that would take quadratic time to parse; sites do not publish such bodies.
 
     libxml2 compares every attribute of a tag with all others, looks for the end of every comment,
     and reads the text after an unclosed tag as attributes.
@@ -73,7 +73,7 @@ def parse_body(body: str) -> etree._Element:
 
 
 def plain_text(root: etree._Element) -> str:
-    """Extract the text that readers see, without links and emphasis, with the original line breaks.
+    """Extract the text that readers see, without links or emphasis, but with its line breaks.
 
     The line feed between two blocks of a body stays in the text.
     """

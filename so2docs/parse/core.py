@@ -48,7 +48,7 @@ compiled = _core
 """The compiled core; None if it is not installed, or cannot be used."""
 
 VARIABLE = "SO2DOCS_CORE"
-"""Environment variable with the core to use instead of `auto`."""
+"""Environment variable that names the core to use for `auto`."""
 
 
 _REINSTALL = "reinstall so2docs with pip's --force-reinstall and --no-cache-dir"
@@ -98,7 +98,7 @@ def _warn_about(problem: str | None) -> None:
     """Warn once if the installed compiled core cannot be used."""
     if problem is not None:
         log.warning(
-            "the compiled core cannot be used (%s), so the slower Python core runs; %s",
+            "the compiled core cannot be used (%s), so the slower Python core is used; %s",
             problem,
             _REINSTALL,
         )
@@ -110,7 +110,7 @@ def built() -> Core:
 
 
 def describe() -> str:
-    """Name the faster core of this installation, and any reason why it is not the compiled one."""
+    """Name the faster usable core, and say why an installed compiled core cannot be used."""
     broken = f"; the compiled one cannot be used: {problem}" if problem else ""
     return f"{built()} core{broken}"
 
@@ -130,7 +130,7 @@ def add_fast(data: bytes, posts: RecordBuffer) -> Added | None:
 
 
 def count_lines(data: bytes) -> int:
-    """Count line feeds, quickly if they are far apart."""
+    """Count line feeds; this is fast if they are far apart."""
     if _core is not None:
         return _core.count_lines(data)
     count, at = 0, -1
@@ -141,7 +141,7 @@ def count_lines(data: bytes) -> int:
 
 
 def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
-    """Whether the start of a tag, such as `</posts`, is in the first `size` bytes."""
+    """Whether the start of a tag, such as `</posts`, occurs in the first `size` bytes."""
     return data.find(tag, 0, size) >= 0 if _core is None else _core.has_tag(data, size, tag)
 
 
@@ -173,7 +173,7 @@ def read_columns(
 
 
 def to_markdown(body: str, sign: str = "") -> str:
-    """Convert a body to Markdown with the compiled core, or rare HTML with the reference."""
+    """Convert a body to Markdown with the compiled core, or with the reference if that fails."""
     markdown = _core.to_markdown(body, sign)
     if markdown is not None:
         return markdown

@@ -62,7 +62,7 @@ class KeepLists:
 
 
 class Kept(NamedTuple):
-    """The questions to write: those that every list selects, by the question or an answer.
+    """The questions to write: every list selects the question itself or one of its answers.
 
     Attributes:
         question_ids: The candidate questions, in ascending order.

@@ -182,7 +182,7 @@ class _Writer:
         return any(format_.tag in tags for format_ in self._formats)
 
     def _find(self, closing: str) -> int:
-        """Find the index of a closing tag among the parts; their number if it is missing."""
+        """Return the index of a closing tag among the parts; their number if there is none."""
         parts, at = self._parts, self._at
         while at < len(parts) and parts[at].lower() != closing:
             at += 3
@@ -623,7 +623,7 @@ def _is_apart(char: str) -> bool:
 
 
 def _is_flanking(outside: str, inside: str) -> bool:
-    """Whether `*` between these characters can emphasize, by the rules for delimiter runs."""
+    """Whether `*` between these characters can delimit emphasis, by CommonMark's rules."""
     if "*" in (outside, inside):
         return False
     kind = _kind(inside)
@@ -631,7 +631,7 @@ def _is_flanking(outside: str, inside: str) -> bool:
 
 
 def _kind(char: str) -> str:
-    """Return the kind of a character; empty where versions of CommonMark differ."""
+    """Return the kind of a character; empty if versions of CommonMark disagree about it."""
     if not char or char.isspace():
         return "space"
     if char.isascii():

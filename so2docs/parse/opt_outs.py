@@ -107,7 +107,7 @@ class OptOuts:
         return is_dropped
 
     def mentions(self, raw: bytes) -> bool:
-        """Whether bytes that are not XML contain a listed id where a row would have one."""
+        """Whether the bytes of a malformed row contain a listed id where rows have such ids."""
         if not self:
             return False
         text = html.unescape(raw.decode(errors="replace"))

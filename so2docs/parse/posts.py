@@ -1,4 +1,4 @@
-"""Turn rows into posts: types, tags, keys and JSON. Pure functions over plain bytes and lists.
+"""Turn rows into posts: convert types and tags, and make keys and JSON. Pure functions.
 
 A chunk becomes a `Bucket` of bytes for each range of question ids. A post is a record of four
 64-bit integers in `keys` and a JSON object in `json`, in the order of the dump. Tests compare the
@@ -49,7 +49,8 @@ class RecordBuffer:
     """Posts or records made from rows, in the order of the dump.
 
     Attributes:
-        buckets: Posts by `question id >> BUCKET_BITS`; missing buckets are made on access.
+        buckets: Posts by bucket number (`question id >> BUCKET_BITS`); missing buckets are made on
+            access.
         pairs: Question id and post id of every post, as 64-bit integers, in the order of the dump.
         strays: Lines of the side file for rows without a usable key.
         stray_reasons: Number of these rows by reason.
@@ -148,7 +149,7 @@ def convert_types(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def stray_line(reason: str, row: dict[str, Any]) -> bytes:
-    """Return the line of the side file for a typed row without a document."""
+    """Return the line of the side file for a typed row that belongs to no document."""
     return orjson.dumps({"reason": reason, "row": row}) + b"\n"
 
 

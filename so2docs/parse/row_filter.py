@@ -92,7 +92,7 @@ class RowFilter:
         posts.add(posts_read, passed, self._projection)
 
     def _match_tags(self, row: Row, posts_read: RecordBuffer) -> bool:
-        """Match a question's tags with the filter, and count the tags that resemble it."""
+        """Match the tags of a question with the filter, and count those similar to a wanted tag."""
         tag_names = tags(row.get("Tags", "").lower())
         for tag in filter(self._is_similar, tag_names):
             posts_read.similar_tags[tag] += 1
@@ -219,7 +219,7 @@ if TYPE_CHECKING:
 
 
 def make_projection(options: Options) -> Projection | None:
-    """Make the function that applies the options to a row; None if they change nothing."""
+    """Make the function that applies the options to a row; None if it would change nothing."""
     steps: list[Projection] = []
     if not options.filters.fields.has_whole_posts:
         steps.append(_choice(options))
@@ -237,7 +237,7 @@ def make_projection(options: Options) -> Projection | None:
 
 
 def projection_of_table(options: Options) -> Projection | None:
-    """Make the function that applies the options to a row of a table; None if they change nothing.
+    """Make the function that applies the options to rows of a table; None if it changes nothing.
 
     The fields of the row are selected later, when it is nested, because they depend on its position
     in the document.

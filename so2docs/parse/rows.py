@@ -6,8 +6,8 @@ files. A parse with a logged error is also rejected, because after a namespace e
 everything after the root. Entities are never expanded or fetched, since the document type
 declaration is in the prolog, which no slice contains.
 
-Attributes keep their exact names. lxml cannot turn namespaces off, so names are escaped in a slice
-with namespaces.
+Attributes keep their exact names. lxml cannot turn namespaces off, so a slice with
+namespaces is parsed with escaped names.
 
 lxml calls the parser's target for every element and builds no tree. This is 20 % faster than
 `iterparse` with rows that are freed after use, and needs memory only for one slice.
@@ -208,7 +208,7 @@ def _escape(data: bytes) -> bytes:
 
 
 def _unescape(text: str) -> str:
-    """Restore the original names in a name or a message."""
+    """Restore the escaped names in a name or a message."""
     if _ESCAPE not in text:
         return text
     return _ESCAPED.sub(lambda match: _ESCAPED_TO[match[1]], text)

@@ -40,7 +40,7 @@ FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 """Function that maps post ids to question ids; the result lacks posts that are not in the dump."""
 
 MOST_USERS = 1 << 61
-"""Upper bound of user ids with badges: of the 64 bits of a key, class and sign take three."""
+"""Upper bound for ids of users with badges: of the 64 bits of a key, class and sign take three."""
 
 _WORDS = {
     "Id": "id",
@@ -195,7 +195,7 @@ def add_bounties(
     """Turn votes with an amount into bounties; `add_votes` counts them, and rejects unusable ones.
 
     A bounty is offered on a question (`BountyStart`) and awarded to an answer (`BountyClose`). A
-    bounty that ends without an award has no amount; only the counts of votes contain it.
+    bounty that ends without an award has no amount; it appears only in the vote counts.
     """
     table = TABLES["votes"]
     usable = []

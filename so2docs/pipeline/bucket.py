@@ -53,13 +53,13 @@ from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import Users, UserTable
 
 _KINDS = 16
-"""Number of kinds, which take four bits."""
+"""Number of kinds; a kind takes four bits."""
 
 _VOTE_NAMES = tuple(orjson.dumps(VOTE_TYPES.get(kind, str(kind))) + b":" for kind in range(64))
-"""Names of vote types as JSON keys, by type; other types are left to the reference."""
+"""Names of vote types as JSON keys, by type; higher types are left to the reference."""
 
 _EVENT_NAMES = tuple(orjson.dumps(HISTORY_TYPES.get(kind, str(kind))) for kind in range(128))
-"""Names of event types, by type; other types are left to the reference."""
+"""Names of event types, by type; higher types are left to the reference."""
 
 _REASON_NAMES = tuple(
     orjson.dumps(CLOSE_REASONS[number]) if number in CLOSE_REASONS else b"" for number in range(128)

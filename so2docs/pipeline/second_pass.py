@@ -102,7 +102,7 @@ PART_BYTES = 32 * 1024 * 1024
 """Size of the JSON above which a bucket is merged in parts, by ranges of question ids."""
 
 PART_BYTES_NESTED = 11 * 1024 * 1024
-"""The same limit with nested tables, whose short rows need more memory besides their JSON.
+"""The same limit with nested tables, whose short rows need more memory in addition to their JSON.
 
 Merging a bucket of 36 MB with 49,000 posts and comments takes 213 MiB of memory in one task, and
 123 MiB in four parts; the time is the same."""
@@ -467,10 +467,10 @@ class SecondPass:
             state.counts += left_out(self.spill, self.buckets, state.next_id)
 
     def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> Checkpoint:
-        """Check that all rows are accounted for, and end the files.
+        """Check that all rows are accounted for, and finish the files.
 
-        The spill records this before the files are renamed. So after a kill between two renames,
-        the next session finishes them without `force`.
+        The spill records this before the files are renamed. So if the process is killed between two
+        renames, the next session renames the other files without `force`.
         """
         self.complete(state, report)
         state.report, state.strays = report, None

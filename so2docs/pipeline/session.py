@@ -1,7 +1,7 @@
 """Run one session of a conversion: both passes, and the maps that are made between them.
 
 A spill is resumed if it belongs to the conversion. Maps are made from committed keys only, in the
-order of the dump. A map that an interrupted session left unfinished is remade.
+order of the dump. A map that an interrupted session left unfinished is made again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
 
 
 def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
-    """Describe the source of the blocks of a table in JSON types."""
+    """Describe the source of a table's blocks in JSON types."""
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:
@@ -88,7 +88,7 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
-    """Check that a spill was made from this dump with these options; label a new one.
+    """Check that a spill was made from this dump with these options; label a new spill.
 
     Returns:
         Bytes of a chunk.
@@ -143,7 +143,7 @@ def _another(spill: Spill, differences: list[str], *, is_other_dump: bool = Fals
 
 
 def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
-    """Check that a table in a spill was made from this file; label a new one.
+    """Check that a table in a spill was made from this file; label a new table.
 
     Returns:
         Bytes of a chunk.
@@ -341,7 +341,7 @@ class Session:
         )
 
     def run(self, *, replaces: bool) -> Report:
-        """Run both passes and write files."""
+        """Run both passes, and write the output."""
         if sealed := self.spill.get("sealed"):
             finalized = Checkpoint.from_json(sealed)
             assert finalized.report is not None

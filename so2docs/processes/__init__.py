@@ -1,1 +1,1 @@
-"""Worker processes: tasks in, results in order out."""
+"""Worker processes, which run tasks and return the results in order."""

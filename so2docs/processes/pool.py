@@ -1,4 +1,4 @@
-"""Worker processes for both passes: tasks in, results in order out.
+"""Worker processes for both passes, which run tasks and return the results in order.
 
 The number of unfinished tasks is bounded, so neither tasks nor results pile up. With one job,
 everything runs in the calling process. Workers are new processes on every system (no fork), and
@@ -153,7 +153,7 @@ class Workers:
         Args:
             function: A function of a module, so that a worker can import it.
             tasks: Arguments of the function, taken as workers become free.
-            ahead: Number of waiting tasks, besides the running ones.
+            ahead: Number of waiting tasks, in addition to the running tasks.
             died: Makes the result of a task whose worker died; a new worker runs the next task.
 
         Yields:

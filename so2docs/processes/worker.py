@@ -1,7 +1,7 @@
 """A worker process, which reads tasks from standard input and writes results to standard output.
 
-No other worker shares these pipes, so the death of this process never blocks another one. When the
-caller closes the task pipe or dies, the worker exits immediately.
+No other worker shares these pipes, so the death of this process never blocks another worker. When
+the caller closes the task pipe or dies, the worker exits immediately.
 
 This is a separate module, so that a worker does not import modules that only the caller needs.
 """
@@ -45,7 +45,7 @@ def serve() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     results = os.fdopen(os.dup(1), "wb")
     with suppress(OSError):
-        os.dup2(2, 1)  # Keep prints of libraries out of the results.
+        os.dup2(2, 1)  # Keep output that libraries print out of the results.
     tasks: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, tasks), daemon=True).start()
     _keep_freed_memory()

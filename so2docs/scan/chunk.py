@@ -87,7 +87,7 @@ class ChunkResult:
 
 
 def read_chunk(task: ChunkTask) -> ChunkResult:
-    """Read a chunk, and return what its visitor made of it.
+    """Read a chunk, and return the result of its visitor.
 
     Raises:
         MalformedDumpError: A row is not XML; the line number counts from the start of the chunk.

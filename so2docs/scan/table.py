@@ -1,4 +1,4 @@
-"""Read a table in chunks, in workers; the results come in the order of the dump."""
+"""Read the chunks of a table in workers; the results come in the order of the dump."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TableReader:
             visit: Chooses the visitor of a chunk.
             folder: Folder for the pieces of a table that is read as a stream.
             chunk_bytes: Size of a chunk, in bytes; None for the default.
-            done: Counts of the chunks read by an earlier session, by number.
+            done: Counts of the chunks read by an earlier session, by chunk number.
             restart: Where to start in a stream; None for its start.
 
         Yields:

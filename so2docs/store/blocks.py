@@ -1,10 +1,11 @@
 """Blocks of posts in the files of chunks: the first pass writes them, the second reads them.
 
-A worker appends to its own file and reads any file; this module does not use the index. Each block
-is checked when it is read, so a damaged disk never causes a wrong document.
+A worker appends to its own file, and can read any file; this module does not use the index. Each
+block is checked when it is read, so a damaged disk never causes a wrong document.
 
 A budget limits the uncompressed part of a spill to what the system's cache can hold. Compression
-takes a quarter of the CPU of a conversion, and most conversions do not need the disk that it saves.
+takes a quarter of the CPU time of a conversion, and most conversions do not need the disk space
+that it saves.
 """
 
 from __future__ import annotations
@@ -187,13 +188,13 @@ for the disk. With 24 GiB of memory, converting 20 GB took 224 s with half of th
 budget, and 176 s with an eighth (3 GB)."""
 
 _SMALL = 64 * 1024
-"""Bytes that each chunk may use beyond its size in the dump, for small chunks."""
+"""Bytes that each chunk may use beyond its size in the dump, so that small chunks fit."""
 
 _UNKNOWN = 512 * 1024 * 1024
 
 
 def default_budget(spare_disk: int) -> int:
-    """Compute the default limit of uncompressed bytes on disk."""
+    """Compute the default limit on uncompressed bytes on disk."""
     return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
 
 
@@ -229,8 +230,8 @@ def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
         else:
             continue
         group = top / path.strip("/")
-        # In a container, this may be a path on the host, of which only the top folder is visible;
-        # try every parent.
+        # In a container, this may be a path on the host, of which only the top folder is visible,
+        # so try every parent.
         for folder in {top, group, *(parent for parent in group.parents if top in parent.parents)}:
             with suppress(OSError, ValueError):
                 remaining.append(_remaining(folder, *names))

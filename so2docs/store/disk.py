@@ -135,7 +135,7 @@ def _read_once(file: int, size: int, offset: int) -> bytes:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Convert the system's errors about files into errors of this package, with advice."""
+    """Convert `OSError` into errors of this package, with advice."""
     try:
         yield
     except (BrokenPipeError, So2docsError):

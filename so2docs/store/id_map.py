@@ -32,7 +32,7 @@ _END = struct.Struct("=8sQQI")
 blocks."""
 
 _MOST_KNOWN = 1 << 10
-"""Blocks that a reader keeps in memory: 4 MB."""
+"""Maximum number of blocks that a reader keeps in memory: 4 MB."""
 
 _MARK = b"so2docsM"
 
@@ -123,7 +123,7 @@ class IdMap:
         return self.find((key,)).get(key)
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
-        """Return the values of the ids, without missing ids."""
+        """Return the values by id; missing ids are left out."""
         values: dict[int, int] = {}
         firsts = self._firsts
         for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
@@ -165,7 +165,7 @@ class IdMap:
 
 def _damage_error(path: str, problem: str) -> SpillError:
     return SpillError(
-        f"{path}: the spill is damaged, {problem}; run again with {flag('restart', True)}"
+        f"{path}: the spill is damaged ({problem}); run again with {flag('restart', True)}"
     )
 
 

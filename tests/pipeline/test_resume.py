@@ -434,7 +434,7 @@ def test_keeps_a_folder_that_is_not_a_spill(dump: Path, output: Path) -> None:
     (spill_of(output) / "thesis.txt").write_text("dear")
     for restart in (False, True):
         with pytest.raises(
-            so2docs.SpillError, match="is not a spill, and not empty; choose another"
+            so2docs.SpillError, match="is neither a spill nor empty; choose another"
         ):
             convert(dump, output, restart=restart)
     assert (spill_of(output) / "thesis.txt").read_text() == "dear"
@@ -500,7 +500,7 @@ def test_a_foreign_folder_in_that_of_the_spill_is_left_alone(dump: Path, output:
     foreign.mkdir(parents=True)
     (foreign / "mine.txt").touch()
     for restart in (False, True):
-        with pytest.raises(so2docs.SpillError, match="is not a spill, and not empty"):
+        with pytest.raises(so2docs.SpillError, match="is neither a spill nor empty"):
             convert(dump, output, restart=restart)
         assert (foreign / "mine.txt").exists()
 

@@ -42,7 +42,7 @@ enum {
     LONGEST_CODE = 20,
     TABLE_BITS = 10,
     FRONT = 16, /* Bytes at the front of the move-to-front list, which are kept in registers. */
-    SLACK = GROUP_SYMBOLS * FRONT + 64, /* More than the short runs of a group can write. */
+    SLACK = GROUP_SYMBOLS * FRONT + 64, /* More bytes than the short runs of a group can write. */
     LANES = 12, /* Number of simultaneous walks. */
     STARTS = 512,
     /* Distance between the outputs of two walks; it puts them in different sets of a cache. */

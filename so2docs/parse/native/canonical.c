@@ -301,7 +301,7 @@ static Status put_link_type(Buffer *json, int64_t type)
     return put(json, text, (size_t)size);
 }
 
-/* Write the key of a row of another table. */
+/* Write the key of a row of a table other than posts. */
 static Status add_record(const Row *row, size_t start, Posts *posts)
 {
     unsigned required = 1u << ID;

@@ -77,7 +77,7 @@ typedef struct {
     size_t size, capacity;
 } Buffer;
 
-/* Reserve memory for `more` further bytes. */
+/* Reserve memory for `more` additional bytes. */
 static inline Status reserve(Buffer *buffer, size_t more)
 {
     if (buffer->capacity - buffer->size >= more) {

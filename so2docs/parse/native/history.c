@@ -314,7 +314,8 @@ static Status parse_proposed(Text comment, Text *fields)
     return OK;
 }
 
-/* Parse a URL that ends with the text. FALLBACK unless it is ASCII. */
+/* Parse a comment that is a URL, after an optional `from` or `to`. FALLBACK unless the URL is
+   ASCII. */
 static Status parse_url(Text comment, Text *fields)
 {
     Text in = without_quotes(comment), url;

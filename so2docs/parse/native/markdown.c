@@ -11,7 +11,8 @@
 enum {
     /* Maximum depth of containers, and of formats; the reference allows more. */
     MOST_DEPTH = 16,
-    MOST_INDENT = 16, /* Maximum bytes that a container adds to the prefix: nine digits and `. `. */
+    /* Maximum number of bytes that a container adds to the prefix: nine digits and `. `. */
+    MOST_INDENT = 16,
     MOST_PARENTHESES = 8, /* Maximum depth of parentheses in a URL. */
     NOTHING = -1
 };
@@ -1572,7 +1573,7 @@ static Status read_words(Writer *writer, Reader value)
     for (size_t i = 0; i < words->size; i++) {
         Byte byte = (Byte)words->bytes[i];
         if (byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3)) {
-            return FALLBACK; /* The byte may start a space of another kind. */
+            return FALLBACK; /* The byte may start another kind of space. */
         }
         if (words->bytes[i] == '\n') {
             words->bytes[i] = ' ';
