@@ -546,7 +546,7 @@ def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], co
 
 
 def test_votes_that_are_cut_off() -> None:
-    with pytest.raises(ValueError, match="cut off"):
+    with pytest.raises(ValueError, match="truncated"):
         compiled.count_votes(KEY.pack(1, 1, 1, VOTE)[:-1])
 
 
