@@ -1,11 +1,11 @@
 """Read members of archives; the list of members is read once.
 
 The members of a solid block are one compressed stream. Members opened in the order of the block
-share one decompression, and the members between them are skipped.
+are decompressed in one go, and the members between them are skipped.
 
-py7zr reads the list of members of a 7z archive. This package decompresses the methods of Stack
-Exchange's archives: bzip2 (by several threads), LZMA and LZMA2 (the defaults of 7-Zip). py7zr
-decompresses other methods.
+py7zr reads the list of members of a 7z archive, and decompresses methods combined with filters.
+This package itself decompresses the methods used without filters, as in Stack Exchange's archives:
+bzip2 (in several threads), LZMA and LZMA2 (the defaults of 7-Zip), and a few more.
 
 Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 """
@@ -52,10 +52,10 @@ class Entry:
 
     Attributes:
         name: Path in the archive.
-        size: Decompressed bytes.
-        block: Number of its block.
+        size: Decompressed size in bytes.
+        block: Number of the file's block.
         offset: Offset in the decompressed block.
-        crc: CRC-32 of the bytes, if the archive has it.
+        crc: CRC-32 of the decompressed bytes; None if the archive does not contain it.
     """
 
     name: str
@@ -66,11 +66,11 @@ class Entry:
 
 
 class Archive(ABC):
-    """The members of an archive.
+    """An open archive, whose members can be read.
 
     Args:
         name: Name of the archive, for messages.
-        file: The archive.
+        file: The open file.
         entries: Files in the archive, in order.
     """
 
@@ -93,14 +93,14 @@ class Archive(ABC):
     def open_block(
         self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
     ) -> Parts:
-        """Decompress the block of an entry."""
+        """Decompress the block of an entry, from a place in it."""
 
     @abstractmethod
     def codecs(self) -> dict[str, int]:
-        """Return the names of compression methods, with the number of blocks of each."""
+        """Return the number of blocks by compression method."""
 
     def find(self, table: Table) -> Entry:
-        """Find the member with a file of a dump."""
+        """Find the member that contains a table."""
         names = [entry.name for entry in self.entries]
         matches = members_with(table, names)
         if not matches:
@@ -129,11 +129,11 @@ class Archive(ABC):
         return entry
 
     def expect(self, entries: Iterable[Entry]) -> None:
-        """Announce all members to be read, so that others may be skipped."""
+        """Announce all members to be read, so that other members can be skipped."""
         self._expected.update(entries)
 
     def resume_after(self, entry: Entry, place: Place) -> None:
-        """Start decompression for later members of the block at this place in a member."""
+        """For later members of the block, start decompression at this place in a member."""
         in_block = place._replace(offset=entry.offset + place.offset, crc=0)
         self._earlier.append((entry.block, in_block))
 
@@ -152,9 +152,9 @@ class Archive(ABC):
 
         Args:
             entry: The member.
-            threads: Number of threads that decompress.
+            threads: Number of decompression threads.
             work_dir: Folder for temporary files; the system's temporary folder if None.
-            place: A place in the member to start at, marked earlier; None for its start.
+            place: Place to start at, from an earlier `mark`; None for the start of the member.
             mark: Called with places in the member, before the bytes after them are returned.
 
         Raises:
@@ -167,7 +167,8 @@ class Archive(ABC):
             opened = self._opened
             if self._expected and entry not in self._expected:
                 self._expected.clear()
-                self._number = -1  # Reopen the block, which skips members that were not announced.
+                # The open block skips members that were not announced, so open it again.
+                self._number = -1
             places = [place for number, place in self._earlier if number == entry.block]
             first = max((place for place in places if place.offset <= entry.offset), default=START)
             if place is not None:
@@ -209,7 +210,7 @@ class Archive(ABC):
         self._place = place
 
     def close(self) -> None:
-        """End the threads that decompress, if any, and close the file."""
+        """Stop any decompression threads, and close the file."""
         with self._lock:
             self._opened += 1
             self._block.close()
@@ -255,7 +256,7 @@ class SevenZip(Archive):
         super().__init__(name, file, entries)
 
     def codecs(self) -> dict[str, int]:
-        """Return the names of compression methods, with the number of blocks of each."""
+        """Return the number of blocks by compression method."""
         streams = self._archive.header.main_streams
         folders = [] if streams is None else streams.unpackinfo.folders
         return dict(
@@ -270,7 +271,7 @@ class SevenZip(Archive):
     def open_block(
         self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
     ) -> Parts:
-        """Decompress the block of an entry."""
+        """Decompress the block of an entry, from a place in it."""
         with _translate_seven_zip_errors(self.name):
             streams = self._archive.header.main_streams
             return self._open_folder(streams, entry.block, threads, work_dir, place)
@@ -315,7 +316,7 @@ class SevenZip(Archive):
         return _decompress_by_py7zr(packed, folder.get_decompressor(size))
 
     def _reader_at(self, start: int, size: int) -> ReadAt:
-        """Return a function that reads n bytes of a packed stream at an offset, from any thread."""
+        """Return a thread-safe function that reads n bytes of a packed stream at an offset."""
         lock = threading.Lock()
 
         def read_at(length: int, offset: int) -> bytes:
@@ -370,7 +371,7 @@ def _encrypted_error(name: str) -> ArchiveError:
 
 @contextmanager
 def _translate_seven_zip_errors(name: str) -> Iterator[None]:
-    """Convert the errors of libraries into errors of this package."""
+    """Convert errors of libraries to errors of this package."""
     from py7zr.exceptions import ArchiveError as Py7zrError
     from py7zr.exceptions import PasswordRequired
 
@@ -397,7 +398,7 @@ def _translate_seven_zip_errors(name: str) -> Iterator[None]:
     ) as error:
         raise ArchiveError(
             name,
-            f"is a damaged or cut off 7z archive ({str(error) or type(error).__name__})",
+            f"is a damaged or truncated 7z archive ({str(error) or type(error).__name__})",
             advice="download it again",
         ) from error
 
@@ -411,7 +412,7 @@ def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
     if len(methods) > 1 or not {*methods} <= {_COPY, _DEFLATE, _BZIP2, _LZMA, _LZMA2}:
         method_names = [_REFUSED.get(method, f"method {method.hex()}") for method in methods]
         of_several = " among other methods" if len(coders) > 1 else ""
-        problem = f"is compressed by {' and '.join(method_names)}{of_several}"
+        problem = f"is compressed with {' and '.join(method_names)}{of_several}"
         raise ArchiveError(name, problem, advice="unpack it first")
     for coder in coders:
         if coder["method"] in (_LZMA, _LZMA2):
@@ -420,7 +421,7 @@ def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
 
 
 def _is_filter(method: bytes) -> bool:
-    """Whether a method is a filter that keeps the size: Methods.txt, 03 to 0B and 03 03."""
+    """Whether a method is a filter that preserves the size (Methods.txt: 03 to 0B, and 03 03)."""
     return method.startswith(b"\x03\x03") or (len(method) == 1 and b"\x03" <= method <= b"\x0b")
 
 
@@ -483,7 +484,7 @@ class Zip(Archive):
         )
 
     def codecs(self) -> dict[str, int]:
-        """Return the names of compression methods, with the number of members of each."""
+        """Return the number of members by compression method."""
         methods = (member.compress_type for member in self._members)
         return dict(Counter(_ZIP_NAMES.get(method, f"method {method}") for method in methods))
 
@@ -499,7 +500,7 @@ class Zip(Archive):
             return self._open_member(member, threads)
 
     def _open_member(self, member: zipfile.ZipInfo, threads: int) -> Parts:
-        """Decompress a member; zipfile does not bound the output of bzip2 and LZMA per call."""
+        """Decompress a member; zipfile would not bound the output of bzip2 and LZMA per call."""
         method = member.compress_type
         if method not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
             return read_blocks(self._archive.open(member).read)
@@ -519,7 +520,7 @@ class Zip(Archive):
 
 @contextmanager
 def _translate_zip_errors(name: str) -> Iterator[None]:
-    """Convert errors of zip archives into errors of this package."""
+    """Convert errors of zip archives to errors of this package."""
     try:
         yield
     except DumpError:
@@ -533,13 +534,13 @@ def _translate_zip_errors(name: str) -> Iterator[None]:
     except (zipfile.BadZipFile, EOFError, ValueError, LookupError, OSError, struct.error) as error:
         raise ArchiveError(
             name,
-            f"is a damaged or cut off zip archive ({error})",
+            f"is a damaged or truncated zip archive ({error})",
             advice="download it again",
         ) from error
 
 
 def open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
-    """Read the list of members of an archive; this closes the file at its end or after an error."""
+    """Open an archive and read its list of members; after an error, the file is closed."""
     try:
         return Zip(name, file) if kind.name == "a zip archive" else SevenZip(name, file)
     except BaseException:

@@ -1,14 +1,13 @@
-"""Decompress bzip2 by several threads; published archives used it until 2024-04.
+"""Decompress bzip2 in several threads; published archives used bzip2 until 2024-04.
 
 Blocks (at most 900 kB before run lengths are expanded) are independent, but no index has their
-positions: each block follows the last bit of the previous one. So this module searches for the
-48-bit number at the start of a block at every bit, and decodes blocks ahead of time. If the number
-occurs by chance within a block (once in 30,000 GB), the end of this block shows that no block
-starts there.
+positions: each block follows the last bit of the previous one. So this module searches at every bit
+for the 48-bit number that starts a block, and decodes blocks ahead of time. If the number occurs by
+chance within a block (once in 30,000 GB), the end of this block shows that no block starts there.
 
 The compiled core decodes a block at any bit, four times as fast as libbz2. Without the core, and
 for randomized blocks (bzip2 before 0.9.5), each block becomes a separate stream for the standard
-library. Both release the interpreter's lock. Only libbz2 decides whether data is damaged.
+library. Both decoders release the GIL. Only libbz2 decides whether data is damaged.
 
 Format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf
 """
@@ -35,11 +34,10 @@ _CRC_BITS = 32
 _END_BITS = _NUMBER_BITS + _CRC_BITS
 _HEADER_BYTES = 4
 _MOST_BLOCK_BYTES = 4 * 1024 * 1024
-"""Limit of the compressed size of a block; bzip2 makes at most 0.91 MB, but the format allows
-more."""
+"""Maximum compressed size of a block; bzip2 writes at most 0.91 MB, but the format allows more."""
 
 _MOST_AT_ONCE = 1024 * 1024
-"""Bytes of a waiting block that are decoded ahead; run lengths can expand a block to 46 MB."""
+"""Maximum bytes of a block decoded ahead of time; run lengths can expand a block to 46 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +45,10 @@ class Block:
     """A decoded block.
 
     Attributes:
-        end: The bit after the block.
+        end: Position of the bit after the block.
         crc: Checksum of the block.
         start: First bytes of the output.
-        parts: The other bytes of the output.
+        parts: The remaining bytes of the output.
     """
 
     end: int
@@ -60,23 +58,23 @@ class Block:
 
 
 class Decoder(Protocol):
-    """Finds and decodes blocks; positions count bits."""
+    """Finds and decodes blocks; positions are in bits."""
 
     def find(self, data: bytearray, start: int) -> list[int]:
-        """Find the numbers at the start of blocks and the end of streams."""
+        """Find the numbers that mark starts of blocks and ends of streams."""
 
     def decode(self, data: bytes, start: int, level: int) -> Block | None:
         """Decode a block; None if it is damaged or incomplete."""
 
 
 class CompiledDecoder:
-    """Decodes blocks by the compiled core."""
+    """Decodes blocks with the compiled core."""
 
     def __init__(self) -> None:
         self._memories: list[object] = []
 
     def find(self, data: bytearray, start: int) -> list[int]:
-        """Find numbers; searches several thousand MB a second."""
+        """Find the numbers; this searches several thousand MB per second."""
         numbers = []
         while (start := compiled.find_bzip2(data, start)) >= 0:
             numbers.append(start)
@@ -84,7 +82,7 @@ class CompiledDecoder:
         return numbers
 
     def decode(self, data: bytes, start: int, level: int) -> Block | None:
-        """Decode a block, reusing the memory of an earlier one."""
+        """Decode a block, reusing the memory of an earlier block."""
         try:
             memory = self._memories.pop()
         except IndexError:
@@ -111,14 +109,14 @@ class CompiledDecoder:
 
 
 class LibraryDecoder:
-    """Decodes blocks by the standard library."""
+    """Decodes blocks with the standard library."""
 
     def find(self, data: bytearray, start: int) -> list[int]:
-        """Find numbers."""
+        """Find the numbers."""
         return [position for position, _ in find_numbers(data, start // 8) if position >= start]
 
     def decode(self, data: bytes, start: int, level: int) -> Block | None:
-        """Try each number as the end of the block, in order."""
+        """Decode a block; try each later number as its end, in order."""
         for position, _ in find_numbers(data, start // 8):
             if position > start:
                 with suppress(OSError, EOFError, ValueError):
@@ -141,7 +139,7 @@ _PATTERNS = _patterns()
 
 
 def find_numbers(data: bytes | bytearray, start: int = 0) -> list[tuple[int, int]]:
-    """Find starts of blocks and ends of streams: positions in bits, each with its number."""
+    """Find the numbers that mark starts of blocks and ends of streams, and their bit positions."""
     numbers = []
     for number, shift, pattern in _PATTERNS:
         at = data.find(pattern, start)
@@ -163,7 +161,7 @@ def _read_bits(data: bytes | bytearray, start: int, count: int) -> int:
 
 
 def _start_stream(data: bytes, start: int, end: int, level: int, ending: bytes = b"") -> bytes:
-    """Make a stream of the bits from `start` to `end`, with an end that fills whole bytes."""
+    """Make a stream of the bits from `start` to `end` and of `ending`, padded to whole bytes."""
     count = end - start + 8 * len(ending)
     bits = _read_bits(data, start, end - start) << 8 * len(ending) | int.from_bytes(ending, "big")
     return BZIP2 + b"%d" % level + (bits << (-count % 8)).to_bytes(-(-count // 8), "big")
@@ -194,7 +192,7 @@ def _read_stream(stream: bz2.BZ2Decompressor) -> Parts:
 
 
 def _check_by_library(data: bytes, start: int, level: int) -> None:
-    """Raise OSError if data that starts with a block is damaged, rather than truncated."""
+    """Raise OSError if data that starts with a block is damaged, not merely truncated."""
     stream = bz2.BZ2Decompressor()
     packed = _start_stream(data, start, 8 * len(data), level)
     while stream.decompress(packed, _MOST_AT_ONCE) and not stream.eof:
@@ -203,13 +201,13 @@ def _check_by_library(data: bytes, start: int, level: int) -> None:
 
 
 def _parse_header(header: bytes) -> int:
-    """Return the level of a stream, 1 to 9; 0 if it is not bzip2."""
+    """Return the level in the header of a stream, 1 to 9; 0 if the header is not of bzip2."""
     is_header = len(header) == _HEADER_BYTES and header[:3] == BZIP2 and header[3] in b"123456789"
     return header[3] - ord("0") if is_header else 0
 
 
 class _Input:
-    """Compressed bytes from the next block on; positions count bits from the start of the input.
+    """Compressed bytes from the next block on; positions are in bits from the start of the input.
 
     Attributes:
         position: The next bit to read.
@@ -232,13 +230,13 @@ class _Input:
         return self._first + 8 * len(self._data) - self.position
 
     def extend(self) -> bool:
-        """Read further bytes, and search them for numbers; False at the end."""
+        """Read further bytes, and search them for numbers; return False at the end."""
         if self.at_end:
             return False
         try:
             data = self._read(BLOCK_BYTES)
         except (EOFError, OSError) as error:
-            # Return the blocks before the error first; the next call raises it.
+            # Return the blocks before the error first; then raise `failure`.
             self.failure, data = error, b""
         if not data:
             self.at_end = True
@@ -250,7 +248,7 @@ class _Input:
         return True
 
     def need(self, count: int) -> int:
-        """Read until `count` bits are available; returns their number, fewer at the end."""
+        """Read until `count` bits are available; return their number, which is less at the end."""
         while self.size < count and self.extend():
             pass
         return min(count, self.size)
@@ -278,7 +276,7 @@ class _Input:
         return _parse_header(self.cut(header)[:_HEADER_BYTES])
 
     def read_header(self) -> int:
-        """Read the header of the next stream; returns its level, 0 without a stream.
+        """Read the header of the next stream and return its level; 0 if no stream follows.
 
         Raises:
             EOFError: The data ends within the header of the first stream.
@@ -291,7 +289,7 @@ class _Input:
         elif self.position == 0 and header:
             if (BZIP2 + b"9").startswith(header):
                 raise self.failure
-            raise OSError("it does not start with a header of bzip2")
+            raise OSError("it does not start with a bzip2 header")
         return level  # Ignore trailing bytes that are not bzip2, as bzip2 does.
 
     def read_number(self) -> int:
@@ -299,7 +297,7 @@ class _Input:
 
         Raises:
             EOFError: The data ends within the number.
-            OSError: There is another number.
+            OSError: Neither number is there.
         """
         count = self.need(_NUMBER_BITS) // 8 * 8
         value = self.bits(self.position, count)
@@ -319,7 +317,7 @@ class _Task:
 
 
 class _Reader:
-    """Reads blocks in order, and decodes later ones ahead of time."""
+    """Reads blocks in order, and decodes later blocks ahead of time."""
 
     def __init__(
         self, read: Read, decoder: Decoder, pool: ThreadPoolExecutor, ahead: int, place: Place
@@ -332,7 +330,7 @@ class _Reader:
         self._tasks: deque[_Task] = deque()
 
     def parts(self, mark: Mark) -> Parts:
-        """Return the bytes of all streams."""
+        """Yield the bytes of all streams."""
         data = self._input
         offset, _, level, combined, _ = self._place
         while level or (level := data.read_header()):
@@ -380,7 +378,7 @@ class _Reader:
         raise OSError(f"a block is larger than {_MOST_BLOCK_BYTES >> 20} MiB")
 
     def _start_tasks(self, level: int) -> None:
-        """Start decoding the next blocks, as far as their ends have been read."""
+        """Start decoding the next blocks whose ends have been read."""
         data, tasks = self._input, self._tasks
         level = tasks[-1].level if tasks else level
         while len(tasks) < self._ahead:

@@ -1,4 +1,4 @@
-"""Decompress gzip, xz, zstd and the methods of archives, from start to end.
+"""Decompress gzip, xz, zstd and the compression methods of archives, from start to end.
 
 The output of each step is bounded, so a decompression bomb takes time but no memory.
 """
@@ -18,11 +18,11 @@ from so2docs.dump.source import BLOCK_BYTES, Parts, Read, read_blocks
 from so2docs.errors import ArchiveError
 
 _MOST_DICTIONARY = 1 << 30
-"""Limit of the memory for the dictionary of LZMA; `xz -9` needs 65 MiB."""
+"""Maximum memory for an LZMA dictionary; `xz -9` needs 65 MiB."""
 
 
 _STEP_BYTES = 256 * 1024
-"""Output of a step; an error within a step loses the output of this step."""
+"""Maximum output of a step in bytes; an error within a step loses the output of this step."""
 
 
 class Decompressor(Protocol):
@@ -91,12 +91,12 @@ def decompress_zstd(read: Read, threads: int) -> Parts:
 def raw_lzma(
     name: str, properties: bytes, unpacked: int, *, is_lzma2: bool = False
 ) -> Callable[[], Decompressor]:
-    """Return a factory of decompressors for LZMA in archives, which has no header.
+    """Return a factory of decompressors for LZMA data in archives, which has no header.
 
     Args:
         name: Name of the dump, for messages.
         properties: Properties of the method in the archive.
-        unpacked: Decompressed size; no larger dictionary is needed.
+        unpacked: Decompressed size in bytes; the dictionary need not be larger.
         is_lzma2: Whether the method is LZMA2.
     """
     if is_lzma2:
@@ -125,7 +125,7 @@ def lzma2_dictionary(properties: bytes) -> int:
 
 
 def read_range(file: BinaryIO, size: int) -> Read:
-    """Return a function that reads bytes of a file up to a limit, and then none.
+    """Return a function that reads the next `size` bytes of a file, and then returns no more.
 
     The function raises `EOFError` if the file is shorter.
     """

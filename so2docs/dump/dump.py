@@ -1,16 +1,16 @@
-"""Dumps: find the start and end of the rows, and split a file into ranges of whole rows.
+"""Find the start and end of the rows of a dump, and split a file into chunks and slices.
 
 This is the first step, which does not look inside rows. Before the passes start, only the head and
-the tail of the file are read, so a truncated dump is found within milliseconds. Memory is bounded
-by `SLICE_BYTES` and the longest row.
+the tail of the file are read, so a truncated dump is detected within milliseconds. Memory is
+bounded by `SLICE_BYTES` and the longest row.
 
 XML does not allow a raw `<` in an attribute value (XML 1.0, [10] AttValue), so the bytes `<row`
 followed by white space always start a row.
 
 Files and streams have the same rules for prolog and end. The root ends at the first closing tag
-with nothing but comments, processing instructions and white space (XML 1.0, [27] Misc) after it. A
-closing tag before a row or another closing tag is text between rows; anything else after it is an
-error. Every byte is read once.
+that is followed only by comments, processing instructions and white space (XML 1.0, [27] Misc). A
+closing tag with a row or another closing tag after it counts as text between rows. Any other
+content after a closing tag is an error. Every byte is read once.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from so2docs.parse.rows import ROW_START
 from so2docs.schema import POSTS, Table
 
 BLANK = b" \t\r\n"
-"""White space of XML 1.0, [3] S; Python has further characters."""
+"""White space in XML (XML 1.0, [3] S); Python counts further characters as white space."""
 
 HEAD_LIMIT = 16 * 1024 * 1024
-"""Limit of the prolog; longer ones are rejected."""
+"""Maximum size of the prolog in bytes; longer prologs are rejected."""
 
 _WINDOW = 64 * 1024
 
@@ -77,7 +77,7 @@ class Prolog:
     Attributes:
         head: Bytes read from the start of the dump, at least up to the first row.
         start: Offset of the first byte after the root's start tag.
-        first_line: Line of this byte, from 1.
+        first_line: Line number of this byte, from 1.
         frame: The root's start and closing tags.
         is_empty: Whether the root is a single empty tag, `<posts/>`.
     """
@@ -90,7 +90,7 @@ class Prolog:
 
 
 def read_prolog(path: str, read: Callable[[int], bytes], table: Table) -> Prolog:
-    """Read the start of a dump, encoded as UTF-8.
+    """Read the start of a dump in UTF-8.
 
     Raises:
         MalformedDumpError: There is no root element, or the prolog is not XML.
@@ -144,7 +144,7 @@ def _find_root(
 
 
 MISC_LIMIT = HEAD_LIMIT
-"""Limit of the bytes kept in memory until the content after a closing tag is known."""
+"""Maximum number of bytes kept in memory until the content after a closing tag is known."""
 
 _MISC = re.compile(rb"(?:[ \t\r\n]++|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
 _UNCLOSED = re.compile(rb"<(?:!--|\?|!?-?\Z)")
@@ -156,13 +156,13 @@ _MOST_COUNTED = 8 * 1024 * 1024 * 1024
 
 
 def _closing_tag(frame: Frame) -> re.Pattern[bytes]:
-    """Match the root's closing tag, complete or cut off by the end of the data."""
+    """Match the root's closing tag, complete or truncated by the end of the data."""
     blanks = rb"[ \t\r\n]{0,%d}+" % _MOST_BLANKS
     return re.compile(re.escape(frame[1][:-1]) + blanks + rb"(?:(>)|\Z)")
 
 
 def closes_within(raw: bytes, frame: Frame) -> bool:
-    """Whether the root's closing tag occurs before the end, so that rows follow it."""
+    """Whether the bytes of a malformed row contain the root's closing tag."""
     return any(match[1] for match in _closing_tag(frame).finditer(raw))
 
 
@@ -185,7 +185,11 @@ class Ending:
         return max(0, size - self._overlap)
 
     def find(self, data: bytes, *, is_all: bool) -> tuple[int, bool]:
-        """Search for the end in a part of the bytes after the root's start tag.
+        """Find the end of the root element.
+
+        Args:
+            data: Bytes after the root's start tag, or the last part of them.
+            is_all: Whether no bytes follow `data`.
 
         Returns:
             The offset up to which all bytes are rows, and whether the root closes there.
@@ -210,7 +214,7 @@ class Ending:
         return (len(data) if is_all else max(at, len(data) - self._overlap, 0)), False
 
     def after(self, data: bytes) -> int:
-        """Find the end of the closing tag at the start of `data`."""
+        """Return the offset after the closing tag at the start of `data`; 0 if there is none."""
         match = self._tag.match(data)
         return match.end() if match else 0
 
@@ -235,7 +239,7 @@ class Ending:
         """Make the error for a dump that ends before the closing tag."""
         return TruncatedDumpError(
             self._path,
-            f"is cut off: it ends without {self.name}",
+            f"is truncated: it ends without {self.name}",
             location,
             advice="download it again, or the missing part",
             excerpt=excerpt,
@@ -250,7 +254,7 @@ def empty_root_error(path: str, location: Location) -> MalformedDumpError:
 
 
 def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpError) -> None:
-    """Read to the end of a dump, and raise `error` for anything but Misc."""
+    """Read to the end of a dump, and raise `error` unless only Misc (XML 1.0, [27]) follows."""
     while True:
         misc = _MISC.match(data)
         data = data[misc.end() :] if misc else data
@@ -330,7 +334,7 @@ def _end_of_content(file: BinaryIO, start: int, size: int) -> int:
 
 
 def last_good_row(tail: bytes) -> tuple[int | None, int] | None:
-    """Return `Id` and position of the last complete row in `tail`; None without a complete row."""
+    """Return the `Id` and position of the last complete row in `tail`; None if there is none."""
     # A truncated dump may end within a tag, such as `<ro` or `</po`.
     last_tag = tail.rfind(b"<")
     ends = [len(tail) if last_tag < 0 or ROW_START.match(tail, last_tag) else last_tag]
@@ -344,7 +348,7 @@ def last_good_row(tail: bytes) -> tuple[int | None, int] | None:
 
 
 def _line_at(file: BinaryIO, end: int) -> int:
-    """Return the line (from 1) of the byte at `end`."""
+    """Return the line number, from 1, of the byte at `end`."""
     file.seek(0)
     lines = 1
     while end > 0 and (data := file.read(min(end, 4 * BLOCK_BYTES))):
@@ -354,10 +358,11 @@ def _line_at(file: BinaryIO, end: int) -> int:
 
 
 PIECES, PIECE_END = "pieces", ".xml"
-"""Subfolder of the spill, and extension, for pieces of a stream."""
+"""Subfolder of the spill for the pieces of a stream, and the extension of their files."""
 
 SLICE_BYTES = 256 * 1024
-"""Size of the slices of rows to parse: as fast as any size from 64 KiB to 1 MiB, and small."""
+"""Approximate size of a slice in bytes. Larger slices, up to 1 MiB, are not faster, but take more
+memory."""
 
 _ROW_START_BYTES = 5
 _MOST_HEAD = 64 * 1024
@@ -383,7 +388,7 @@ class Dump:
         identity: Identity of the file, to detect a change.
         start: Offset of the first byte after the root's start tag.
         end: Offset of the root's closing tag.
-        first_line: Line of the byte at `start`, from 1.
+        first_line: Line number of the byte at `start`, from 1.
         frame: The root's start and closing tags, for slices of rows.
         location: Path of a piece of a stream; empty if the bytes are in `path`.
         base: Offset of the piece in the stream.
@@ -404,12 +409,12 @@ class Dump:
 
     @property
     def file(self) -> str:
-        """The file to read."""
+        """Path of the file to read."""
         return self.location or self.path
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return self.identity.size
 
     @property
@@ -418,11 +423,11 @@ class Dump:
         return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
 
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
-        """Raise `ChangedDumpError` if the file (open, or by its path) has changed."""
+        """Raise `ChangedDumpError` if the open `file`, or else the path, has changed."""
         check_unchanged(self.path, self.file, self.identity, file)
 
     def check_end(self) -> None:
-        """Raise an error that concerns the whole dump, after its last chunk."""
+        """After the last chunk, raise any error that concerns the whole dump."""
         self.check_unchanged()
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
@@ -432,11 +437,11 @@ class Dump:
                 yield Chunk(number, self, start, min(start + size, self.end))
 
     def restart_after(self, chunk: Chunk) -> Restart | None:
-        """Return None, since ranges of a file are read in any order."""
+        """Return None, since the ranges of a file can be read in any order."""
         return None
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Return the size of the file in bytes, and the bytes in the chunks of `done_chunks`."""
+        """Return the size of the file, and the size of the chunks in `done_chunks`, in bytes."""
         before = sum(min(size, self.end - self.start - chunk * size) for chunk in done_chunks)
         return self.size, before
 
@@ -509,10 +514,10 @@ def slices(
         dump: The dump to read.
         start: Offset of the range's first byte.
         end: Offset after the range's last byte; the last row may reach beyond it.
-        size: Approximate bytes of a slice; a longer row makes a longer slice.
+        size: Approximate size of a slice in bytes; a longer row makes a longer slice.
 
     Yields:
-        The offset of a slice in the dump, and its bytes.
+        The offset of each slice in the dump, and its bytes.
 
     Raises:
         ChangedDumpError: The file has changed since `open_dump`.
@@ -525,12 +530,12 @@ def slices(
         file.seek(at)
         pending = b""
         while at + len(pending) < stop:
-            # Double the size of reads for a row longer than a slice, so that it is not copied for
-            # each slice.
+            # Double the size of reads for a row longer than a slice, so that the row is copied only
+            # a few times.
             block = file.read(min(max(size, len(pending)), stop - at - len(pending)))
             if not block:
                 dump.check_unchanged(file)
-                raise changed_error(dump.path, "became shorter while being read")
+                raise changed_error(dump.path, "shrank while being read")
             is_last = at + len(pending) + len(block) >= stop
             # A row start split across two reads is not found here, so its row goes to the next
             # slice.
@@ -548,7 +553,7 @@ def slices(
 
 
 def _last_row_start(data: bytes) -> int:
-    """Find the last start of a row in `data`; -1 without one."""
+    """Find the last start of a row in `data`; -1 if there is none."""
     position = len(data)
     while (position := data.rfind(b"<row", 0, position)) >= 0:
         if ROW_START.match(data, position):

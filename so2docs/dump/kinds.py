@@ -1,4 +1,4 @@
-"""Recognize files: tables of a dump by name, compressions and archives by their first bytes."""
+"""Recognize tables of a dump by file name, and compressed files and archives by first bytes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MOST_NAMES = 12
 
 
 def members_with(table: Table, names: Sequence[str]) -> list[str]:
-    """Select the names of files that may contain a table: its file in any case, or its archive.
+    """Select the names of files that may contain a table, ignoring case: its file or its archive.
 
-    An archive without the name of a table, such as the archive of a site, may contain every table.
+    An archive without the name of a table, such as the archive of a site, may contain any table.
 
     Returns:
-        One name if unambiguous; otherwise none or several.
+        One name if the choice is unambiguous; otherwise, none or several.
     """
     return _match_names(table, names, "(?:.*[-_.])?") or _topmost(
         [name for name in names if _ARCHIVE.fullmatch(_base(name))]
@@ -56,9 +56,9 @@ def _match_names(table: Table, names: Sequence[str], packed: str, plain: str = "
 
 
 def table_prefix(table: Table, name: str) -> str | None:
-    """Return the prefix before a table in a file's name, such as `stackoverflow.com-`, or empty.
+    """Return the prefix of a table's file name, such as `stackoverflow.com-`; it may be empty.
 
-    Returns None if the name does not belong to this table.
+    Returns None if the file does not belong to this table.
     """
     pattern = rf"(.*[-_.])?{table.stem}(?:\.xml)?(?:\.{_PACKED})?"
     match = re.fullmatch(pattern, name, re.IGNORECASE)
@@ -90,16 +90,16 @@ def join_names(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A form of dumps, such as a compression.
+    """A kind of file, such as a gzip file or a 7z archive.
 
     Attributes:
         name: Name for messages, with an article.
-        ratio: Approximate number of decompressed bytes for each byte.
-        refused: Advice for an unsupported kind; empty otherwise.
-        is_archive: Whether it may contain several files.
-        magic: First bytes of the file, for kinds of other packages.
-        open: Takes a binary file and a number of threads; returns an object with a `read` of
-            decompressed bytes. For kinds of other packages.
+        ratio: Approximate number of decompressed bytes per byte of the file.
+        refused: Advice for the error if the kind is not supported; empty if it is.
+        is_archive: Whether the file may contain several files.
+        magic: First bytes of the file, for kinds from other packages.
+        open: Function for kinds from other packages. It takes a binary file and a number of
+            threads, and returns an object whose `read` returns decompressed bytes.
     """
 
     name: str
@@ -117,7 +117,7 @@ def _from_entry_point(name: str, kind: Any) -> Kind:
 
 
 SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _from_entry_point)
-"""Forms of dumps decompressed by other packages: entry points, each a `Kind`."""
+"""Kinds of files that other packages decompress: entry points, each a `Kind`."""
 
 GZIP = b"\x1f\x8b"
 BZIP2 = b"BZh"
@@ -127,7 +127,7 @@ PARQUET = b"PAR1"
 
 _UNPACK = "unpack it first"
 _GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
-_GIVE_OUTPUT = f"to read it use so2docs show or stats; to convert, {_GIVE_DUMP}"
+_GIVE_OUTPUT = f"to read it, use so2docs show or so2docs stats; to convert, {_GIVE_DUMP}"
 
 # Compression ratios, as measured on published dumps.
 _KINDS: dict[bytes, Kind] = {
@@ -152,7 +152,7 @@ _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
 
 
 def detect_kind(head: bytes) -> Kind | None:
-    """Detect the kind of a file by its first bytes; None if it may be XML."""
+    """Detect the kind of a file from its first bytes; None for XML and for unknown content."""
     for magic, kind in _KINDS.items():
         if head.startswith(magic):
             return (kind.refused and _of_others(head)) or kind
@@ -176,7 +176,7 @@ _ROOTS = {
     "rss": ("a news feed", _GIVE_DUMP),
     "feed": ("a news feed", _GIVE_DUMP),
     "rdf": ("a news feed", _GIVE_DUMP),
-    "urlset": ("a site map", _GIVE_DUMP),
+    "urlset": ("a sitemap", _GIVE_DUMP),
     "mediawiki": ("a dump of MediaWiki", _GIVE_DUMP),
 }
 _TABLE_ROOTS = {table.root for table in DUMP.values()}
@@ -185,7 +185,7 @@ _TABLE_ROOTS = {table.root for table in DUMP.values()}
 def check_root(path: str, root: str, table: Table) -> None:
     """Raise a `DumpError` if the root element belongs to another table or another format.
 
-    An unknown root, such as <table>, is accepted if it contains rows.
+    An unknown root element, such as <table>, is accepted.
     """
     name = root.rpartition(":")[2].lower()
     expected = f"expected <{table.root}>"
@@ -202,7 +202,7 @@ def check_root(path: str, root: str, table: Table) -> None:
 
 
 def check_head(path: str, head: bytes, table: Table) -> None:
-    """Raise a `DumpError` that names the kind of a file without a root element, if known."""
+    """Raise a `DumpError` if a file without a root element is of a known kind, such as JSON."""
     start = head[:65536].lstrip(_BLANK)
     if _PAGE.match(start):
         check_root(path, "html", table)

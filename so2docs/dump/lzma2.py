@@ -2,10 +2,10 @@
 
 7-Zip writes such blocks when it compresses with several threads: a block starts where a chunk
 resets the dictionary. Chunk headers contain the sizes, so blocks can be found or skipped without
-decompression. Each thread writes its block to a temporary file, which is read when its turn comes,
-even while it grows.
+decompression. Each thread writes its block to a temporary file, which is read when the turn of the
+block comes, even if the file is still growing.
 
-A single thread decompresses a stream with one block, and the rest of a stream from the first block
+A single thread decompresses a stream of one block, and the rest of any stream from the first block
 that is damaged, truncated or too large. So errors do not depend on the number of threads.
 
 Format: lzma2_decoder.c of XZ Utils, https://github.com/tukaani-project/xz
@@ -29,13 +29,13 @@ ReadAt = Callable[[int, int], bytes]
 """Function that reads n bytes at an offset, fewer at the end of the stream."""
 
 _DICTIONARIES = 64 * 1024 * 1024
-"""Limit of the memory for the dictionaries of all threads."""
+"""Maximum memory for the dictionaries of all threads, in bytes."""
 
 _LEAST_UNPACKED = 1024 * 1024
-"""Smallest block; smaller ones are joined, since each block takes a task and a file."""
+"""Minimum decompressed size of a block; smaller blocks are joined: each takes a task and a file."""
 
 _MOST_PACKED, _MOST_UNPACKED = 256 * 1024 * 1024, 1024 * 1024 * 1024
-"""Largest block that is decompressed ahead, into a temporary file."""
+"""Maximum size of a block to decompress ahead of time, into a temporary file."""
 
 _MOST_AHEAD = 64
 _HEADER_BYTES = 6
@@ -44,13 +44,13 @@ _SKIPPED = bytes(1024 * 1024)
 
 
 class Block(NamedTuple):
-    """Chunks from one reset of the dictionary up to a later one.
+    """The LZMA2 chunks from one reset of the dictionary to a later reset.
 
     Attributes:
         start: Offset of the first chunk in the stream.
-        size: Bytes of the chunks, including the end marker of the stream.
+        size: Size of the chunks in bytes, including the stream's end marker in the last block.
         offset: Offset of the first byte in the decompressed stream.
-        length: Decompressed bytes.
+        length: Decompressed size in bytes.
     """
 
     start: int
@@ -60,7 +60,7 @@ class Block(NamedTuple):
 
 
 def find_blocks(read_at: ReadAt, size: int, place: Place = START) -> Iterator[Block]:
-    """Find blocks by chunk headers, up to the end or the first invalid block."""
+    """Find blocks from the headers of chunks, up to the end or the first invalid block."""
     offset, start, length = place.offset, place.packed, 0
     at = start
     while at < size:
@@ -99,7 +99,7 @@ class _Decoding:
         self._end: Exception | None = None
 
     def run(self) -> None:
-        """Decompress the block; `parts` raises an error after the bytes before it."""
+        """Decompress the block; `parts` raises any error after the bytes before the error."""
         try:
             for part in self._decompress():
                 with self._changed:
@@ -155,13 +155,13 @@ class _Decoding:
 
 
 class Lzma2:
-    """A stream to decompress, several blocks at a time.
+    """An LZMA2 stream, decompressed several blocks at a time.
 
     Args:
         read_at: Reads the stream; called by several threads.
-        size: Bytes of the stream.
+        size: Size of the stream in bytes.
         new: Makes a decompressor.
-        dictionary: Bytes of memory that a decompressor needs.
+        dictionary: Size of a decompressor's dictionary in bytes.
         work_dir: Folder for temporary files; the system's temporary folder if None.
     """
 
@@ -188,10 +188,10 @@ class Lzma2:
         """Yield the decompressed bytes.
 
         Args:
-            threads: Number of threads that decompress, if memory allows.
+            threads: Number of decompression threads; fewer if they would take too much memory.
             is_wanted: Tells whether any byte between two offsets in the decompressed stream is
                 needed. A block without needed bytes is skipped: zeros replace its bytes.
-            place: The first block.
+            place: Start of the first block.
             mark: Called with the place of each block, if there are several.
 
         Raises:
@@ -212,7 +212,7 @@ class Lzma2:
     def _decode(
         self, blocks: Iterator[Block], threads: int, is_wanted: Callable[[int, int], bool]
     ) -> Iterator[tuple[Block, Parts]]:
-        """Yield the bytes of all blocks in order, while threads decompress the next blocks."""
+        """Yield all blocks with their bytes, in order, while threads decompress the next blocks."""
         threads = min(threads, self._most_threads)
         waiting: deque[tuple[Block, _Decoding | None]] = deque()
         with ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:

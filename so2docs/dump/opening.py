@@ -1,8 +1,8 @@
 """Open a dump from any source.
 
 Layers, such as those of a gzip file that contains a 7z archive, are removed one by one. The first
-bytes determine the kind of each layer. A plain UTF-8 file is read in ranges, everything else as a
-stream.
+bytes determine the kind of each layer. A plain UTF-8 file is read in ranges; everything else is
+read as a stream.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ DumpLike = str | os.PathLike[str] | BinaryIO
 
 
 class SourceFile:
-    """A file of a dump, with its kind and its members, which are read once.
+    """A file of a dump, whose kind and list of members are read only once.
 
     Attributes:
         path: Name of the file.
         is_plain: Whether the file is uncompressed UTF-8, which is read in ranges.
-        is_file: Whether the file can be read again.
-        kind: Kind of compression or archive; None for other files.
+        is_file: Whether the file can be read again; False for a pipe.
+        kind: Kind of the file, such as an archive; None for XML and for unknown content.
         identity: Identity of the file, to detect a change.
     """
 
@@ -110,7 +110,7 @@ class SourceFile:
         return [] if archive is None else [entry.name for entry in archive.entries]
 
     def license(self) -> str | None:
-        """Read the `license.txt` in the archive, or next to an uncompressed table, if any."""
+        """Read `license.txt` in the archive or next to an uncompressed table; None if missing."""
         archive = self.archive()
         source = Source(f"{self.path} ({LICENSE_FILE})")
         with source.stack:
@@ -160,7 +160,7 @@ class Catalog:
                 log.info(f"{file.path}: fetched {as_size(count)} of {as_size(file.identity.size)}")
 
     def look(self, path: str) -> SourceFile:
-        """Return the file of a path, inspected once."""
+        """Return the file at a path, which is inspected on the first call."""
         if path not in self._files:
             self._files[path] = SourceFile(path)
         return self._files[path]
@@ -194,7 +194,7 @@ def open_file(
     """Open a file of a dump, and read its start.
 
     Raises:
-        DumpError: The file cannot be read, or has no such table.
+        DumpError: The file cannot be read, or does not contain the table.
     """
     if file.is_plain:
         return open_dump(file.path, table)
@@ -210,7 +210,7 @@ def open_file(
             source.add_file(cast(BinaryIO, reader.raw))
         else:
             source.add_file(reader)
-    else:  # The archive stays open, because it holds other files of the dump.
+    else:  # The archive stays open, because it may contain other files of the dump.
         reader = archive.file
     if file.is_file:
         source.file, source.identity = file.path, storage.identify(file.path, reader)
@@ -230,7 +230,7 @@ def file_in_folder(path: str, table: Table) -> str:
     matches = members_with(table, names)
     if len(matches) == 1:
         return os.path.join(path, matches[0])
-    problem = "holds several dumps" if matches else f"is a folder without a {table.file}"
+    problem = "is a folder with several dumps" if matches else f"is a folder without a {table.file}"
     raise ArchiveError(
         path,
         f"{problem}; it holds {join_names(matches or names)}",
@@ -248,7 +248,7 @@ def names_in_folder(path: str) -> list[str]:
 def _reopen_source(
     source: Source, file: SourceFile, threads: int, work_dir: str | None, restart: Restart
 ) -> StreamDump:
-    """Open a file with one layer at a later chunk, for which prolog and encoding were saved."""
+    """Open a file with one layer, hence in UTF-8, at a later chunk; `restart` has its prolog."""
     archive, place, mark = file.archive(), restart.place, source.places.append
     before = restart.offset - max(0, place.offset)
     if archive is not None:
@@ -318,7 +318,7 @@ def _read_opened(reader: Any) -> Parts:
 
 
 def _save(read: Read, work_dir: str | None) -> BinaryIO:
-    """Save an archive that comes as a stream to a temporary file."""
+    """Save an archive that is read as a stream to a temporary file."""
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
     try:
         saved.writelines(read_blocks(read))
@@ -330,7 +330,7 @@ def _save(read: Read, work_dir: str | None) -> BinaryIO:
 
 
 def _read_member(source: Source, archive: Archive, threads: int, work_dir: str | None) -> None:
-    """Read the member of the table; progress counts the member's bytes instead of the archive's."""
+    """Add a layer that reads the table's member; progress then counts bytes of the member."""
     entry = archive.find(source.table)
     parts = archive.read(entry, threads, work_dir, mark=source.places.append)
     source.counted = source.add_layer(parts, archive.kind)

@@ -1,4 +1,4 @@
-"""Places in a compressed stream at which a resumed conversion starts to decompress.
+"""Places in a compressed stream at which a resumed conversion can start decompressing.
 
 Blocks of bzip2, and blocks of LZMA2 that reset the dictionary, do not depend on earlier bytes. A
 place records the checksums of all earlier bytes, so that the whole stream can still be checked.
@@ -14,10 +14,10 @@ class Place(NamedTuple):
     """The start of a block.
 
     Attributes:
-        offset: Decompressed bytes before it, in the stream or in a member of an archive; negative
-            for a block that starts before the member.
-        packed: Compressed bits (bzip2) or bytes (LZMA2) before it.
-        level: Level of the bzip2 stream; 0 if a stream starts here.
+        offset: Number of decompressed bytes before the block, from the start of the stream or of
+            the archive member; negative for a block that starts before the member.
+        packed: Number of compressed bits (bzip2) or bytes (LZMA2) before the block.
+        level: Level of the bzip2 stream; 0 at the start of the data, and for LZMA2.
         combined: Checksum of the earlier blocks of the bzip2 stream.
         crc: CRC-32 of the earlier bytes of the member.
     """
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 START = Place()
 
 Mark = Callable[[Place], object]
-"""Function called before the first byte of a block is returned."""
+"""Function called with the place of a block before the first byte of the block is returned."""
 
 
 class Restart(NamedTuple):
@@ -40,9 +40,9 @@ class Restart(NamedTuple):
 
     Attributes:
         chunk: Number of the chunk; all chunks before it are committed.
-        offset: Decompressed bytes before the chunk.
-        head: Bytes before the first row, as Latin-1 text for JSON.
-        place: A place at or before the chunk.
+        offset: Number of decompressed bytes before the chunk.
+        head: Bytes before the first row, decoded as Latin-1 for JSON.
+        place: Place at which decompression starts, at or before the chunk.
     """
 
     chunk: int
@@ -52,5 +52,5 @@ class Restart(NamedTuple):
 
     @classmethod
     def from_json(cls, value: Any) -> Restart | None:
-        """Convert a value in JSON types to a restart, or None."""
+        """Make a restart from its JSON form; return None for null."""
         return value and cls(value[0], value[1], value[2], Place(*value[3]))

@@ -1,8 +1,8 @@
 """Remote files, read in ranges.
 
 A read at a new position fetches only the requested bytes, so samples and lists of members cost
-little. Reads in order fetch ahead, up to 1 MiB at a time. `RemoteFile` does this for every store;
-`open_http` reads ranges of a file on a web server by urllib3.
+little. Sequential reads fetch ahead, up to 1 MiB at a time. `RemoteFile` implements this for every
+store; `open_http` reads ranges of a file on a web server with urllib3.
 
 Format of ranges: RFC 9110, section 14.
 """
@@ -32,11 +32,11 @@ _TRIES = 5
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 
 backoff_seconds = 0.5
-"""Wait before the third attempt of a request; doubled before each further attempt."""
+"""Seconds to wait before the third attempt of a request; doubled before each further attempt."""
 
 
 class RemoteFile(io.RawIOBase):
-    """A file that is read by ranges; a read returns fewer bytes only at the end.
+    """A file that is read in ranges; a read returns fewer bytes only at the end.
 
     Attributes:
         end: Offset up to which reads fetch ahead, such as the end of a block of an archive.
@@ -109,7 +109,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def open_store_file(file: Any) -> RemoteFile:
-    """Read a file of fsspec, opened without a cache, in ranges."""
+    """Wrap a file that fsspec opened without a cache."""
 
     def fetch(start: int, stop: int) -> bytes:
         file.seek(start)
@@ -152,7 +152,7 @@ class _Server:
     """A connection that fetches ranges of one file, and checks that the file stays the same.
 
     Attributes:
-        state: Size and version of the file, after the first response.
+        state: Size and version of the file; None before the first response.
     """
 
     def __init__(self, url: str) -> None:
@@ -180,9 +180,9 @@ class _Server:
         self.state: _State | None = None
 
     def fetch(self, start: int, stop: int) -> bytes:
-        """Fetch a range, which ends earlier at the end of the file.
+        """Fetch a range of bytes; fewer at the end of the file.
 
-        A broken connection is reopened, after a growing wait, and continues after the last byte
+        A broken connection is reopened after a growing wait, to continue after the last byte
         received.
         """
         data, retries = bytearray(), self._retries
@@ -236,7 +236,7 @@ class _Server:
         else:
             size = int(content_range[2])
         etag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
-        # The server refuses a range if the file is empty or has become shorter.
+        # The server refuses a range if the file is empty or has shrunk.
         state = _State(size, etag, modified)
         if status == 416 and self.state is not None:
             state = state._replace(etag=self.state.etag, modified=self.state.modified)

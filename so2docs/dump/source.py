@@ -1,8 +1,8 @@
 """Sources as streams of UTF-8 bytes, which are read from start to end.
 
 A source is read through layers: the file, then decompressors, then a decoder. Each layer is a
-generator of parts, and `Stream` turns it into a file. Dumps in other encodings are decoded as they
-are read. Invalid bytes become U+FFFD and are counted, as in a UTF-8 dump.
+generator of byte blocks, and `Stream` turns it into a file. Dumps in encodings other than UTF-8 are
+decoded as they are read. Invalid bytes become U+FFFD and are counted, as in a UTF-8 dump.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from so2docs.schema import POSTS, Table
 
 BLOCK_BYTES = 256 * 1024
 """Approximate size of the blocks of streams. malloc maps larger blocks anew each time: with 1 MiB,
-the page faults took 3 s of CPU per GB."""
+the page faults took 3 s of CPU time per GB."""
 
 HEAD_BYTES = 1024
-"""Bytes at the start of a file that determine its kind; they include an XML declaration."""
+"""Bytes at the start of a file that determine its kind; enough for an XML declaration."""
 
 _BLOCKS = 8
 _PATIENCE = 0.2
@@ -48,7 +48,7 @@ Read = Callable[[int], bytes]
 """Function that reads at most n bytes, none at the end."""
 
 Parts = Generator[bytes | memoryview, None, None]
-"""The bytes of a stream, in parts of any size."""
+"""Generator of the bytes of a stream, in parts of any size."""
 
 
 def check_source(source: object, name: str, several: str = "") -> None:
@@ -68,7 +68,7 @@ def read_blocks(read: Read) -> Parts:
 
 
 def skip(parts: Parts, count: int) -> Parts:
-    """Leave out the first `count` bytes."""
+    """Yield the parts without their first `count` bytes."""
     for part in parts:
         if count < len(part):
             yield memoryview(part)[count:]
@@ -89,7 +89,10 @@ def is_damage(error: Exception) -> bool:
 
 
 class Stream(io.RawIOBase):
-    """A file of parts of bytes, which counts the bytes and converts errors of decompressors."""
+    """A readable file over a generator of byte blocks.
+
+    Counts the bytes read, and converts decompressor errors to `DumpError`.
+    """
 
     def __init__(self, parts: Parts, name: str = "", kind: str = "") -> None:
         super().__init__()
@@ -130,7 +133,8 @@ class Stream(io.RawIOBase):
     def _next_part(self) -> bytes | memoryview:
         """Return the next part.
 
-        The first part is filled up for peeking, since pipes return few bytes.
+        The first part has at least `HEAD_BYTES`, so that callers can peek at the start even if a
+        pipe returns a few bytes at a time.
         """
         needed = 1 if self.count else HEAD_BYTES
         data: bytes | memoryview = b""
@@ -143,7 +147,7 @@ class Stream(io.RawIOBase):
             if self._kind and isinstance(error, EOFError):
                 raise TruncatedDumpError(
                     self._name,
-                    f"is {self._kind} that is cut off",
+                    f"is {self._kind} that is truncated",
                     advice="download it again, or the missing part",
                 ) from None
             if self._kind and is_damage(error):
@@ -156,17 +160,17 @@ class Stream(io.RawIOBase):
         return data
 
     def close(self) -> None:
-        """Close the parts; a thread that is reading them closes them itself afterwards."""
+        """Close the generator; if a thread is still reading, that thread closes it afterwards."""
         super().close()
         with suppress(ValueError):
             self._parts.close()
 
 
 class PolledFile(io.RawIOBase):
-    """A pipe or another open file descriptor, read into buffers, with a count of its bytes.
+    """A pipe or another open file descriptor; counts the bytes read.
 
-    A signal just before a read does not interrupt the read. So `poll` waits for data, and signals
-    are handled between polls.
+    A signal that arrives just before a read does not interrupt it. So `poll` waits for data, and
+    Python handles signals between polls.
     """
 
     def __init__(self, file: io.FileIO) -> None:
@@ -181,7 +185,10 @@ class PolledFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer, the first time enough for peeking; none at the end."""
+        """Read bytes into a buffer; none at the end.
+
+        The first read waits for `HEAD_BYTES` or the end, so that callers can peek at the start.
+        """
         view, size = memoryview(buffer), 0
         needed = 1 if self.count else HEAD_BYTES
         while size < min(needed, len(view)):
@@ -198,12 +205,12 @@ class PolledFile(io.RawIOBase):
 class ReadAhead(io.RawIOBase):
     """Reads a file in a thread, several blocks ahead.
 
-    Decompressors release the interpreter's lock. Blocks are reused, and a stream that is faster
-    than the workers waits for a free block.
+    Decompressors release the GIL, so the thread runs in parallel with the reader. Blocks are
+    reused: if the stream is faster than the workers, the thread waits for a free block.
 
     Args:
         readinto: Reads from the file into a buffer.
-        close: Closes the file; if the thread is still reading, it calls this function afterwards.
+        close: Closes the file. If the thread is still reading, it calls this function when it ends.
     """
 
     def __init__(self, readinto: Callable[[Any], int], close: Callable[[], object]) -> None:
@@ -224,7 +231,7 @@ class ReadAhead(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer, none at the end; raises the errors of reading the file."""
+        """Read bytes into a buffer; none at the end. Raises any error of the thread."""
         if self._start == self._end and not self._is_at_end:
             self._next_block()
         size = min(len(buffer), self._end - self._start)
@@ -233,10 +240,10 @@ class ReadAhead(io.RawIOBase):
         return size
 
     def _next_block(self) -> None:
-        """Wait for the thread.
+        """Wait for the next block from the thread.
 
-        Python handles signals before it waits for a lock and while it waits, but not between the
-        two, and not those sent to another thread. The timeout lets it handle those signals as well.
+        Python handles signals before it waits for a lock and while it waits, but misses signals
+        that arrive in between, or in another thread. The timeout lets it handle these as well.
         """
         if self._block:
             self._free.put(self._block)
@@ -263,11 +270,11 @@ class ReadAhead(io.RawIOBase):
                     self._filled.put(error)
                     size = 0
         if self._stopped.is_set():
-            with suppress(OSError):  # An error has no reader to report to.
+            with suppress(OSError):  # There is no reader left to report an error to.
                 self._close()
 
     def close(self) -> None:
-        """End the thread; a thread that waits for a pipe ends with the process."""
+        """Stop the thread; a thread that is waiting for a pipe ends with the process."""
         if self.closed:
             return
         super().close()
@@ -285,7 +292,7 @@ class End:
     Attributes:
         size: Size of the dump in bytes.
         repaired: Number of replaced characters.
-        chunks: Number after that of the last chunk.
+        chunks: Exclusive upper limit of the chunk numbers.
     """
 
     size: int
@@ -296,7 +303,7 @@ class End:
 def check_unchanged(
     name: str, path: str, identity: storage.FileIdentity, file: BinaryIO | None = None
 ) -> None:
-    """Raise `ChangedDumpError` if a file (open, or by its path) has changed."""
+    """Raise `ChangedDumpError` if the open `file`, or else the path, has changed."""
     try:
         current = storage.identify(path, file)
     except OSError as error:
@@ -324,15 +331,15 @@ class Source:
         table: The table to read from an archive with several tables.
         file: Path of the file; None for a stream that can be read only once.
         identity: Identity of the file, to detect a change.
-        total: Bytes up to the end in the layer `counted`; None if unknown.
+        total: Size of the layer `counted` in bytes; None if unknown.
         expected: Size of the decompressed dump, known or estimated; None if unknown.
         encoding: Encoding of the dump.
         repaired: Number of replaced characters.
         reader: The top layer.
-        counted: The layer that measures progress.
+        counted: The layer whose bytes measure progress.
         stack: Resources to close at the end.
         layers: Number of decompressors and decoders.
-        places: Places in the lowest layer; a reader may run ahead of the rows.
+        places: Places marked in the lowest layer, some of them ahead of the rows read so far.
     """
 
     name: str
@@ -350,7 +357,7 @@ class Source:
     places: deque[Place] = field(default_factory=deque)
 
     def add_file(self, file: BinaryIO) -> None:
-        """Add the lowest layer: an open file, which is left open."""
+        """Add the lowest layer: an open file, which `close` leaves open."""
         self.counted = (
             PolledFile(file)
             if isinstance(file, io.FileIO) and hasattr(select, "poll")  # Windows has no `poll`.
@@ -368,7 +375,7 @@ class Source:
         return stream
 
     def decode(self) -> None:
-        """Read the dump as UTF-8, whatever its encoding.
+        """Add a decoder if the dump is not in UTF-8.
 
         Raises:
             DumpError: The declaration names an encoding unknown to Python.
@@ -393,7 +400,7 @@ class Source:
                 ignoring.setstate(state)
                 original = ignoring.decode(data, not data).count(_REPLACEMENT)
                 self.repaired += text.count(_REPLACEMENT) - original
-            # Replace an incomplete character of UTF-7, and count it with its row.
+            # Keep half of a surrogate pair (from UTF-7): it is replaced and counted with its row.
             yield text.encode(errors="surrogatepass")
 
     def read_ahead(self) -> None:
@@ -410,7 +417,7 @@ class Source:
         self.stack.close()
 
 
-# Longest first, since the byte order mark of UTF-32 starts with the one of UTF-16.
+# Longest first, since the byte order mark of UTF-32 starts with that of UTF-16.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -458,6 +465,6 @@ def detect_encoding(name: str, head: bytes) -> str | None:
             f"is declared to be encoded as {label}, which is not a known encoding",
             advice="convert it to UTF-8 first",
         ) from None
-    # If the declaration of UTF-16 can be read as single bytes, it is wrong; .NET writes such files.
+    # A declaration of UTF-16 that can be read as single bytes is wrong; .NET writes such files.
     ascii_like = "<?xml".encode(encoding) == b"<?xml"
     return None if encoding in ("utf-8", "ascii") or not ascii_like else encoding

@@ -1,8 +1,8 @@
-"""Files by path or by URL, on a disk or in an object store.
+"""Access to files by path or by URL: on a disk, on a web server or in an object store.
 
 A path names a local file. urllib3 reads files of web servers (`https://`, `http://`), and fsspec
-opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Each is imported when
-it is first needed.
+opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Each library is
+imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
-    """Return the identity of a file (open, or by its path).
+    """Return the identity of the open `file`, or else of the path.
 
     Raises:
         OSError: The file does not exist, or cannot be read.
@@ -105,7 +105,7 @@ def expand_pattern(pattern: str) -> list[str]:
 
 
 def join(folder: str, *names: str) -> str:
-    """Make a path below a folder."""
+    """Make the path of a file or folder below a folder."""
     return (
         "/".join([folder.rstrip("/"), *names]) if is_url(folder) else os.path.join(folder, *names)
     )
@@ -157,7 +157,7 @@ def write(path: str, data: bytes) -> None:
 
 
 def publish(source: str, path: str) -> None:
-    """Move a finished local file to its path atomically, replacing an earlier one."""
+    """Move a finished local file to its path, replacing an earlier file; atomic on a disk."""
     if not is_url(path):
         os.replace(source, path)
         return
@@ -189,13 +189,13 @@ def _system(url: str) -> tuple[Any, str]:
             f"{url}: cannot be read, since {scheme}:// needs a driver for fsspec ({error}); "
             "install it, or download the file first"
         ) from None
-    # Drivers cache listings, which become obsolete when other processes write files.
+    # Drivers cache listings, which become stale when other processes write files.
     system.invalidate_cache()
     return system, name
 
 
 def check_exists(path: str) -> None:
-    """Raise `DumpError` if a path does not exist."""
+    """Raise `DumpError` if a path does not exist; URLs are not checked."""
     try:
         if not is_url(path):
             os.stat(path)
@@ -241,7 +241,7 @@ def _advice(path: str, error: Exception) -> str:
 
 
 def _nearest(path: str) -> str:
-    """Describe the content of a path, or of its existing part."""
+    """Advise on a path that does not exist: a broken link, a missing folder, or similar names."""
     if os.path.islink(path):
         return f"it is a link to {os.readlink(path)}, which does not exist"
     folder, name = os.path.split(path.rstrip("/"))

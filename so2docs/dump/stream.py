@@ -1,4 +1,4 @@
-"""Dumps that can be read only from the start: in an archive, a pipe, or another encoding.
+"""Dumps that can be read only from the start: in an archive or a pipe, or not in UTF-8.
 
 The stream is decompressed once. Its rows are written to pieces, which are files next to the spill,
 each with whole rows. A worker reads a piece like a range of a file. A piece is removed as soon as
@@ -6,8 +6,8 @@ it is committed, and only a few exist at any time (the task queue is bounded), s
 page cache. Memory is bounded by a block, however long rows and pieces are.
 
 The bounds of pieces depend only on the bytes of the stream, so a resumed conversion makes the same
-pieces and skips the committed ones. If the stream has places to start at, decompression continues
-at the last one before the first missing piece.
+pieces and skips the committed pieces. If the stream has places to start at, decompression continues
+at the last place before the first missing piece.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from so2docs.schema import Table
 # Split a stream into pieces of whole rows, and check the end of the dump.
 
 MOST_ROW_BYTES = 128 * 1024 * 1024
-"""Limit of the length of a row; posts have at most 30,000 characters. It bounds the disk space
-taken by a decompression bomb."""
+"""Maximum size of a row; posts have at most 30,000 characters. This bounds the disk space that a
+decompression bomb can take."""
 
 
 class StreamedRows:
@@ -65,7 +65,7 @@ class StreamedRows:
         """Write whole rows: at least `size` bytes, or fewer if the root ends first.
 
         Args:
-            size: Bytes after which the next start of a row ends the piece.
+            size: Number of bytes after which the next start of a row ends the piece.
             write: Writes bytes.
 
         Returns:
@@ -73,8 +73,8 @@ class StreamedRows:
 
         Raises:
             TruncatedDumpError: The stream ends before the closing tag.
-            MalformedDumpError: Content follows the root, or a row is too long. The location counts
-                from the end of the written rows.
+            MalformedDumpError: Content follows the root, or a row is too long. The location is
+                relative to the end of the written rows.
         """
         copied = 0
         while True:
@@ -93,7 +93,10 @@ class StreamedRows:
                 return copied + self._finish(write)
 
     def _read_more(self) -> bool:
-        """Read at least as many bytes as the buffer has, so that no byte is searched often."""
+        """Read at least as many bytes as the buffer holds, so that no byte is searched often.
+
+        Returns False at the end.
+        """
         needed = 2 * self._size + 1
         space = needed + BLOCK_BYTES
         if len(self._buffer) < space:
@@ -109,7 +112,7 @@ class StreamedRows:
         return True
 
     def _row_after(self, position: int, limit: int) -> int | None:
-        """Find the first row that starts at `position` or later, if certain."""
+        """Find the first row that starts at `position` or later; None if no such row is certain."""
         if limit < position:
             return None
         match = ROW_START.search(self._buffer, max(0, position), self._size)
@@ -140,7 +143,7 @@ class StreamedRows:
         """Read the stream to its end, and raise an error unless only comments follow the root.
 
         Raises:
-            MalformedDumpError: Content follows the root; the location counts from the end of the
+            MalformedDumpError: Content follows the root; the location is relative to the end of the
                 rows.
         """
         data = self._held()
@@ -162,8 +165,8 @@ _MOST_HEAD = 4096
 def piece_bytes(offset: int) -> int:
     """Return the size of the piece at an offset: small at first, so that all workers get work soon.
 
-    Later pieces grow, because each piece adds a block to every bucket with its posts: 100 GB make
-    about 1,000 pieces.
+    Later pieces are larger, because a piece adds a block to each bucket that it has posts of:
+    100 GB make about 1,000 pieces.
     """
     return min(max(SMALLEST_PIECE, offset // _GROWTH), _LARGEST_PIECE)
 
@@ -174,12 +177,12 @@ class StreamDump:
     Attributes:
         path: Name of the dump, for messages.
         frame: The root's start and closing tags.
-        first_line: Line of the first byte after the start tag, from 1.
+        first_line: Line number of the first byte after the start tag, from 1.
         head: The bytes up to the root's start tag, in UTF-8.
         encoding: Original encoding of the dump.
         chunk_bytes: Always 0: pieces grow with the stream.
-        size: Bytes of the decompressed dump up to the closing tag, estimated until the end is read;
-            0 if unknown.
+        size: Decompressed size in bytes, up to and including the closing tag; an estimate until the
+            end is read; 0 if unknown.
     """
 
     chunk_bytes = 0
@@ -226,11 +229,11 @@ class StreamDump:
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
         """Read the stream, and split it into pieces.
 
-        `check_end` raises the errors of the stream, so that all rows before them are committed.
+        Errors of the stream are raised by `check_end`, after all rows before them are committed.
 
         Args:
-            size: Bytes of a piece, counted from the first row as for the ranges of a file; 0 for
-                growing pieces.
+            size: Size of a piece in bytes: as in a file, a piece ends at the first row after each
+                multiple of this size; 0 for growing pieces.
             done_chunks: Numbers of the chunks to leave out.
             folder: Folder of the spill, for the pieces.
         """
@@ -290,7 +293,7 @@ class StreamDump:
         )
 
     def _place(self, error: DumpError, path: Path, offset: int) -> None:
-        """Add the location in the dump to an error with a location relative to the piece."""
+        """Make the location of an error in a piece relative to the dump, and add an excerpt."""
         lines = length = 0
         tail = b""
         with open(path, "rb") as file:
@@ -309,7 +312,7 @@ class StreamDump:
     def _restart_at(self, chunk: int, offset: int) -> Restart | None:
         """Find the last place before a chunk; None if the stream can only be read from its start.
 
-        Places count the bytes of the lowest layer, which must be the only one.
+        Places count the bytes of the lowest layer, which must be the only layer.
         """
         places = self.source.places
         while len(places) > 1 and places[1].offset <= offset:
@@ -321,22 +324,22 @@ class StreamDump:
         return Restart(chunk, offset, self.head.decode("latin-1"), places[0])
 
     def restart_after(self, chunk: Chunk) -> Restart | None:
-        """Return how to resume after a chunk; None if the stream must be read from its start."""
+        """Return the restart after a chunk; None if the stream must be read from its start."""
         return self._restarts.pop(chunk.number)
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Return the size of the file in bytes, and the bytes before the first chunk to read."""
+        """Return the size of the file, and the number of bytes before the first chunk to read."""
         return self.source.total, self._shown
 
     def progress(self, chunk: Chunk) -> int:
-        """Remove the piece of a finished chunk, and return its size in bytes of the file."""
+        """Remove the piece of a finished chunk; return how many bytes of the file it took."""
         Path(chunk.dump.file).unlink(missing_ok=True)
         position = self._positions.pop(chunk.number)
         self._shown, before = position, self._shown
         return position - before
 
     def check_end(self) -> None:
-        """Raise the error that ended the stream early, after the chunks before it."""
+        """After the last chunk, raise any error that ended the stream early."""
         if self._error is not None:
             raise self._error
         if self.file is not None:

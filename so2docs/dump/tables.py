@@ -1,8 +1,8 @@
 """The tables that a conversion reads next to the posts, and their files.
 
 A plain file is checked before the conversion, like the file of the posts. For an archive, only the
-list of members is checked, since a table in a solid archive may come after gigabytes of others.
-Such tables are opened one at a time, in their order.
+list of members is checked, since a table in a solid archive may come after gigabytes of other
+tables. Such tables are opened one at a time, in the order of the archive.
 """
 
 from __future__ import annotations
@@ -42,15 +42,16 @@ _STREAM_WORK = 2
 
 @dataclass(slots=True)
 class TableFile:
-    """A table of a dump, or the posts, with its file.
+    """A table of a dump, such as the posts, with its file.
 
     Attributes:
         table: The table.
         name: Name in messages.
-        size: Bytes of the table; approximate for a compressed file; 0 if unknown.
+        size: Size of the table in bytes; approximate for a compressed file; 0 if unknown.
         source: The file; None for an open file or standard input.
         entry: Member of an archive; None for other files.
-        dump: The open table. A plain file, or a source that can be read only once, is always open.
+        dump: The open table, or None. Plain files, and sources that can be read only once, are
+            always open.
     """
 
     table: Table
@@ -62,7 +63,7 @@ class TableFile:
 
     @property
     def file(self) -> str | None:
-        """The file; None if it can be read only once."""
+        """Path of the file; None if it can be read only once."""
         return self.source.path if self.source is not None and self.source.is_file else None
 
     @property
@@ -77,7 +78,7 @@ class TableFile:
 
     @property
     def work(self) -> int:
-        """Work of reading the table, for the progress bar; 0 if unknown."""
+        """Cost of reading the table, for the progress bar; 0 if unknown."""
         return self.size * (1 if self.is_plain else _STREAM_WORK)
 
     @property
@@ -87,7 +88,7 @@ class TableFile:
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Position of the bytes: file, block, offset in the block."""
+        """Position of the table: file, block, offset in the block."""
         path = "" if self.source is None else self.source.path
         return (path, self.entry.block, self.entry.offset) if self.entry else (path, 0, 0)
 
@@ -99,10 +100,10 @@ class TableFile:
     def open(
         self, *, threads: int, work_dir: str | None, restart: Restart | None = None
     ) -> AnyDump:
-        """Open the table and read its start, once.
+        """Open the table and read its start; if it is open, return it.
 
         Raises:
-            DumpError: The file cannot be read, or has another table.
+            DumpError: The file cannot be read, or contains another table.
         """
         if self.dump is not None:
             return self.dump
@@ -122,7 +123,7 @@ class TableFile:
         return dump
 
     def pass_over(self, restart: Restart | None) -> None:
-        """Skip a table that was already read; reading resumes at the place of `restart`."""
+        """Skip a table that was already read; later tables are read from the place of `restart`."""
         if restart is not None and self.source is not None and self.entry is not None:
             archive = self.source.archive()
             assert archive is not None
@@ -143,9 +144,9 @@ def find_posts(
         posts_source: A `Posts.xml`, an archive or compressed file, a folder with one of them, `-`
             for standard input, or an open binary file, which is left open.
         catalog: The files inspected so far.
-        threads: Number of threads that decompress.
-        work_dir: Folder for an archive inside another archive, or from standard input; the system's
-            temporary folder if None.
+        threads: Number of decompression threads.
+        work_dir: Folder for a copy of an archive that is inside another archive or comes from
+            standard input; the system's temporary folder if None.
 
     Raises:
         DumpError: The file cannot be read, or is not a dump.
@@ -191,7 +192,7 @@ def find_tables(
 def find_dump_tables(
     dump: str, only: tuple[str, ...], catalog: Catalog, advice: str = ""
 ) -> list[TableFile]:
-    """Find tables of a dump, in the order of reading: each archive from start to end.
+    """Find tables of a dump, in reading order: each archive is read from start to end.
 
     Raises:
         DumpError: A requested table is missing, or the dump has no table.
@@ -222,7 +223,7 @@ def _without_tables(dump: str, problem: str, catalog: Catalog, advice: str = "")
 
 
 def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> list[str]:
-    """Select the tables in the archive of the posts or next to the posts."""
+    """Select the tables that are in the archive of the posts, or next to the posts."""
     present = []
     for name in names:
         with suppress(DumpError):
@@ -235,7 +236,7 @@ def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[Tabl
     """Sort the tables of a dump by their position in their files.
 
     A table in the same compressed stream as the posts keeps its position before or after them; all
-    others follow. So nothing is decompressed twice.
+    other tables follow the posts. So nothing is decompressed twice.
     """
     files = list(tables)
     before = sorted((table for table in files if table.precedes(posts)), key=attrgetter("place"))
@@ -246,7 +247,7 @@ def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[Tabl
 
 
 def announce(files: Iterable[TableFile]) -> None:
-    """Announce all tables to be read, so that others in an archive may be skipped."""
+    """Announce all tables to be read, so that other members of an archive can be skipped."""
     for file in files:
         if (
             file.source is not None
@@ -272,7 +273,7 @@ def find_table(table: Table, source: SourceFile) -> TableFile:
     """Describe a table in a file, and open a plain file.
 
     Raises:
-        DumpError: The file contains something else.
+        DumpError: The file does not contain the table.
     """
     path = source.path
     if source.archive() is not None and not members_with(table, source.names()):
@@ -328,7 +329,7 @@ def _has_root(file: SourceFile, table: Table) -> bool:
 
 
 def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str | None:
-    """Find the file of a table in a folder, by the first prefix that matches."""
+    """Find the file of a table in a folder; try the prefixes in order."""
     names = names_in_folder(folder)
     for prefix in prefixes:
         if path := _single(table, folder, files_with(table, names, prefix), advice):
@@ -337,7 +338,7 @@ def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str 
 
 
 def _single(table: Table, folder: str, names: list[str], advice: str) -> str | None:
-    """Return the only file, or the file with the name of the table; None without a file."""
+    """Return the path of `table.file` or of the only file; None if there is no file."""
     if table.file in names:
         names = [table.file]
     if len(names) > 1:
@@ -364,7 +365,7 @@ def _locate_to_nest(source: DumpLike, table: Table, catalog: Catalog) -> str:
 def _missing(
     table: Table, path: str, problem: str, members: Iterable[str] | None = None
 ) -> DumpError:
-    problem = f"{problem}, and the {table.name} to nest are in it" if members is None else problem
+    problem = f"{problem}, so the {table.name} cannot be nested" if members is None else problem
     advice = (
         f"say where it is with {flag(table.file_option, 'FILE')}, or leave the {table.name} out"
     )

@@ -152,7 +152,7 @@ def copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, 
         write_all(target, data)
         size -= len(data)
     if size:
-        raise OutputError(f"{path}: is cut off", retry="")
+        raise OutputError(f"{path}: is truncated", retry="")
 
 
 _RECORD = struct.Struct("<qQQIIII")

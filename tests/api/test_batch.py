@@ -69,7 +69,7 @@ def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) 
     report = dumps / "report.json"
     result = run("convert", *sources, "--output-dir", out, "--report", report, "--jobs", "1")
     assert result.returncode == 1
-    assert "broken.gz: is a gzip file that is cut off" in result.stderr
+    assert "broken.gz: is a gzip file that is truncated" in result.stderr
     assert "3 sites: 2 converted, 1 failed" in result.stderr
     assert sorted(path.name for path in out.glob("*.jsonl.gz")) == [
         "beer.stackexchange.com.jsonl.gz",
@@ -261,7 +261,7 @@ def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) 
 def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
     result = run("convert", *sites, "--output-dir", tmp_path / "out", "--jobs", "2")
     assert result.returncode == 1
-    assert "site2.stackexchange.com/Posts.xml: is cut off" in result.stderr
+    assert "site2.stackexchange.com/Posts.xml: is truncated" in result.stderr
     table = result.stderr[result.stderr.index("\nsite ") :].splitlines()[2:]
     assert [line.split()[:2] for line in table[:-2]] == [
         [site.name, state]

@@ -322,7 +322,10 @@ def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "cut.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:-2000])
     output = tmp_path / "q.jsonl"
     so2docs.convert(SAMPLES / "posts.xml", output, without="Body", jobs=1)
-    for dump, words in ((tmp_path / "cut.xml", "is cut off"), (SAMPLES / "posts.xml", "compared")):
+    for dump, words in (
+        (tmp_path / "cut.xml", "is truncated"),
+        (SAMPLES / "posts.xml", "compared"),
+    ):
         result = run("diff", output, dump, "-q")
         assert words in result.stderr
         assert "so2docs-" not in result.stderr

@@ -114,7 +114,7 @@ def test_a_truncated_dump_says_where_and_leaves_no_output(folder: Path) -> None:
     (folder / "Posts.xml").write_bytes(data)
     result = run("convert", "Posts.xml", cwd=folder)
     assert result.returncode == 1
-    assert "is cut off: it ends without </posts> at byte 9,000, line 19, after post 15" in (
+    assert "is truncated: it ends without </posts> at byte 9,000, line 19, after post 15" in (
         result.stderr
     )
     assert "questions.error.xml" in result.stderr

@@ -73,7 +73,7 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
     "text": (b"hello world", "is not a Posts.xml: no root element such as <posts>"),
     "nul": (bytes(100_000), "is not a Posts.xml: no root element such as <posts>"),
     "bom": (b"\xef\xbb\xbf", "is not a Posts.xml"),
-    "gzip": (b"\x1f\x8b\x08" + bytes(50), "is damaged|cut off|is empty|cannot be"),
+    "gzip": (b"\x1f\x8b\x08" + bytes(50), "is damaged|truncated|is empty|cannot be"),
     "html": (
         b"<!DOCTYPE html><html><body><p>404</body></html>",
         "is a web page .*download it again",
@@ -155,7 +155,7 @@ def test_a_hole_of_a_terabyte(tmp_path: Path) -> None:
     with dump.open("r+b") as file:
         file.write(START + question(1))
     with pytest.raises(
-        so2docs.TruncatedDumpError, match=r"is cut off.* at byte 1,099,511,627,776,"
+        so2docs.TruncatedDumpError, match=r"is truncated.* at byte 1,099,511,627,776,"
     ):
         convert(dump)
 

@@ -199,7 +199,7 @@ def test_malformed_row_of_a_table(chunk_bytes: int | None, site: Path, tmp_path:
 def test_cut_off_table(site: Path, tmp_path: Path) -> None:
     data = (site / "Votes.xml").read_bytes()
     (site / "Votes.xml").write_bytes(data[: data.index(b'Id="105"')])
-    with pytest.raises(so2docs.TruncatedDumpError, match=r"Votes\.xml: is cut off"):
+    with pytest.raises(so2docs.TruncatedDumpError, match=r"Votes\.xml: is truncated"):
         so2docs.convert(site, tmp_path / "questions.jsonl.gz", nest="all")
     (site / "Votes.xml").write_bytes(b"no table")
     with pytest.raises(so2docs.MalformedDumpError, match=r"is not a Votes\.xml"):

@@ -83,7 +83,7 @@ def test_file_and_stream_agree(kind: str, skip_malformed: bool, tmp_path: Path) 
         ("comment-that-does-not-end", "has content after its closing </posts>"),
         ("blanks", ""),
         ("two-dumps", "is not well-formed XML (content after its closing </posts>) in the row"),
-        ("cut-in-the-tag", "is cut off: it ends without </posts>"),
+        ("cut-in-the-tag", "is truncated: it ends without </posts>"),
         ("tag-with-blanks", ""),
     ],
 )

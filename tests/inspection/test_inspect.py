@@ -243,11 +243,11 @@ def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
     result = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1")
     assert result.returncode == 1
     assert "gone: cannot be read" in result.stderr
-    assert "Comments.xml: is cut off" in result.stderr
+    assert "Comments.xml: is truncated" in result.stderr
     assert "Traceback" not in result.stderr
     (inspection,) = json.loads(result.stdout)
-    assert "is cut off" in inspection["tables"]["Comments.xml"]["problem"]
-    assert "cut off" in inspection["tables"]["Votes.xml"]["problem"]
+    assert "is truncated" in inspection["tables"]["Comments.xml"]["problem"]
+    assert "truncated" in inspection["tables"]["Votes.xml"]["problem"]
     assert inspection["tables"]["Posts.xml"]["rows"] == 2
     assert not inspection["is_sound"]
     assert not inspection["checks"]

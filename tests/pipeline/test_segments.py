@@ -54,7 +54,7 @@ def test_a_temporary_file_that_was_cut_off(
     temporary = tmp_path / "segments.0"
     (stored,) = store(str(temporary), some_segments("none"))
     os.truncate(temporary, temporary.stat().st_size - 1)
-    with pytest.raises(OutputError, match=r"segments.0: is cut off"):
+    with pytest.raises(OutputError, match=r"segments.0: is truncated"):
         written(tmp_path / "questions", "none", stored)
 
 

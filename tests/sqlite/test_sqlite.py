@@ -405,7 +405,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
         (["noid.jsonl", "q.db"], 1, "noid.jsonl: line 1: Id: is missing or not an integer"),
         (["twice.jsonl", "q.db"], 1, "twice.jsonl: line 2: Id: 1 occurs twice"),
-        (["rows.xml", "q.db"], 1, "is cut off"),
+        (["rows.xml", "q.db"], 1, "is truncated"),
     ],
 )
 def test_refuses_unsupported_inputs(
