@@ -282,7 +282,7 @@ def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_pat
         "gone": "gone",
         "new": "new",
     }
-    assert "converted with other options (min_score)" in str(results[0].error)
+    assert "converted with different options (min_score)" in str(results[0].error)
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@
     …
     {"op":"end","changes":12,"crc32":2774931817}
 
-`old` and `new` identify the outputs. `new` and `segments` are present if the changes are complete.
-If a patch compresses these segments with the same level, it reproduces the new output byte for
+`old` and `new` identify the outputs. If the changes are incomplete, `new` is null and `segments` is
+empty. A patch that compresses these segments with the same level reproduces the new output byte for
 byte. `crc32` covers all uncompressed bytes before the last line, so a lost, repeated or altered
-line is noticed with every compression and through a pipe. Other programs that write changes may
+line is detected with every compression and through a pipe. Other programs that write changes may
 omit the first line.
 
 Both outputs are read once, from start to end, a segment of each at a time. Equal segments that
@@ -45,7 +45,7 @@ Line = tuple[int, bytes]
 
 
 class Side:
-    """Reads one of the outputs from start to end."""
+    """Reads one of the two outputs from start to end."""
 
     def __init__(self, output: Collection, read: Callable[[int], object]) -> None:
         self.output = output
@@ -56,7 +56,7 @@ class Side:
         self.line: Line | None = None
 
     def next_entry(self) -> Segment | None:
-        """Return the next segment, if all lines of the open segment were used."""
+        """Return the next segment; None at the end, or if the open segment has lines left."""
         if self.line is not None or self.segment == self.output.index.segments:
             return None
         return self.output.index[self.segment]
@@ -67,7 +67,7 @@ class Side:
         self.segment += 1
 
     def current(self) -> Line | None:
-        """Return the next line; None after the last."""
+        """Return the next line; None after the last line."""
         while self.line is None and self.segment < self.output.index.segments:
             entry = self.output.index[self.segment]
             self._lines = self._parsed(self.output.reader.read(entry), entry)
@@ -76,7 +76,7 @@ class Side:
         return self.line
 
     def advance(self) -> None:
-        """Move to the next line of the segment, or to None after the last."""
+        """Move to the next line of the segment; `line` becomes None after the last line."""
         self.line = next(self._lines, None)
 
     def _parsed(self, raw: bytes, entry: Segment) -> Iterator[Line]:
@@ -163,7 +163,7 @@ def _is_same_segment(left: Side, right: Side) -> bool:
 
 
 _LEVEL = 2
-"""Compression level of an output that does not record it."""
+"""Compression level assumed for an output that does not record its level."""
 
 
 def write_empty(path: str, record: bytes) -> None:
@@ -375,7 +375,7 @@ class ChangeReader:
             raise self._damaged(f"line {self._number:,} is after its end")
 
     def _damaged(self, reason: str) -> OutputError:
-        return OutputError(f"{self.path}: is damaged or cut off: {reason}; {_ADVICE}")
+        return OutputError(f"{self.path}: is damaged or truncated: {reason}; {_ADVICE}")
 
     def _not_a_change(self) -> OutputError:
         return OutputError(
@@ -386,7 +386,7 @@ class ChangeReader:
 
 
 def _document(line: bytes, values: dict[str, Any]) -> bytes:
-    """Return the bytes of a document; it is serialized again if another program wrote the line."""
+    """Return the document in a line; serialize it again if another program wrote the line."""
     start = line.find(DOCUMENT_KEY) + len(DOCUMENT_KEY)
     document = line[start:-1]
     if start >= len(DOCUMENT_KEY) and document.startswith(b'{"'):

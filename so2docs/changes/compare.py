@@ -27,10 +27,11 @@ class Change:
     Attributes:
         operation: `added`, `changed` or `deleted`.
         question_id: Id of the question.
-        document: New document as a line of JSON without a line feed; the old one for a deletion.
+        document: New document as a line of JSON without a line feed; for a deletion, the old
+            document.
         fields: Names of the question's fields that were added, changed or removed.
-        answers: Ids of answers, by `added`, `edited` and `deleted`.
-        answer_fields: Names of the changed fields of each edited answer, by its id.
+        answers: Ids of answers under the keys `added`, `edited` and `deleted`.
+        answer_fields: Names of the changed fields of each edited answer, by answer id.
     """
 
     operation: Operation
@@ -95,15 +96,15 @@ _TEXT = {"Title", "Body"}
 
 @dataclass(slots=True)
 class PostCounts(Counts):
-    """Numbers of changed questions or answers. A post may be counted several times.
+    """Numbers of changed questions or answers. A post may be counted in several of them.
 
     Attributes:
         added: Posts only in the new output.
-        edited: Posts with another title or body.
-        rescored: Posts with another `Score`.
-        retagged: Posts with other `Tags`.
+        edited: Posts whose title or body changed.
+        rescored: Posts whose `Score` changed.
+        retagged: Posts whose `Tags` changed.
         deleted: Posts only in the old output.
-        changed: Posts with any change, each counted once.
+        changed: Posts in both outputs with any change, each counted once.
     """
 
     added: int = 0
@@ -131,8 +132,8 @@ class Summary(Counts):
         unchanged: Documents that are equal in both outputs, except for ignored fields.
         questions: Numbers of changed questions.
         answers: Numbers of changed answers, including answers to added and deleted questions.
-        fields: Posts in which a field was added, changed or removed, by name of the field. Fields
-            of answers have names such as `Answers.Score`.
+        fields: Number of posts in which a field was added, changed or removed, by field name.
+            Fields of answers have names such as `Answers.Score`.
     """
 
     old_path: str
@@ -165,7 +166,7 @@ class Summary(Counts):
         return Counts.as_dict(self) | {"fields": dict(self.fields.most_common())}
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers of this comparison for a table of several sites."""
+        """Return the numbers of this comparison as a row of a table of several sites."""
         posts = self.questions
         numbers = {"added": posts.added, "changed": posts.changed, "deleted": posts.deleted}
         return {**numbers, "unchanged": self.unchanged}

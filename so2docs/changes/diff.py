@@ -61,7 +61,7 @@ def open_input(
 
 
 def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
-    """Check that two outputs are of one site and were made with the same options."""
+    """Check that two outputs are from one site and were made with the same options."""
     before, after = old.provenance, new.provenance
     if before is None or after is None:
         unknown = " and ".join(
@@ -77,15 +77,15 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
     if sites.count(None) == 1:
         log.info(
             f"{names[sites.index(None)]}: the name of its dump does not contain the site, so "
-            f"it cannot be checked that it belongs to "
+            f"it is unknown whether the output belongs to "
             f"{before.site or after.site}"
         )
     elif before.site != after.site:
         reason = f"the sites are not the same ({before.site}, {after.site})"
     elif other_options := before.other_options(after, of_documents=True):
-        reason = f"they were converted with other options ({', '.join(other_options)})"
+        reason = f"they were converted with different options ({', '.join(other_options)})"
     elif before.contract != after.contract:
-        reason = "they were made by versions of so2docs that write other documents"
+        reason = "they were made by versions of so2docs that write different documents"
     if reason is not None:
         raise OptionError(
             f"{names[0]} and {names[1]} cannot be compared: {reason}; "
@@ -162,12 +162,12 @@ class Changes:
         """Write all changes, unless the file has them already.
 
         Args:
-            path: Name of the file, which sets the compression (.gz, .zst, else none). `-` is
-                standard output.
+            path: Name of the file; its extension determines the compression (`.gz`, `.zst`,
+                otherwise none). `-` is standard output.
             format: `changes`: one object per line, as `patch` reads them, between a header that
                 identifies both outputs and a line with the checksum. `jsonl`: the new documents.
-                `elasticsearch`: `index` and `delete` actions for the bulk API. `mongodb`: for
-                `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
+                `elasticsearch`: `index` and `delete` actions for the bulk API. `mongodb`: lines
+                for `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
             deleted: File for the ids of deleted documents, one object per line; needed for `jsonl`
                 and `mongodb`, which have no form for deletions.
             elasticsearch_index: Name of the Elasticsearch index.
@@ -211,7 +211,7 @@ class Changes:
         )
 
     def check(self, format: ChangesFormat, deleted: object) -> None:  # noqa: A002
-        """Refuse a format that cannot hold these changes.
+        """Refuse a format that cannot represent these changes.
 
         Args:
             format: Format of the changes, as in `write`.
@@ -365,8 +365,8 @@ def diff(
         old: An output of `convert` (`jsonl`, compressed or not), or a dump in any form, which is
             converted to a temporary output first.
         new: A later output or dump of the same site.
-        only: Kinds of changes to report: some of `added`, `changed` and `deleted`, also as text
-            (`added,changed`). All if None. `summary` always counts all changes.
+        only: Kinds of changes to report: any of `added`, `changed` and `deleted`, in a list or in
+            text such as `added,changed`. All if None. `summary` always counts all changes.
         ignore: Fields such as `ViewCount,LastActivityDate,Answers.CommentCount`. Documents that
             differ only in these fields count as unchanged.
         work_dir: Folder for converted dumps; the system's temporary folder if None.

@@ -59,7 +59,7 @@ class ChangeLines:
 
 
 class ChangedDocuments(ChangeLines):
-    """Encodes the new documents, and deletions of the others, in a format of documents."""
+    """Encodes new documents and deletions of old documents, in a format of documents."""
 
     def __init__(self, name: str, index: str, site_field: str | None) -> None:
         form = OutputForm(name, "none", index)
@@ -100,7 +100,7 @@ class ChangedDocuments(ChangeLines):
         if self._site_field not in document:
             raise OptionError(
                 f"question {change.question_id} has no field {self._site_field}; "
-                f"give the {flag('site_field')} of the conversion of both outputs, or leave it out"
+                f"give the {flag('site_field')} used to convert both outputs, or leave it out"
             )
         self._format.site = self._site_field, str(document[self._site_field])
 

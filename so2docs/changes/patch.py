@@ -41,8 +41,8 @@ class Patched:
         added: Documents that are not in the old output.
         changed: Documents that differ from the old output.
         deleted: Documents of the old output that are not in the new output.
-        is_verified: Whether the new output equals, byte for byte, the one that `diff` compared.
-            False if the changes do not identify that output.
+        is_verified: Whether the result is byte for byte the new output that `diff` read. False if
+            the changes do not identify that output.
     """
 
     path: str
@@ -57,12 +57,12 @@ class Patched:
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers of this patch for a table of several sites."""
+        """Return the numbers of this patch as a row of a table of several sites."""
         names = ("added", "changed", "deleted")
         return {"questions": self.documents, **{name: getattr(self, name) for name in names}}
 
     def __str__(self) -> str:
-        verified = ", identical to the output that was compared" if self.is_verified else ""
+        verified = ", identical to the new output that diff read" if self.is_verified else ""
         return (
             f"{self.path}: {self.documents:,} questions ({self.added:,} added, "
             f"{self.changed:,} changed, {self.deleted:,} deleted){verified}"
@@ -80,20 +80,20 @@ def patch(
 ) -> Patched:
     """Apply changes to an output, unless the new output is up to date.
 
-    The new output has the same bytes as the one that `diff` compared. Changes written with `only`
-    or `ignore`, or by another program, do not identify that output. Then the new output has the
-    changed lines, but not the same segments.
+    The result is byte for byte the new output that `diff` read. Changes written with `only` or
+    `ignore`, or by another program, do not identify that output: the result then has the changed
+    documents, but not the same segments.
 
     Args:
         old: The old output.
-        changes: File of `diff` in the format `changes`; `-` is standard input.
-        new: Name of the new output, which sets the compression.
-        update: Replace an output made by other changes.
+        changes: File that `diff` wrote in the format `changes`; `-` is standard input.
+        new: Name of the new output; its extension determines the compression.
+        update: Replace an output made with other changes.
         force: Overwrite an existing file.
         progress: Show a progress bar.
 
     Returns:
-        The counts of the patch.
+        The numbers of documents, and whether the result was verified.
 
     Raises:
         OutputError: A file cannot be read or written, or exists already, or the changes are damaged
@@ -126,7 +126,7 @@ class PatchedOutput(Product[Patched]):
         return Comparison("another input", f", and differs from the result of {self._changes.path}")
 
     def load(self, records: list[Provenance]) -> Patched:
-        """Count the changes of an earlier run."""
+        """Count the changes that an earlier run applied."""
         header = self._changes.header
         documents = sum(segment.documents for segment in header.segments) if header else 0
         done = Counter({"added": 0, "changed": 0, "deleted": 0})
@@ -198,7 +198,7 @@ class _Patch:
 
 
 class _PatchedSegments:
-    """Groups lines into segments of the new output, as in the header or of the usual size."""
+    """Groups lines into segments: those in the header, or else segments of the usual size."""
 
     def __init__(self, target: Target, header: Header | None, changes: str) -> None:
         self.documents = 0

@@ -64,11 +64,11 @@ _DAMAGE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 def choose_inspection(
     inspections: Iterable[Mapping[str, Any]], read: Mapping[str, tuple[int, str | None]], name: str
 ) -> dict[str, Any]:
-    """Choose the inspection of an output's dump, in the form for manifests.
+    """Choose the inspection of an output's dump, and convert it to the form used in manifests.
 
     Args:
         inspections: Inspections as printed by `so2docs inspect --json`.
-        read: Bytes and, if known, SHA-256 of each input file of the output, by name.
+        read: Size and, if known, SHA-256 of each input file of the output, by name.
         name: Source of the inspections, for messages.
 
     Raises:
@@ -100,8 +100,7 @@ def choose_inspection(
         raise OutputError(f"{name}: is not the JSON report of so2docs inspect") from None
     expected = ", ".join(f"{file} ({size:,} bytes)" for file, (size, _) in read.items())
     raise OutputError(
-        f"{name}: describes another dump than the one this output was made from; "
-        f"expected {expected}"
+        f"{name}: does not describe the dump that this output was made from; expected {expected}"
     )
 
 
@@ -144,7 +143,7 @@ def describe_dump(inspection: Mapping[str, Any]) -> list[str]:
     notes = [_describe_check(check) for check in differing] + inspection["remarks"]
     if checks:
         equal = f"{len(checks) - len(differing):,} of {len(checks):,}"
-        notes.insert(0, f"{equal} equalities between its counts and its rows hold")
+        notes.insert(0, f"{equal} checks of its counts against its rows succeed")
     lines += ["", *(f"- {' '.join(for_html(note).split())}" for note in notes)]
     tables = inspection["tables"].values()
     for comment in dict.fromkeys(text for table in tables for text in table["comments"]):
@@ -217,7 +216,7 @@ def _of_object(word: str, schema: Mapping[str, Any], indent: str) -> list[str] |
 
 
 def _dataset_info(name: str, output: Described, *, has_features: bool = True) -> Iterator[str]:
-    """Write an entry of `dataset_info`; `datasets` ignores entries without the bytes.
+    """Write an entry of `dataset_info`; `datasets` ignores entries without sizes.
 
     Parquet files of documents get no features, because their columns differ from the JSON Schema.
     """
@@ -330,9 +329,9 @@ _TASKS = {
     "hub": ("question-answering", "text-generation"),
     "beir": ("text-retrieval",),
 }
-"""Categories of https://huggingface.co/tasks by recipe."""
+"""Task categories by recipe, from https://huggingface.co/tasks."""
 _BY_SITE = "train"
-"""Stem of an output in a folder of its own site."""
+"""Stem of an output in the folder of its site."""
 _RECIPES_BY_SITE = frozenset(name for name, one in RECIPES.own.items() if one.is_by_site)
 
 _TEXT = """
@@ -354,9 +353,9 @@ Questions and answers of a Stack Exchange data dump, nested by so2docs {version}
 
 ## Licence
 
-The content is by the users of the site, under CC BY-SA: 2.5, 3.0 or 4.0, by its date. Anyone who
-passes it on must name the authors and the licence, link to the source, indicate changes, and pass
-adaptations on under the same or a compatible licence.
+The content was written by the users of the site. It is licensed under CC BY-SA 2.5, 3.0 or 4.0,
+depending on its date. Anyone who passes it on must name the authors and the licence, link to the
+source, indicate changes, and pass adaptations on under the same or a compatible licence.
 """
 
 
@@ -517,8 +516,8 @@ def describe_existing(
         report: Report of the conversion, with a manifest. If None, the manifest next to the output
             is used, or else the provenance in the output.
         force: Replace a `README.md` that is not a card of so2docs.
-        inspections: Source of the inspections, for messages, and inspections by `so2docs inspect`;
-            one of them must be of the dump.
+        inspections: A name for messages, and inspections made by `so2docs inspect`, of which one
+            must be of the dump.
 
     Returns:
         The paths of the card and of the `croissant.json`.
@@ -549,7 +548,7 @@ def describe_existing(
     card.check(force=force)
     if inspections is not None or not os.path.exists(own):
         manifest.save(output)
-    # Each output of a folder is added to the existing card.
+    # Update an existing card, which describes all outputs of the folder.
     return card.build(force=force, update=True)
 
 
@@ -607,7 +606,7 @@ def _folder_of_card(names: OutputPaths) -> str:
 
 
 def _described(folder: str, but: str | None = None) -> list[Described]:
-    """List the outputs in a folder with a manifest, by name; `but` is a manifest to leave out."""
+    """List the outputs with a manifest in a folder, by name; leave out the manifest `but`."""
     own = sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))
     by_site = sorted(Path(folder or ".").glob(f"*/.{_BY_SITE}.*.{MANIFEST}"))
     outputs = []
@@ -640,7 +639,7 @@ def text(outputs: list[Described]) -> str:
     front += (
         beir.FRONT_MATTER if any(output.is_retrieval_set for output in outputs) else ["configs:"]
     )
-    # Leave out empty outputs: they have no columns, which would keep other outputs from loading.
+    # Leave out empty outputs: they have no columns, so other outputs would not load.
     full = [
         (name, output)
         for name, output in zip(names, outputs, strict=True)
@@ -698,7 +697,7 @@ def _builder(manifest: Manifest) -> str:
 
 
 def _choose_builder(outputs: list[Described]) -> str:
-    """Choose the builder for all configurations: the one for most outputs, or else Parquet.
+    """Choose the builder for all configurations: the most frequent, or Parquet in a tie.
 
     `datasets` loads a folder with the builder of its first configuration.
     """
@@ -884,7 +883,7 @@ def _is_parquet(manifest: Manifest) -> bool:
 def _has_record_set(manifest: Manifest) -> bool:
     """Whether mlcroissant 1.1 can read the records.
 
-    It reads neither zstd nor JSON arrays, nor JSON lines with lists nested in lists of objects.
+    mlcroissant reads neither zstd nor JSON arrays, nor JSON lines with lists in lists of objects.
     """
     if manifest.counts["recipe"] == "hub":
         return False

@@ -138,7 +138,7 @@ MEANINGS = {
     "query-id": "id of the query",
     "corpus-id": "id of the relevant document",
 }
-"""Meanings of columns by name or path; a path has precedence."""
+"""Meanings of columns by name or path; a path takes precedence."""
 
 _BY_RECIPE = {
     "hub": {"Tags": "tags of the question, such as `|taste|bottling|`"},
@@ -175,7 +175,7 @@ def describe_columns(
     Args:
         recipe: Name of the recipe, if any.
         schema: JSON Schema of a document or record.
-        has_dates: Whether dates have a type of their own instead of text.
+        has_dates: Whether dates have their own type instead of text.
     """
     if recipe == beir.BEIR.name:
         for configuration, (_, file) in beir.CONFIGURATIONS.items():

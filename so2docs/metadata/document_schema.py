@@ -1,8 +1,8 @@
 """The JSON Schema (2020-12) of a document, or of a record of a recipe.
 
-The schema depends on the options alone, like the columns of Parquet. Documents keep unknown
-attributes as texts, or as numbers and tags if other posts have the same attribute. Numbers beyond
-64 bits remain strings.
+The schema depends on the options alone, like the columns of Parquet. Attributes that are unknown
+for a kind of post are texts, or numbers or tags if another kind of post has the same attribute.
+Numbers beyond 64 bits remain strings.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DATE: Schema = {
 """Dates in MongoDB's form; a value other than a date stays text."""
 
 _NEVER_TEXT = frozenset({"Id", "PostTypeId", "ParentId", "PostId"})
-"""Attributes that are always numbers, because rows without them are strays."""
+"""Attributes that are always numbers: rows in which they are not numbers are strays."""
 
 _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 

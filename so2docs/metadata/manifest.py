@@ -1,7 +1,7 @@
-"""Manifests: a machine-readable record of inputs, options and files of an output.
+"""Manifests: machine-readable records of the inputs, options and files of an output.
 
 A manifest is a file next to the output, or a part of its report. The same conversion writes the
-same bytes, independent of machine and day. `so2docs verify` checks an output against its manifest.
+same bytes on every machine and day. `so2docs verify` checks an output against its manifest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FORMAT = 1
 """Version of manifests. Increase it with each change that breaks readers."""
 
 DESCRIBED = ("jsonl", "json", "parquet")
-"""Formats with documents that a schema can describe."""
+"""Formats whose documents a schema can describe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Manifest(Provenance):
         output: Name of the output; `-` for standard output, whose hash is unknown.
         schema: JSON Schema of each document; None for recipes without a schema, and for formats of
             other programs.
-        license: Text of the dump's `license.txt`; None without one, or if the input was not hashed.
+        license: Text of the dump's `license.txt`; None if missing, or if the input was not hashed.
         inspection: Result of `so2docs inspect` on the dump; None without an inspection.
         format: Version of the manifest.
     """
@@ -133,7 +133,7 @@ class Manifest(Provenance):
 
 
 def _describe_files(names: OutputPaths) -> list[File]:
-    """Describe the files of an output, by their paths relative to its folder."""
+    """Describe the files of an output; their names are paths relative to its folder."""
     folder = os.path.dirname(names.output)
     return [
         File.of("", path, Path(os.path.relpath(path, folder or ".")).as_posix(), is_hashed=True)
@@ -163,7 +163,7 @@ def manifest_path(output: str) -> str:
 
 
 def _license(paths: Iterable[str]) -> str | None:
-    """Find the first `license.txt` in the files of a dump."""
+    """Read the first `license.txt` found with the files of a dump; None if there is none."""
     for path in paths:
         try:
             with closing(SourceFile(path)) as source:
@@ -239,7 +239,7 @@ _REPORT_ADVICE = f"convert the dump again with {flag('report')}"
 
 
 def share_schemas(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace each repeated JSON Schema in a report of several conversions by a reference.
+    """Replace each repeated JSON Schema in a report of several conversions with a reference.
 
     Returns:
         The entries, with `{"$ref": "#/0/result/manifest/schema"}` for the schema of an earlier
@@ -260,7 +260,7 @@ def share_schemas(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def with_schemas(entries: list[Any]) -> list[Any]:
-    """Replace references by their schemas, in place; damaged entries stay unchanged."""
+    """Replace references with their schemas, in place; damaged entries stay unchanged."""
     for entry in entries:
         with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError):
             manifest = entry["result"]["manifest"]
@@ -301,7 +301,7 @@ def _read(path: str, what: str, advice: str) -> Any:
 
 
 def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
-    """Check the values of a manifest, and make it."""
+    """Make a manifest from its values, which are checked first."""
     try:
         if values["format"] != FORMAT:
             raise OutputError(f"{path}: is from another version of so2docs; {advice}")
@@ -331,7 +331,7 @@ _AGAIN = (
     "output again"
 )
 _READ = ("jsonl", "json")
-"""Formats with documents that are checked one by one."""
+"""Formats whose documents are checked one by one."""
 
 Check = Callable[[Any], object]
 
@@ -360,7 +360,7 @@ class Verified:
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers of this output for a table of several sites."""
+        """Return the numbers of this output as a row of a table of several sites."""
         return {"files": self.files, "documents": self.documents or 0}
 
     def __str__(self) -> str:
@@ -379,7 +379,7 @@ def verify(
     """Check an output against its manifest, next to it or in a report.
 
     The checks are: size and SHA-256 of each file; the number of documents and of answers; and each
-    document against the JSON Schema in the manifest, with jsonschema-rs (the extra `verify`).
+    document against the JSON Schema in the manifest, with jsonschema-rs (the `verify` extra).
     Formats other than `jsonl` and `json` get only the first check. One document at a time is in
     memory.
 
@@ -455,7 +455,7 @@ def _check_record(path: str, manifest: Manifest) -> None:
 
 
 def _validator(manifest: Manifest, path: str) -> Check | None:
-    """Make a function that raises for an invalid document; None without a schema."""
+    """Make a function that raises for an invalid document; None without schema or library."""
     if manifest.schema is None:
         log.warning(
             f"recipe {manifest.counts['recipe']} has no schema; only files and counts are checked"

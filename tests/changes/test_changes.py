@@ -401,7 +401,7 @@ def test_other_options_are_refused(tmp_path: Path, options: dict[str, Any]) -> N
     old = output(tmp_path / "old.jsonl.gz", site(60))
     new = output(tmp_path / "new.jsonl.gz", later(site(60), 2), **options)
     (name,) = options
-    with pytest.raises(OptionError, match=rf"converted with other options \({name}\)"):
+    with pytest.raises(OptionError, match=rf"converted with different options \({name}\)"):
         so2docs.diff(old, new).write(tmp_path / "changes.jsonl")
     assert not (tmp_path / "changes.jsonl").exists()
 

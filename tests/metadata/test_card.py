@@ -626,7 +626,7 @@ def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
 def test_other_filters_are_not_compared(tmp_path: Path) -> None:
     one = convert(tmp_path, "one.jsonl.gz", min_score=1)
     other = convert(tmp_path, "other.jsonl.gz", level=5)
-    with pytest.raises(so2docs.OptionError, match=r"with other options \(min_score\); convert"):
+    with pytest.raises(so2docs.OptionError, match=r"with different options \(min_score\); convert"):
         list(so2docs.diff(one, other))
     so2docs.convert(SAMPLES / "posts.xml", one, force=True)
     assert list(so2docs.diff(one, other)) == []
