@@ -47,7 +47,7 @@ def compress(
         raw: Whole lines.
         compression: `gzip`, `zstd` or `none`.
         level: Level of zstd or gzip. Levels 0 to 3 of gzip use ISA-L (level 2 is about fifteen
-            times as fast as level 6 of zlib), levels 4 to 9 use zlib.
+            times as fast as level 6 of zlib); levels 4 to 9 use zlib.
         first_id: Question id of the first document.
         documents: Number of documents.
     """
@@ -93,7 +93,7 @@ _FOOTER = struct.Struct("<IBI")
 
 
 def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
-    """Make the seek table of a stream."""
+    """Make the seek table of a stream from the compressed and raw size of each frame."""
     entries = [_ENTRY.pack(*sizes) for sizes in frames]
     footer = _FOOTER.pack(len(entries), 0, _SEEKABLE_MAGIC)
     header = _HEADER.pack(_SKIPPABLE_MAGIC, seek_table_bytes(len(entries)) - _HEADER.size)
@@ -133,7 +133,7 @@ def gzip_end(crc: int, raw_size: int) -> bytes:
 
 
 def trailer_bytes(compression: Compression, segments: int) -> int:
-    """Return the size of the result of `stream_trailer` after n segments."""
+    """Return the size of the result of `stream_trailer` for n segments."""
     if compression == "gzip":
         return len(LAST_BLOCK) + _TRAILER.size
     return seek_table_bytes(segments) if compression == "zstd" else 0

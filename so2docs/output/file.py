@@ -36,13 +36,13 @@ from so2docs.store.disk import write_all
 
 
 class Output:
-    """A file under a temporary name until it is complete; `-` is standard output.
+    """An output file, which has a temporary name until it is complete; `-` is standard output.
 
     Args:
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session, verified by `matches_checkpoint`.
-        level: Level of compression for bytes from `write`.
+        level: Compression level for bytes from `write`.
         label: The part of the name that differs between the files of an output, if there are
             several.
         indexed: Whether to write an index next to the file; never for standard output.
@@ -126,7 +126,7 @@ class Output:
         copy_all(self.place(segment))
 
     def place(self, segment: Segment) -> list[Copy]:
-        """Append a segment, except data in a temporary file.
+        """Append a segment, but leave data in a temporary file to be copied later.
 
         Returns:
             Copies that some process must make before the file is sealed.
@@ -148,7 +148,7 @@ class Output:
         return copies
 
     def checkpoint(self) -> FileState:
-        """Return the state that the file has after all pending copies; not for standard output."""
+        """Return the state of the file after all pending copies; not for standard output."""
         return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:

@@ -66,7 +66,7 @@ def is_index(path: str) -> bool:
 
 
 def tail_crc(file: BinaryIO, size: int) -> int:
-    """Return the CRC-32 of the last bytes of a file."""
+    """Return the CRC-32 of the last 64 KiB of a file."""
     file.seek(max(0, size - _TAIL_BYTES))
     return isal_zlib.crc32(file.read(_TAIL_BYTES))
 

@@ -2,10 +2,10 @@
 
 Each file is written under a temporary name, synced to disk, and renamed with the others, a main
 file after the side files that describe it. A conversion can be resumed, so it records finished
-files in the spill; all other commands write files in this way.
+files in the spill; all other commands use this module.
 
 Each output has one writer at a time: two would mix their bytes under one temporary name. The system
-releases a lock when the process ends, so unlocked files belong to a killed process.
+releases a lock when the process ends, so an unlocked lock file was left by a killed process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TEMPORARY = "so2docs-"
 
 @contextmanager
 def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
-    """Lock an output; wait first if another process has locked it.
+    """Lock an output; if another process holds the lock, wait for up to `seconds`.
 
     Yields:
         Whether the output is locked; some file systems have no locks.
@@ -68,7 +68,7 @@ def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
 
 
 def _lock(output: str, path: str, deadline: float) -> int | None:
-    """Open and lock a file; None where files cannot be locked."""
+    """Open and lock a file, and return its descriptor; None where files cannot be locked."""
     try:
         import fcntl
     except ImportError:  # Windows has no `fcntl`.
@@ -100,7 +100,7 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
 
 @contextmanager
 def temporary_folder(parent: str | None) -> Iterator[str]:
-    """Make a temporary folder; remove it at the end, with the folders of killed processes."""
+    """Make a temporary folder, and remove it at the end; first remove those of killed processes."""
     parent = parent or tempfile.gettempdir()
     if not os.path.isdir(parent):
         advice = f"choose another {flag('work_dir')}"
@@ -211,11 +211,11 @@ class NewFiles:
         self._claimed.append(path)
 
     def add(self, path: str, complete: FileState) -> None:
-        """Rename a finished file together with the others."""
+        """Add a finished file, to be renamed together with the others."""
         self._finished[path] = complete
 
     def write(self, path: str, data: bytes) -> None:
-        """Make a small file.
+        """Write a small file, to be renamed together with the others.
 
         Raises:
             OutputError: The file cannot be written.

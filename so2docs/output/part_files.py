@@ -1,12 +1,14 @@
 """Check output paths, make temporary names, and rename files to their final names.
 
-Readers of a folder or a glob of outputs must skip index, strays, manifest and lock. Programs that
-read folders skip names with a leading dot (Spark, Arrow, Hugging Face, shells). The globs of
-other programs (DuckDB, Polars, ClickHouse) skip names without the extension of data. The names
-contain the whole name of the output, so that the names for two formats differ.
+Programs that read a folder or a glob of outputs must skip index, strays, manifest and lock. Some
+(Spark, Arrow, Hugging Face, shells) skip names with a leading dot. Others (DuckDB, Polars,
+ClickHouse) are given globs such as `*.parquet`, which skip names without a data extension. The name
+of a side file contains the whole name of its output, so that outputs in two formats do not share
+side files.
 
-A file has a temporary name until it is complete. It is identified by inode and time, and in a later
-session by the CRC-32 of all bytes, so that another file of the same size is not mistaken for it.
+A file has a temporary name until it is complete. It is identified by inode and modification time,
+and in a later session by the CRC-32 of all bytes, so that another file of the same size is not
+mistaken for it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ INDEX, STRAYS, MANIFEST, LOCK, RECORD = "index", "strays", "manifest", "lock", "
 
 
 def side_file(output: str, kind: str) -> str:
-    """Return the path of the index, the strays or the manifest of an output."""
+    """Return the path of a side file of an output, such as its index, strays or manifest."""
     folder, name = os.path.split(output)
     return os.path.join(folder, f".{name}.{kind}")
 
@@ -77,7 +79,7 @@ def refuse_existing(path: str, *, force: bool, advice: str = "choose another out
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
-    """Reject a path of an input, or of anything but a regular file."""
+    """Reject a path that is an input, or that exists and is not a regular file."""
     if os.path.isdir(path):
         raise OutputError(f"{path}: is a folder; give the name of a file")
     if os.path.exists(path) and not os.path.isfile(path):
@@ -182,7 +184,7 @@ class FileState:
         return cls(**{**values, "identity": None, "index": index})
 
     def as_verified(self, path: str) -> FileState:
-        """Mark the file as verified, so that its bytes are not reread."""
+        """Return the state with the identity of the file, so that its bytes are not reread."""
         index = self.index and self.index.as_verified(side_file(path, INDEX))
         return replace(self, identity=identify(part_path(path)), index=index)
 
@@ -241,7 +243,7 @@ def write_part(path: str, data: bytes) -> FileState:
 
 
 def finish_file(path: str) -> FileState:
-    """Sync a temporary file written by a library."""
+    """Sync a temporary file to disk, and return its state without a CRC-32."""
     part = part_path(path)
     with explain_errors(part):
         with open(part, "r+b") as file:
@@ -275,7 +277,7 @@ def publish(files: Sequence[tuple[str, FileState]]) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    """Sync a folder."""
+    """Sync a folder to disk, if the system can."""
     if os.name == "nt":
         return
     try:

@@ -43,8 +43,8 @@ class OutputPaths:
         output: Path of the output from the user; `-` is standard output.
         work_dir: Folder for the spill, if the user gave one.
         form: Form of the output.
-        made_of_it: Names, in the folder of the output, of the files that a recipe makes from the
-            output at the end; the output itself is temporary then.
+        made_of_it: Names of the files that a recipe makes from the output at the end, relative to
+            its folder; the output itself is then temporary.
         is_by_site: Whether the output is in a folder named after the site.
     """
 
@@ -68,7 +68,7 @@ class OutputPaths:
         return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
 
     def file(self, label: str) -> str:
-        """Return the output file with this number, date or name; the output itself if not split."""
+        """Return the path of the file with a number, date or name; the output if not split."""
         if label in self.made_of_it:
             return os.path.join(os.path.dirname(self.output), label)
         return f"{self.stem}-{label}{self.extensions}" if self.form.is_split else self.output
@@ -80,7 +80,7 @@ class OutputPaths:
         return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
     def _split_files(self, end: str = "") -> list[str]:
-        """List existing files of a split output, or with these names and another extension."""
+        """List the files of a split output that exist under their names followed by `end`."""
         if not self.form.is_split:
             return []
         folder, stem = os.path.split(self.stem)
@@ -91,7 +91,7 @@ class OutputPaths:
         return sorted(paths, key=self.place)
 
     def place(self, path: str) -> tuple[int, str]:
-        """Sort key of a file of a split output; shares have the order of the option."""
+        """Return the sort key of a file of a split output; shares are in the option's order."""
         if self.form.split_share is None:
             return len(path), path
         files = [self.file(label) for label in self.form.labels.split("|")]
@@ -103,7 +103,7 @@ class OutputPaths:
 
     @property
     def strays(self) -> str:
-        """The side file for strays, which contains JSON lines for every output format."""
+        """The side file for strays, which contains JSON lines whatever the output format."""
         output = "stdout" if self.output == "-" else self.output
         return side_file(output, STRAYS + EXTENSIONS[self.strays_compression])
 
@@ -138,7 +138,7 @@ class OutputPaths:
         return self.work_dir or os.path.dirname(self.output) or "."
 
     def make_folders(self) -> None:
-        """Make the folders of the files that a recipe makes."""
+        """Make the folder of the site, and the folders of the files that a recipe makes."""
         if self.is_by_site and self.output != "-":
             with suppress(OSError):  # `check` reports the error.
                 os.makedirs(os.path.dirname(self.output) or ".", exist_ok=True)
@@ -218,7 +218,7 @@ class OutputOfConversion(Product[Report]):
         return list(map(read_provenance, self.existing_files()))
 
     def load(self, records: list[Provenance]) -> Report:
-        """Return the counts of the output; for a split output, only those of the documents."""
+        """Return the counts of the output; for a split output, only the number of documents."""
         files = self.existing_files()
         counts = {name: value for name, value in records[0].counts.items() if name != "documents"}
         if not counts:

@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 class ExistingOutputError(OutputExistsError):
-    """A product exists and may not be replaced; the text says how the product was made."""
+    """A product exists and may not be replaced; the message says how it was made."""
 
     def __init__(self, message: str, state: State) -> None:
         super().__init__(message)
@@ -114,7 +114,7 @@ class Product(Generic[Result]):
         comparison = self.compare()
         if comparison.state == UP_TO_DATE:
             return self.load([record for record in self.read_records() if record is not None])
-        # A run killed while renaming files may replace those that it already renamed.
+        # After a run was killed while renaming files, replace the files already renamed.
         self.replaces = update or (comparison.state == "missing" and bool(self.existing_files()))
         if not update:
             self.refuse(comparison)
@@ -172,7 +172,7 @@ def read_provenance(path: str) -> Provenance | None:
 
 
 def read_recipe(path: str) -> str | None:
-    """Read which recipe made the records of an output; None for documents, or if unknown."""
+    """Read the recipe of an output from its provenance; None for documents, or if unknown."""
     with suppress(OutputError):
         provenance = read_provenance(path)
         return None if provenance is None else provenance.options.get("recipe")

@@ -98,7 +98,7 @@ class File(NamedTuple):
 
     @classmethod
     def read_once(cls, role: str, name: str) -> File:
-        """Describe a source that cannot be compared with another."""
+        """Describe a source that can be read only once, and so cannot be compared."""
         return cls(role, _printable_name(name), 0, None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class File(NamedTuple):
         )
 
     def is_same(self, other: File) -> bool:
-        """Whether two files have the same bytes."""
+        """Whether two files have the same size and sampled bytes; False if these are unknown."""
         return self.content is not None and self[2:4] == other[2:4]
 
 
@@ -161,14 +161,14 @@ class Provenance:
         return make_record("convert", CONTRACT, values, files, site)
 
     def having_read(self, dump_bytes: int) -> Provenance:
-        """Return the record with the size of the posts."""
+        """Return the record with the bytes read of posts that can be read only once."""
         posts, *tables = self.input
         if posts.content is None:
             posts = posts._replace(bytes=dump_bytes)
         return replace(self, input=(posts, *tables))
 
     def with_counts(self, report: Report) -> Provenance:
-        """Return the record of a complete conversion."""
+        """Return the record with the counts of a complete conversion."""
         return replace(self, counts=count(report))
 
     def of_file(self, documents: int) -> Provenance:
@@ -188,13 +188,13 @@ class Provenance:
         """Compare this record of an existing product with the record of the requested product."""
         before, now = ({file.role: file for file in record.input} for record in (self, requested))
         if any(file.content is None for file in (*self.input, *requested.input)):
-            source = "an input that cannot be compared, since it is read once"
+            source = "an input that cannot be compared, since it can be read only once"
             return Comparison("another input", f", made from {source}")
         changed = [
             before[role] for role in before if role in now and not before[role].is_same(now[role])
         ]
         names = self.other_options(requested)
-        # If options differ, report these, since other options may read other files.
+        # If options differ, report the options: they may be why other files are read.
         if changed or (before.keys() != now.keys() and not names):
             name, size = (changed or self.input)[0][1:3]
             return Comparison(
@@ -208,7 +208,12 @@ class Provenance:
         return Comparison(UP_TO_DATE, " and is up to date: made from this input with these options")
 
     def other_options(self, requested: Provenance, *, of_documents: bool = False) -> list[str]:
-        """Return the names of the options that differ."""
+        """Return the names of the options that differ.
+
+        Args:
+            requested: The record to compare with.
+            of_documents: Leave out options that do not change the documents.
+        """
         names = sorted(self.options.keys() | requested.options.keys())
         differing = [
             name for name in names if self.options.get(name) != requested.options.get(name)

@@ -31,7 +31,7 @@ from so2docs.schema import RESERVED
 
 
 class RecordMaker:
-    """Convert documents to records."""
+    """Converts documents to records."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RecordMaker:
         self._nested_schema = None if recipe is None else recipe.nested_schema
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
-        """Yield the records of a document singly; together, they can be many times its size."""
+        """Yield the records of a document one by one; together, they can be many times its size."""
         document = orjson.loads(json)
         if self._recipe is not None and self._recipe.best_only:
             keep_best(document)
@@ -123,7 +123,7 @@ _BANNER = re.compile(
     re.DOTALL,
 )
 _HEADING = re.compile(r"(</?h)([1-6])(?=[\s>])")
-"""A heading tag; in the text of HTML, `<` is always written as a reference."""
+"""A heading tag; in the text of HTML, `<` is always written as a character reference."""
 
 _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
@@ -164,7 +164,7 @@ def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document
 
 
 def share_of(question_id: int, ends: list[tuple[str, int]]) -> str:
-    """Return the name of the share of a question, from the result of `bounds`."""
+    """Return the name of the share of a question; `ends` is the result of `bounds`."""
     position = split_place(question_id)
     return next(name for name, end in ends if position < end)
 

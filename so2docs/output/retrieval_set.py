@@ -105,7 +105,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
         if (provenance := load(record)) is not None:
             record = provenance.with_counts(report).to_json()
         complete = [file.seal(record) for file in outputs]
-    # A card may replace the README.
+    # Leave out the README, because a card may replace it.
     data = [file.size for file in complete if file.label != README]
     report.output = os.path.dirname(names.output)
     report.files, report.output_bytes = len(data), sum(data)

@@ -1,8 +1,8 @@
 """Segments (consecutive documents, compressed together) and the list of the segments of a file.
 
 Data is not sent between processes: a worker writes segments to a temporary file, and the data is
-copied from there, within the kernel if possible. Sending data through a pipe took a sixth of a
-conversion at two jobs, and memory for waiting data.
+copied from there, within the kernel if possible. Sending data through a pipe took a sixth of the
+time of a conversion with two jobs, and memory for waiting data.
 
 The journal of a file lists the segments; index, seek table and footer are written from this list.
 It takes a few bytes per segment in memory (for a dump of 100 GB, 5 MB, or 8 MB with Parquet) and
@@ -34,11 +34,11 @@ class Segment(NamedTuple):
     Attributes:
         first_id: Question id of the first document.
         offset: Offset in the temporary file or the output.
-        size: Size there, in bytes.
+        size: Size after compression, in bytes.
         raw_size: Size before compression, in bytes.
         documents: Number of documents.
         crc: CRC-32 of the bytes before compression.
-        note: Information about this segment for the end of the file, if any.
+        note: Information about this segment for the footer of the file, if any.
         data: The bytes to append to the output; empty for data in a file.
         path: The temporary file with the data; empty for data in memory or in the output.
         data_crc: CRC-32 of the data; unset if the segment comes from an index.
@@ -107,7 +107,7 @@ class Copy:
     at: int
 
     def join(self, other: Copy) -> Copy | None:
-        """Join two copies if the other continues this one."""
+        """Join two copies if the other continues this one; otherwise, return None."""
         end = replace(self, offset=self.offset + self.size, at=self.at + self.size, size=other.size)
         return replace(self, size=self.size + other.size) if end == other else None
 
@@ -115,8 +115,9 @@ class Copy:
 def copy_all(copies: Iterable[Copy]) -> None:
     """Copy bytes between files.
 
-    After a kill, a process may still write for a moment while another resumes the same work. Both
-    write the same bytes to the same position, since a restarted output is a new file.
+    After a kill, a worker may write for a moment while another process resumes the same work. This
+    is harmless: both write the same bytes to the same position, since a restarted output is a new
+    file.
     """
     for copy in copies:
         with (
@@ -219,7 +220,7 @@ class Journal:
         self.note_bytes += len(segment.note)
 
     def save(self) -> tuple[int, int]:
-        """Save the segments added since the last call; return size and CRC-32 of all saved ones."""
+        """Save the segments added since the last call; return size and CRC-32 of the journal."""
         if len(self._records) > self._saved:
             added = self._records[self._saved :]
             mode = "r+b" if self._saved else "wb"

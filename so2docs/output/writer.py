@@ -1,8 +1,9 @@
-"""Write segments of documents to the files of an output, each file a complete one.
+"""Write segments of documents to the files of an output, each complete by itself.
 
 Header, documents, separators and footer of a file are separate segments, so that none depends on
-its neighbours. Files split by number are written one after the other, files split by date as the
-documents come. All files are renamed together, after the last one is complete.
+its neighbours. Files split by number are written one after another; files split by date or share
+grow at the same time, as the documents come. All files are renamed together, after the last one is
+complete.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class OpenFiles:
         self._open: dict[str, Output] = {}  # In order of last use, least recent first.
 
     def get(self, label: str, resume: FileState | None = None) -> Output:
-        """Get a file, new or existing."""
+        """Return the file with a label; create it if it is new."""
         if label not in self.by_label:
             self.by_label[label] = self._create(label, resume)
         file = self._open[label] = self._open.pop(label, self.by_label[label])
@@ -51,7 +52,7 @@ class OpenFiles:
         return file
 
     def place(self, file: Output, segment: Segment) -> list[Copy]:
-        """Append a segment after the header or the previous segment; return copies to make."""
+        """Append a segment after the header or the previous segment; return the copies to make."""
         self._add(file, self._format.between if file.journal.count else self._format.header)
         return file.place(segment)
 
@@ -75,12 +76,12 @@ class OpenFiles:
 
 
 class Writer:
-    """Write the output.
+    """Writes the files of an output.
 
     Args:
         names: The paths of the output.
         options: The options, including the form of the output.
-        cuts: First question id of each further file, in ascending order, for files split by number.
+        cuts: First question id of each file but the first, ascending, for files split by number.
         resume: The files of a checkpoint of an earlier session, all of them verified.
         provenance: Provenance of the output, without counts; None to record nothing.
         settle: Function called before a file ends, to make the copies that `append` returned.
@@ -118,7 +119,7 @@ class Writer:
         self._files.close()
 
     def append(self, segment: Segment) -> list[Copy]:
-        """Append a segment to its file; return copies to make before a file ends."""
+        """Append a segment to its file; return the copies to make before the file ends."""
         if self._form.is_by_question:
             file = self._files.get(segment.label or UNDATED)
         else:
@@ -169,7 +170,7 @@ class Writer:
         return named
 
     def _next(self) -> Output:
-        """Return the file of the next number."""
+        """Return the first file that is not finished; create it if it is new."""
         return self._files.get(f"{len(self._finished):05}" if self._form.is_split else "")
 
     def _create(self, label: str, resume: FileState | None) -> Output:
@@ -199,7 +200,7 @@ class Writer:
 def publish_all(
     names: OutputPaths, files: Sequence[FileState], strays: FileState | None = None
 ) -> None:
-    """Rename finished files to their final names, and remove the rest of an earlier output.
+    """Rename finished files to their final names, and remove other files of an earlier output.
 
     Raises:
         LostFileError: A file is lost; then no file is renamed.

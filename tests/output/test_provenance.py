@@ -148,7 +148,7 @@ def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> 
         assert posts == File.read_once("posts", "standard input")._replace(bytes=len(data))
     again = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
     assert again.returncode == 1
-    assert "cannot be compared, since it is read once" in again.stderr
+    assert "cannot be compared, since it can be read only once" in again.stderr
 
 
 def test_parquet_readers_find_it_among_the_metadata(site: Path, tmp_path: Path) -> None:

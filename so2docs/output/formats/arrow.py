@@ -1,6 +1,6 @@
 """Arrow tables of documents, for data frames and Spark, and Parquet files of Arrow tables.
 
-A conversion does not import this module: PyArrow takes memory in each process.
+A conversion does not import this module, because PyArrow would take memory in each process.
 """
 
 from __future__ import annotations
@@ -128,13 +128,16 @@ def document_schema(columns: ObjectColumns) -> Any:
 
 
 def document_table(columns: ObjectColumns, rows: list[Row]) -> Any:
-    """Make an Arrow table of some documents, which are changed."""
+    """Make an Arrow table of documents; this changes the documents."""
     return pa.Table.from_arrays(arrow_arrays(columns, rows), schema=document_schema(columns))
 
 
 @contextmanager
 def system_memory() -> Iterator[None]:
-    """Arrow's default allocators keep freed memory, 50 MiB per worker."""
+    """Use the system allocator for Arrow.
+
+    Arrow's default allocators keep freed memory: 50 MiB per worker.
+    """
     usual = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:

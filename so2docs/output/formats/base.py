@@ -1,4 +1,4 @@
-"""The interface of formats of files, and the formats of documents that are JSON with a frame."""
+"""The interface of file formats, and the formats of documents that are framed JSON."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class OpenSegment:
         self._count = 0
 
     def add(self, document: Document) -> None:
-        """Add a document, or a run of them."""
+        """Add a document, or a run of documents."""
         if self._count and self._format.between:
             self._parts.append(self._format.between)
         self._parts += document.parts if document.run else self._format.frame(document)
@@ -80,11 +80,11 @@ class OpenSegment:
 
 
 class Format(FileFormat):
-    """The form of documents in a file; `between` is also between the documents of a segment.
+    """The form of documents in a file; `between` also separates the documents of a segment.
 
     Attributes:
         deletes: Whether a file of changes can also name the documents to delete.
-        closing: Bytes after a document without its closing brace, if there is no other frame.
+        closing: Bytes after a document without its closing brace, if these are the only frame.
         segment_bytes: Approximate bytes of documents to compress together.
     """
 
@@ -121,7 +121,7 @@ class Format(FileFormat):
         return OpenSegment(self, first_id)
 
     def bytes_of_segments(self, total: int) -> int:
-        """Return the approximate bytes of a segment if all documents have `total` bytes."""
+        """Return the approximate size of a segment; `total` is the size of all documents."""
         return self.segment_bytes
 
     def ends_segment(self, document: Document) -> bool:
@@ -142,7 +142,7 @@ class Format(FileFormat):
         return ID_LINE % question_id
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Return the maximum bytes of the footer after one more segment."""
+        """Return the maximum size of the footer in bytes after one more segment."""
         return len(self.footer(journal))
 
 
@@ -216,7 +216,7 @@ class RavenDB(Format):
         self._deleted: dict[bytes, array[int]] = {}  # Question ids by prefix.
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the object with metadata in it."""
+        """Return the object with its metadata."""
         comma = b"" if document.is_empty else b","
         metadata = b'%b"@metadata":{"@id":"questions/%b%d","@collection":"Questions"}}' % (
             comma,

@@ -280,7 +280,7 @@ def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, 
         pages: The buffer for the positions of its pages.
         start: Offset of `pages` in the file.
     """
-    # Optional, and too small: the field has sixteen bits, and no reader needs it.
+    # Drop this optional field: its sixteen bits may be too few, and no reader needs it.
     group.pop(_ORDINAL, None)
     _shift(group, {_GROUP_OFFSET}, distance)
     for column in group[_COLUMNS].value.values:
@@ -295,7 +295,7 @@ def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, 
 
 
 def _shift(fields: Struct, ids: set[int], distance: int) -> None:
-    """Add to the offsets in a structure, except missing ones, which are zero."""
+    """Add `distance` to the offsets in a structure, except zeros, which mean missing."""
     for field_id in ids & fields.keys():
         if fields[field_id].value:
             fields[field_id].value += distance

@@ -183,13 +183,13 @@ class Parquet(Format):
     def ends_segment(self, document: Document) -> bool:
         """Return whether a page or a row group may end after a document.
 
-        The ids determine it, so that most pages of the next quarter's output are the same, and a
-        hub stores and transfers only the others.
+        Only the question id decides this. So most pages of the next quarter's output stay the same,
+        and a hub stores and transfers only the other pages.
         """
         return crc32(b"%d" % document.question_id) % _DOCUMENTS_PER_MARK == 0
 
     def add_page(self, group: RowGroup, rows: list[Row]) -> None:
-        """Add a page of documents to a row group; this changes them."""
+        """Add a page of documents to a row group; this changes the documents."""
         group.add(rows)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
@@ -199,7 +199,7 @@ class Parquet(Format):
         )
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Return the size for the notes so far and this note, with room for larger offsets."""
+        """Return an upper limit from the size of all notes, with room for larger offsets."""
         notes = len(segment.note) + journal.note_bytes
         return _FOOTER_ROOM + 2 * notes + _NOTE_ROOM * (1 + journal.count)
 
@@ -214,7 +214,7 @@ _NOTE_ROOM = 512
 
 
 class OpenRowGroup(OpenSegment):
-    """Documents of a row group; only those of the last page are not yet encoded."""
+    """Documents of a row group; all pages but the last are already encoded."""
 
     def __init__(self, form: Parquet, first_id: int) -> None:
         super().__init__(form, first_id)
@@ -247,7 +247,7 @@ class RecordParquet(Parquet):
 
     Attributes:
         record_schema: JSON Schema of a record.
-        is_one_a_question: Whether a record is a question, with its id as `Id`.
+        is_one_a_question: Whether each record is a question, with the question's id as `Id`.
     """
 
     record_schema: Mapping[str, Any]
@@ -307,7 +307,7 @@ def _split_records(children: tuple[Node, ...], rows: list[Row]) -> list[list[Any
     """Make a list of values for each column.
 
     Raises:
-        TypeError: A value has another type than its column.
+        TypeError: A value does not have the type of its column.
     """
     columns = [[row.get(child.name) for row in rows] for child in children]
     for child, values in zip(children, columns, strict=True):

@@ -5,7 +5,7 @@ say where values are missing and where lists begin. Columns are encoded in pages
 dictionary, and compressed with zstd. (Structures, encodings and field ids: Encodings.md and
 parquet.thrift of the Parquet format.)
 
-This saves the 60 MiB that an Arrow library takes in each process.
+An Arrow library would take 60 MiB in each process.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Column:
     """A column of single values.
 
     Attributes:
-        name: Its name.
-        kind: Type of its values.
-        is_required: Whether it is never null.
+        name: Name of the column.
+        kind: Type of the values.
+        is_required: Whether the column is never null.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Group:
-    """Columns of objects.
+    """The columns of objects.
 
     Attributes:
         name: The key of the objects; empty for rows.
         children: The columns.
-        split: Function that makes a list of values for each column from objects.
+        split: Function that turns a list of objects into a list of values for each column.
         is_required: Whether the object is never null.
     """
 
@@ -70,9 +70,9 @@ class Repeated:
     """A column of lists.
 
     Attributes:
-        name: Its name.
+        name: Name of the column.
         element: The elements of the lists.
-        is_required: Whether it is never null; a list may be empty.
+        is_required: Whether the column is never null; a list may be empty.
     """
 
     name: str
@@ -88,7 +88,7 @@ _PYTHON_TYPES: dict[str, set[type]] = {
     TEXT: {str},
     BOOLEAN: {bool},
 }
-# There is no lower limit, since orjson rejects smaller integers than 64 bits can hold.
+# There is no lower limit, since orjson rejects integers too small for 64 bits.
 _MOST = (1 << 63) - 1
 
 
@@ -112,10 +112,10 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def milliseconds(times: list[str | None]) -> list[int | None]:
-    """Return the milliseconds from 1970 to each time of a dump.
+    """Convert the times of a dump to Unix times in milliseconds.
 
     Raises:
-        TypeError, ValueError: A text is not a time, or has more digits.
+        TypeError, ValueError: A text is not a time, or is more precise than milliseconds.
     """
     present = [time for time in times if time is not None]
     if present and not _TIMES.fullmatch("\n".join(present)):
@@ -127,12 +127,12 @@ def milliseconds(times: list[str | None]) -> list[int | None]:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Definition and repetition levels of a column, as far as its objects are known.
+    """Definition and repetition levels of a column, down to the objects reached so far.
 
     Attributes:
         definitions: Definition level of each value, null or empty list.
-        repetitions: Repetition level of each.
-        defined: Definition level of objects that are neither null nor in a null.
+        repetitions: Repetition level of each value, null or empty list.
+        defined: Definition level of objects that are neither null nor inside a null.
         repeated: Number of lists that contain the objects.
     """
 
@@ -211,7 +211,7 @@ _INDEX_CODES = {1: "B", 2: "H", 4: "I"}
 
 
 def _encode_indices(indices: list[int], entries: int) -> bytes:
-    """Encode indices into a dictionary as one run of whole bytes, which zstd compresses better."""
+    """Encode indices into a dictionary as a run of whole bytes, which zstd compresses better."""
     size = next(size for size in _INDEX_CODES if entries <= 1 << 8 * size)
     if indices.count(indices[0]) == len(indices):
         run = _varint(len(indices) << 1) + struct.pack(f"<{_INDEX_CODES[size]}", indices[0])
@@ -237,13 +237,13 @@ _TYPES: dict[str, int] = {BOOLEAN: 0, INTEGER: 2, DATE: 2, NUMBER: 5, TEXT: 6}
 """Types in a Parquet file: `BOOLEAN`, `INT64`, `DOUBLE`, `BYTE_ARRAY`."""
 _ZSTD = 6
 _MOST_ENTRIES = 1 << 15
-"""Number of entries of a dictionary after which the following pages are plain."""
+"""Number of entries in a dictionary above which further pages are encoded plain."""
 
 _PAGE_BYTES = 256 * 1024
-"""Approximate bytes of values after which a page ends.
+"""Approximate size of the values in a page, in bytes.
 
 Columns of numbers have a page or two in a row group: more pages would not be read faster, but the
-positions of all pages of Stack Overflow would take 50 MB instead of 6.
+positions of all pages of Stack Overflow would take 50 MB instead of 6 MB.
 """
 
 _Compress = Callable[[bytes], bytes]
@@ -361,12 +361,12 @@ class _ColumnChunk:
             **dictionary,
             **self._statistics(),
         }
-        # The position of the page places is set later, because they are at the end of the file.
+        # The position of `places` is set later, because they are at the end of the file.
         chunk = {2: Field.i64(0), 3: Field.struct(metadata), 4: Field.i64(0), 5: Field.i32(0)}
         return chunk, {1: Field.structs(places)}
 
     def _statistics(self) -> dict[int, Field]:
-        """Return the bounds of an ordered column."""
+        """Return the bounds and number of nulls of an ordered column; empty for other columns."""
         bounds = [page.bounds for page in self._pages if page.bounds]
         if not bounds:
             return {}
@@ -407,7 +407,7 @@ class RowGroup:
     Args:
         root: The columns of a row.
         level: Compression level of zstd.
-        sorted_by: The column by which the rows are sorted in ascending order; may be empty.
+        sorted_by: The column by which the rows are sorted in ascending order; empty if unknown.
 
     Attributes:
         count: Number of rows.
@@ -421,7 +421,7 @@ class RowGroup:
         self._compress = zstandard.ZstdCompressor(level=level).compress
 
     def add(self, rows: list[Any]) -> None:
-        """Add rows; pages end after the last one, in columns with enough bytes for a page.
+        """Add rows. Where a column has enough bytes for a page, the page ends after the last row.
 
         Raises:
             TypeError: A value does not fit its column.
@@ -450,7 +450,7 @@ class RowGroup:
                 self._put(child, column, levels, chunks)
 
     def segment(self, raw_size: int, first_id: int) -> Segment:
-        """Make a segment of the row group; its note is like that of `footer.row_group`."""
+        """Make a segment of the row group, with a note as described in `footer.row_group`."""
         out = bytearray(PARQUET)
         written = [chunk.write(out, self._compress) for chunk in self._chunks]
         size = len(out) - len(PARQUET)
@@ -487,7 +487,7 @@ class RowGroup:
 def _leaves(
     node: Node, path: tuple[str, ...] = (), defined: int = 0, repeated: int = 0
 ) -> Iterator[tuple[Column, tuple[str, ...], int, int]]:
-    """Yield each column with its path and its highest levels."""
+    """Yield each column with its path and its maximum definition and repetition levels."""
     path = (*path, node.name) if node.name else path
     defined += not node.is_required
     if isinstance(node, Column):
