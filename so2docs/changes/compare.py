@@ -129,7 +129,7 @@ class Summary(Counts):
     Attributes:
         old_path: Path of the old output or dump.
         new_path: Path of the new output or dump.
-        unchanged: Documents that are equal in both outputs, except for ignored fields.
+        unchanged: Number of documents that are equal in both outputs, except for ignored fields.
         questions: Numbers of changed questions.
         answers: Numbers of changed answers, including answers to added and deleted questions.
         fields: Number of posts in which a field was added, changed or removed, by field name.

@@ -37,10 +37,10 @@ class Patched:
 
     Attributes:
         path: Path of the new output.
-        documents: Documents in the new output.
-        added: Documents that are not in the old output.
-        changed: Documents that differ from the old output.
-        deleted: Documents of the old output that are not in the new output.
+        documents: Number of documents in the new output.
+        added: Number of documents that are only in the new output.
+        changed: Number of documents that differ between the outputs.
+        deleted: Number of documents that are only in the old output.
         is_verified: Whether the result is byte for byte the new output that `diff` read. False if
             the changes do not identify that output.
     """

@@ -446,7 +446,7 @@ def _decompress_by_py7zr(read: Read, decompressor: Any) -> Parts:
         except (OSError, EOFError):
             raise
         except Exception as error:
-            # Each library raises its own errors; for damaged data, PPMd raises a MemoryError.
+            # Each library raises its own errors.
             raise OSError(str(error) or type(error).__name__) from error
         patience = _PATIENCE if data else patience - 1
         if data:

@@ -1,4 +1,4 @@
-"""Recognize tables of a dump by file name, and compressed files and archives by first bytes."""
+"""Recognize tables of a dump by file name, compressed files and archives by their first bytes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _LEAST_UNPACKED = 1024 * 1024
 """Minimum decompressed size of a block; smaller blocks are joined: each takes a task and a file."""
 
 _MOST_PACKED, _MOST_UNPACKED = 256 * 1024 * 1024, 1024 * 1024 * 1024
-"""Maximum size of a block to decompress ahead of time, into a temporary file."""
+"""Maximum compressed and decompressed size of a block to decompress into a temporary file."""
 
 _MOST_AHEAD = 64
 _HEADER_BYTES = 6

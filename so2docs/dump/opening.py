@@ -205,7 +205,7 @@ def open_file(
         source.stack.callback(reader.close)
         if restart is not None:
             reader.seek(restart.place.packed // 8)
-        # Bypass the buffer: it would wait until it is full, although the pipe already has data.
+        # Bypass the buffer, which would wait until full even if the pipe already has data.
         if isinstance(reader, io.BufferedReader) and not reader.seekable():
             source.add_file(cast(BinaryIO, reader.raw))
         else:

@@ -348,7 +348,7 @@ def _single(table: Table, folder: str, names: list[str], advice: str) -> str | N
 
 
 def _locate_to_nest(source: DumpLike, table: Table, catalog: Catalog) -> str:
-    """Find the file of a table that is nested in the posts."""
+    """Find the file of a table to be nested in the posts."""
     file_option = flag(table.file_option, "FILE")
     if path := locate(source, table, catalog, f"choose one with {file_option}"):
         return path

@@ -68,7 +68,7 @@ def choose_inspection(
 
     Args:
         inspections: Inspections as printed by `so2docs inspect --json`.
-        read: Size and, if known, SHA-256 of each input file of the output, by name.
+        read: Input files of the output: size and, if known, SHA-256, by file name.
         name: Source of the inspections, for messages.
 
     Raises:
@@ -489,7 +489,7 @@ class CardFiles(Product[tuple[str, str]]):
         folder, outputs = self._folder, _described(self._folder)
         if not any(_documents(output.manifest) for output in outputs):
             raise NothingToDescribeError(
-                f"{folder or '.'}: no card is written, since no output there has a document"
+                f"{folder or '.'}: no card is written, since no output in it has a document"
             )
         try:
             return [text(outputs).encode(), croissant_text(outputs).encode()]
@@ -911,13 +911,13 @@ def _size_category(count: int) -> str:
 
 
 def command(output: Described) -> str:
-    """Write the command for the same output, with all options that are not defaults."""
+    """Write the command that makes the output, with all options that are not defaults."""
     manifest = output.manifest
     usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:
         del usual["body"]  # Recipes may set the body, so always write the option.
     if output.is_retrieval_set:
-        usual["compression"] = "none"  # Its files are always uncompressed.
+        usual["compression"] = "none"  # The files of a set are always uncompressed.
     words = ["so2docs", "convert", manifest.input[0].name, output.path(manifest.output)]
     for name in (name for name in OPTIONS if name in manifest.options):
         value = manifest.options[name]

@@ -376,7 +376,7 @@ def verify(
     report: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Verified:
-    """Check an output against its manifest, next to it or in a report.
+    """Check an output against its manifest, which is next to it or in a report.
 
     The checks are: size and SHA-256 of each file; the number of documents and of answers; and each
     document against the JSON Schema in the manifest, with jsonschema-rs (the `verify` extra).
@@ -455,7 +455,7 @@ def _check_record(path: str, manifest: Manifest) -> None:
 
 
 def _validator(manifest: Manifest, path: str) -> Check | None:
-    """Make a function that raises for an invalid document; None without schema or library."""
+    """Make a function that raises for an invalid document; None if documents are not checked."""
     if manifest.schema is None:
         log.warning(
             f"recipe {manifest.counts['recipe']} has no schema; only files and counts are checked"

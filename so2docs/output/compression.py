@@ -1,11 +1,11 @@
 """Compress the segments of an output separately, in workers, and join them into one stream.
 
 Each segment can follow any other. A gzip stream (RFC 1952) is one member, because some readers stop
-after the first member of a file. It contains the raw deflate data (RFC 1951) of each segment, ended
-on a byte boundary by a full flush, then an empty final block and the CRC-32 of the whole, combined
-from the CRC-32 of each segment. A zstd stream contains one frame (RFC 8878) for each segment and
-ends with a table of the frames, as described in contrib/seekable_format of the zstd project. The
-table is a skippable frame, which all readers ignore.
+after the first member of a file. It contains the raw deflate data (RFC 1951) of each segment, which
+a full flush ends on a byte boundary. At the end are an empty final block and the CRC-32 of all
+data, combined from the CRC-32 of each segment. A zstd stream contains one frame (RFC 8878) for each
+segment and ends with a table of the frames, as described in contrib/seekable_format of the zstd
+project. The table is a skippable frame, which all readers ignore.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def detect_compression(start: bytes) -> Compression:
 def _deflate(raw: bytes, level: int) -> bytes:
     if level <= _ISAL_LEVELS and _NOWHERE not in raw:
         # Always set a dictionary. Without one, ISA-L 2.32 hashes the third string of a stream from
-        # a stale register, which holds the memory address of the stream, so at levels 1 and 2,
-        # about one stream in ten thousand has different bytes. The data never refers to this
-        # dictionary, since no text contains its bytes.
+        # a stale register, which holds the memory address of the stream. So at levels 1 and 2,
+        # about one stream in ten thousand would differ between runs. The data never refers to
+        # this dictionary, since no text contains its bytes.
         deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -15, zdict=_NOWHERE * 8)
         return deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)
     slow = zlib.compressobj(max(level, 1), zlib.DEFLATED, -15)

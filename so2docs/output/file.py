@@ -1,8 +1,8 @@
 """Write one output file from independently compressed segments, and the index next to it.
 
 This is the last step. Workers compress segments; the main process only appends them in order. The
-file grows as `NAME.part`, and so does the index. Complete files are renamed to their final names,
-the index first, so that every output has an index.
+file grows under the name `NAME.part`. When it is complete, the index is written, and both are
+renamed to their final names, the index first, so that every output has an index.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""The index next to an output: the start of each segment, to find a document by its id.
 
-`.OUTPUT.index` is a small binary file, little-endian, the same bytes for the same output:
+`.OUTPUT.index` is a small binary file in little-endian order. Equal outputs have equal indexes.
 
     header   "so2docs index 2\n"
     entries  one per segment, in the order of the file: question id of its first document, offset of
@@ -10,8 +10,8 @@ r"""The index next to an output: the start of each segment, to find a document b
     footer   segments, documents, end of the last segment, size of the output, CRC-32 of the last
              64 KiB of the output, bytes of the record, CRC-32 of the index up to here
 
-Outputs without lookup by id (JSON arrays, bulk lines) have an index with the record alone, and -1
-documents.
+For outputs without lookup by id (JSON arrays, bulk lines), the index has no entries, and -1 as the
+number of documents.
 
 The last bytes of a gzip output contain the CRC-32 and the length of all documents, so the index of
 another file, or of an earlier state of this file, is rejected. An entry takes 32 bytes for about a
@@ -41,7 +41,7 @@ _TAIL_BYTES = 64 * 1024
 
 
 class UnusableIndexError(So2docsError):
-    """An index is missing, damaged or belongs to another file; the text gives the reason."""
+    """An index is missing, damaged or belongs to another file; the message says which."""
 
 
 class UnreadableIndexError(UnusableIndexError):

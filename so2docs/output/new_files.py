@@ -192,7 +192,7 @@ class NewFiles:
             path: Path of the file; `-` is standard output.
             read: Input files, which must not be replaced; None for an input that is not a file.
             force: Replace an existing file.
-            advice: Advice for the error.
+            advice: Advice in the error if the file may not be written.
             seconds: Longest time to wait for another process that writes the file.
 
         Raises:
@@ -224,7 +224,7 @@ class NewFiles:
         self.add(path, write_part(path, data))
 
     def outdate(self, *paths: str) -> None:
-        """Remove these files when the new files are renamed, except paths of new files."""
+        """Mark files for removal when the new files are renamed; keep paths that are new files."""
         self._outdated += paths
 
     def __enter__(self) -> NewFiles:

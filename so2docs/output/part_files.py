@@ -115,7 +115,7 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
 
 
 def is_same(path: str, other: str) -> bool:
-    """Whether two paths are the same file, including by hard and symbolic links."""
+    """Whether two paths are the same file, also through hard and symbolic links."""
     return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 

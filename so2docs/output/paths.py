@@ -40,7 +40,7 @@ class OutputPaths:
     """The paths of the files of a conversion.
 
     Attributes:
-        output: Path of the output from the user; `-` is standard output.
+        output: Path of the output, as the user gave it; `-` is standard output.
         work_dir: Folder for the spill, if the user gave one.
         form: Form of the output.
         made_of_it: Names of the files that a recipe makes from the output at the end, relative to
@@ -124,7 +124,7 @@ class OutputPaths:
         return [self.index, self.strays, side_file(self.output, MANIFEST)]
 
     def _indexes(self) -> list[str]:
-        """Return the indexes next to the files of this output."""
+        """Return the paths of the indexes next to the files of this output."""
         if not self.form.has_side_record or self.output == "-":
             return []
         files = [*self.earlier_files(), self.output, *map(self.file, self.made_of_it)]

@@ -84,7 +84,7 @@ class File(NamedTuple):
                 file.seek(0)
                 digest = hashlib.file_digest(file, "sha256") if is_hashed else None
         except OSError as error:
-            error.filename = path  # An error while reading does not have the file's name.
+            error.filename = path  # An error while reading does not contain the name.
             raise
         return identity if digest is None else identity._replace(sha256=digest.hexdigest())
 
@@ -172,7 +172,7 @@ class Provenance:
         return replace(self, counts=count(report))
 
     def of_file(self, documents: int) -> Provenance:
-        """Return the record of one file of a split output."""
+        """Return the record for one file of a split output."""
         return replace(self, counts={"documents": documents})
 
     def as_dict(self) -> dict[str, Any]:

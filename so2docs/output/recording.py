@@ -137,7 +137,7 @@ with its quotes.
 
 
 def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Document]:
-    """Prepare nested documents for writing, and count them.
+    """Prepare nested documents for writing, and count the records of a recipe.
 
     Raises:
         RecipeError: The recipe fails.

@@ -1,8 +1,8 @@
 """Convert the records of recipe `beir` to the folder of a retrieval set.
 
-A relevant document may follow its query in the dump, or may be filtered. So the records first go to
-one temporary file, and are reread once all ids of the corpus are known. Memory holds one bit
-for each id between the lowest and the highest id in a page of 32,768 ids.
+A relevant document may follow its query in the dump, or may be filtered out. So the records first
+go to one temporary file, and are reread once all ids of the corpus are known. Memory holds one bit
+for each id between the lowest and the highest id in each page of 32,768 ids.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
     for name in ("format", "compression", "split_size", "split_files", "split_by", "split_share"):
         if kwargs.get(name) is not None:
             raise OptionError(
-                f"{flag('recipe', 'beir')} writes plain files; leave {flag(name)} out"
+                f"{flag('recipe', 'beir')} cannot be used with {flag(name)}; leave {flag(name)} out"
             )
     if output is not None and formats_from_name(name := os.fspath(output)):
         raise OptionError(

@@ -41,7 +41,7 @@ class Segment(NamedTuple):
         note: Information about this segment for the footer of the file, if any.
         data: The bytes to append to the output; empty for data in a file.
         path: The temporary file with the data; empty for data in memory or in the output.
-        data_crc: CRC-32 of the data; unset if the segment comes from an index.
+        data_crc: CRC-32 of the data; 0 if the segment comes from an index.
         label: Label of the output file, if files are split by date or share; empty otherwise.
     """
 

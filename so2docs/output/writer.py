@@ -28,14 +28,14 @@ from so2docs.output.segments import Copy, Segment
 from so2docs.report import Report
 
 _MOST_OPEN = 32
-"""Maximum number of open files; other files are reopened when a document belongs there."""
+"""Maximum number of open files; other files are reopened when they get documents."""
 
 _MORE_SEGMENTS = 3
 """Segments that a file may still get: a separator, a segment of documents, and the footer."""
 
 
 class OpenFiles:
-    """The files of an output by label, each in the same format. Few are open at a time."""
+    """The files of an output by label, all in the same format. Only a few are open at a time."""
 
     def __init__(self, form: FileFormat, create: Callable[[str, FileState | None], Output]) -> None:
         self.by_label: dict[str, Output] = {}

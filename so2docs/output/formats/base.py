@@ -21,7 +21,7 @@ ID_LINE = b'{"Id":%d}\n'
 
 
 class FileFormat:
-    """The form of a file: `header`, segments with `between` between any two of them, and `footer`.
+    """The form of a file: `header`, segments separated by `between`, and `footer`.
 
     Workers make and compress segments; the main process joins them.
 
@@ -199,12 +199,12 @@ class Elasticsearch(Format):
 
 
 class RavenDB(Format):
-    """The import format of RavenDB, which is its export format: documents and tombstones.
+    """The import and export format of RavenDB: documents and tombstones.
 
     The importer (StreamSource in RavenDB's source) reads `BuildVersion` first, then a section named
-    `Docs`; a document's id and collection are in its `@metadata`. 40000 is the first release with
-    this form of metadata; every later release reads it. `ReadTombstones` there requires `Key`,
-    `Type`, `Collection` and `LastModified` in each tombstone.
+    `Docs`; a document's id and collection are in its `@metadata`. Build 40000 is the first with
+    this form of metadata, which every later release reads. The importer's `ReadTombstones` requires
+    `Key`, `Type`, `Collection` and `LastModified` in each tombstone.
     """
 
     deletes: ClassVar[bool] = True

@@ -1,8 +1,8 @@
 """Join independently made Parquet files of one row group into one file.
 
-The data of a row group may be anywhere in a file, since only the footer has its position. So row
-groups are appended like any other segment, and their descriptions, moved to their final offsets,
-make the footer. (Structures and field ids: parquet.thrift of the Parquet format.)
+The data of a row group may be anywhere in a file, since only the footer records its position. So
+row groups are appended like any other segment, and their descriptions, moved to their final
+offsets, make the footer. (Structures and field ids: parquet.thrift of the Parquet format.)
 """
 
 from __future__ import annotations
@@ -32,52 +32,52 @@ class Field:
 
     @classmethod
     def boolean(cls, value: bool) -> Field:
-        """A boolean."""
+        """Make a boolean."""
         return cls(_TRUE if value else _FALSE, None)
 
     @classmethod
     def i32(cls, value: int) -> Field:
-        """A 32-bit integer."""
+        """Make a 32-bit integer."""
         return cls(_I32, value)
 
     @classmethod
     def i64(cls, value: int) -> Field:
-        """A 64-bit integer."""
+        """Make a 64-bit integer."""
         return cls(_I64, value)
 
     @classmethod
     def binary(cls, value: bytes) -> Field:
-        """Bytes, or a text in UTF-8."""
+        """Make a field of bytes, or of a text in UTF-8."""
         return cls(_BINARY, value)
 
     @classmethod
     def struct(cls, value: Struct) -> Field:
-        """A structure."""
+        """Make a structure."""
         return cls(_STRUCT, value)
 
     @classmethod
     def booleans(cls, values: Iterable[bool]) -> Field:
-        """A list of booleans."""
+        """Make a list of booleans."""
         return cls(_LIST, Sequence(_TRUE, [_TRUE if value else _FALSE for value in values]))
 
     @classmethod
     def i32s(cls, values: Iterable[int]) -> Field:
-        """A list of 32-bit integers."""
+        """Make a list of 32-bit integers."""
         return cls(_LIST, Sequence(_I32, list(values)))
 
     @classmethod
     def i64s(cls, values: Iterable[int]) -> Field:
-        """A list of 64-bit integers."""
+        """Make a list of 64-bit integers."""
         return cls(_LIST, Sequence(_I64, list(values)))
 
     @classmethod
     def binaries(cls, values: Iterable[bytes]) -> Field:
-        """A list of bytes."""
+        """Make a list of byte strings."""
         return cls(_LIST, Sequence(_BINARY, list(values)))
 
     @classmethod
     def structs(cls, values: Iterable[Struct]) -> Field:
-        """A list of structures."""
+        """Make a list of structures."""
         return cls(_LIST, Sequence(_STRUCT, list(values)))
 
 
@@ -210,8 +210,8 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
     """Make a segment from a file with a single row group.
 
     The note describes the row group. It ends with the positions of the pages (`OffsetIndex`), in
-    the order of the columns. They become offsets in the whole file, so they can only be written at
-    the end of the file.
+    the order of the columns. These positions become offsets in the whole file, so they can only be
+    written at its end.
     """
     metadata, size = _metadata(file)
     (group,) = metadata[_ROW_GROUPS].value.values
@@ -274,10 +274,10 @@ def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, 
     """Shift the offsets in the description of a row group.
 
     Args:
-        group: The row group.
-        reader: The bytes after it: the positions of its pages.
+        group: Description of the row group.
+        reader: Reads the positions of the group's pages, which follow the description.
         distance: Bytes to add to offsets.
-        pages: The buffer for the positions of its pages.
+        pages: Buffer to which the positions of the pages are appended.
         start: Offset of `pages` in the file.
     """
     # Drop this optional field: its sixteen bits may be too few, and no reader needs it.

@@ -5,7 +5,7 @@ say where values are missing and where lists begin. Columns are encoded in pages
 dictionary, and compressed with zstd. (Structures, encodings and field ids: Encodings.md and
 parquet.thrift of the Parquet format.)
 
-An Arrow library would take 60 MiB in each process.
+This module replaces an Arrow library, which would take 60 MiB in each process.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ class _ColumnChunk:
         return _RLE_DICTIONARY, _encode_indices(numbers, len(indices))
 
     def write(self, out: bytearray, compress: _Compress) -> tuple[Struct, Struct]:
-        """Append the pages to a file; return the description of the chunk and of its pages."""
+        """Append the pages to a file; return descriptions of the chunk and of its pages."""
         self._end_page(compress)
         encodings, start, pages = [_PLAIN, _RLE], len(out), self._pages
         dictionary: dict[int, Field] = {}
