@@ -226,7 +226,7 @@ class Changes:
         if not make_format(format, "", None).deletes:
             raise OptionError(
                 f"{flag('format', format)} cannot represent deletions: give "
-                f"{flag('deleted', 'FILE')} for those ids, or {flag('only', 'added,changed')}"
+                f"{flag('deleted', 'FILE')} for their ids, or {flag('only', 'added,changed')}"
             )
 
     @contextmanager

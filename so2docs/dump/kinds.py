@@ -145,7 +145,7 @@ _KINDS: dict[bytes, Kind] = {
     SQLITE: Kind("an SQLite database", refused=_GIVE_DUMP),
     PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
     b"%PDF-": Kind("a PDF file", refused=_GIVE_DUMP),
-    b"d8:announce": Kind("a torrent", refused="download the files it lists, and give those"),
+    b"d8:announce": Kind("a torrent", refused="download the files it lists, then give one"),
     b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
 }
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
@@ -177,7 +177,7 @@ _ROOTS = {
     "feed": ("a news feed", _GIVE_DUMP),
     "rdf": ("a news feed", _GIVE_DUMP),
     "urlset": ("a sitemap", _GIVE_DUMP),
-    "mediawiki": ("a dump of MediaWiki", _GIVE_DUMP),
+    "mediawiki": ("a MediaWiki dump", _GIVE_DUMP),
 }
 _TABLE_ROOTS = {table.root for table in DUMP.values()}
 

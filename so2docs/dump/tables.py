@@ -366,9 +366,7 @@ def _missing(
     table: Table, path: str, problem: str, members: Iterable[str] | None = None
 ) -> DumpError:
     problem = f"{problem}, so the {table.name} cannot be nested" if members is None else problem
-    advice = (
-        f"say where it is with {flag(table.file_option, 'FILE')}, or leave the {table.name} out"
-    )
+    advice = f"name its file with {flag(table.file_option, 'FILE')}, or leave the {table.name} out"
     if members is None:
         return DumpError(path, problem, advice=advice)
     return ArchiveError(path, f"{problem}; it holds {join_names(members)}", advice=advice)

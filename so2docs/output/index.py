@@ -140,7 +140,7 @@ class Index:
         size = file.seek(0, os.SEEK_END)
         if size != self.size or tail_crc(file, size) != self.tail:
             raise UnfitIndexError(
-                "its index belongs to another file, or to an earlier version of it"
+                "its index belongs to another file, or to an earlier version of this file"
             )
 
     def first_id(self, segment: int) -> int:
