@@ -229,7 +229,7 @@ def _advice(path: str, error: Exception) -> str:
         return "the name is empty, perhaps from an unset variable; give a file"
     if path.startswith("~"):
         return "write ~ without quotes, so that the shell replaces it with your home folder"
-    # If a parent is a file, Windows raises the former error, and other systems the latter.
+    # If a parent is a file, Windows raises FileNotFoundError, other systems NotADirectoryError.
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         existing = _existing_part(path)
         return f"{existing} is a file, not a folder" if os.path.isfile(existing) else _nearest(path)

@@ -662,7 +662,7 @@ def text(outputs: list[Described]) -> str:
             front += (f"    - {json.dumps(path)}" for path in paths)
     if full:
         front.append("dataset_info:")
-    # Omit the columns of sites, since those of hundreds of sites take megabytes.
+    # Omit the columns of outputs by site: for hundreds of sites, they would take megabytes.
     for name, output in full:
         front += _dataset_info(name, output, has_features=not is_by_site)
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]

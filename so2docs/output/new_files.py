@@ -100,7 +100,7 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
 
 @contextmanager
 def temporary_folder(parent: str | None) -> Iterator[str]:
-    """Make a temporary folder, and remove it at the end; first remove those of killed processes."""
+    """Make a temporary folder after removing those of killed processes; remove it at the end."""
     parent = parent or tempfile.gettempdir()
     if not os.path.isdir(parent):
         advice = f"choose another {flag('work_dir')}"

@@ -109,7 +109,7 @@ class OutputPaths:
 
     @property
     def strays_compression(self) -> Compression:
-        """The compression of the side file; if possible, the same as for the output."""
+        """The compression of the side file for strays: that of the output, or else gzip."""
         is_whole = self.output != "-" and self.form.format != "parquet"
         return self.form.compression if is_whole else "gzip"
 
