@@ -1,4 +1,4 @@
-"""Options with named choices, and the fixed properties of each choice."""
+"""The named choices of options, and the properties of formats and compressions."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class FormatTraits:
     """Properties of a format, known without importing its writer.
 
     Attributes:
-        extensions: File name extensions that select the format; the first is the usual one.
-        compressed: Whether files are compressed as a whole (if not, the format compresses inside).
+        extensions: File name extensions that select the format; the first is the default.
+        compressed: Whether files are compressed as a whole. If not, the format has a compression of
+            its own.
         dates: Whether the first pass must write dates as `{"$date": ...}`.
         ids: Whether documents get an id for the target database.
-        needs: A package that must be installed.
+        needs: Package that must be installed; None if there is none.
     """
 
     extensions: tuple[str, ...]
@@ -44,7 +45,7 @@ _LINES = (".jsonl", ".ndjson")
 def _traits(name: str, format_class: Any) -> FormatTraits:
     traits = getattr(format_class, "traits", None)
     if not isinstance(traits, FormatTraits):
-        raise TypeError("it has no traits, which formats from other packages need")
+        raise TypeError("it needs a class attribute traits of type FormatTraits")
     return traits
 
 
@@ -58,13 +59,13 @@ _OWN = {
 }
 
 FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _OWN, _traits)
-"""The properties of each format; other packages add subclasses of `Format` with `traits`."""
+"""The properties of each format. Other packages register subclasses of `Format` with `traits`."""
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 """The compression for each file name extension."""
 
 EXTENSIONS: dict[Compression, str] = {"gzip": ".gz", "zstd": ".zst", "none": ""}
-"""The usual file name extension of each compression."""
+"""The default file name extension of each compression."""
 
 DATABASE_ENDINGS = (".db", ".sqlite", ".sqlite3")
 """Extensions of SQLite databases."""
@@ -74,7 +75,7 @@ UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 
 
 def split_compression(path: str) -> tuple[str, Compression | None]:
-    """Split a compression extension from a name; the compression is None without one."""
+    """Split the compression extension off a path; without one, the compression is None."""
     for extension, compression in COMPRESSIONS.items():
         if path.endswith(extension):
             return path.removesuffix(extension), compression
@@ -82,13 +83,17 @@ def split_compression(path: str) -> tuple[str, Compression | None]:
 
 
 def formats_from_name(path: str) -> list[str]:
-    """List the formats with the extension of a path; built-in formats take precedence."""
+    """List the formats with the extension of a path; only built-in formats, if there are any."""
     plain, _ = split_compression(path)
     built_in = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
     return built_in or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
 
 
 def compression_from_name(path: str) -> Compression:
-    """Return the compression selected by the name of an output; `none` for `.jsonl` and `-`."""
+    """Return the compression selected by the name of an output.
+
+    Names without a compression extension select `gzip`, except `-` and the extensions in
+    `UNCOMPRESSED`.
+    """
     is_plain = path == "-" or path.endswith(UNCOMPRESSED)
     return split_compression(path)[1] or ("none" if is_plain else "gzip")

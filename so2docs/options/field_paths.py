@@ -1,7 +1,7 @@
 """Selection of the attributes of questions, answers and nested rows.
 
 A name is a path from the question: `Title`, `Comments.Text`, `Answers.Owner.DisplayName`. It
-includes everything below this path. A selection is a tree that grows with the names in the dump.
+includes everything below this path. `FieldChoice` applies a selection to documents.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ALLOWED = (
 
 
 _EXAMPLES = (
-    "fields have the names of the dump's attributes, such as Title or Answers.Body, and of "
+    "fields are attributes of the dump, such as Title or Answers.Body, or members of "
     f"{', '.join(_KEYS)}, such as Comments.Text"
 )
 
@@ -53,7 +53,7 @@ class Fields:
     Attributes:
         kept: Names such as `Title`, `Answers` (all attributes) or `Answers.Body`; None for all
             fields.
-        left_out: Names in the form of `kept`.
+        left_out: Names of the fields to leave out, in the same form.
     """
 
     kept: tuple[str, ...] | None = None
@@ -88,7 +88,7 @@ class Fields:
         return self.has(f"{_INSIDE}{name}")
 
     def hidden(self, nest: Sequence[str]) -> list[str]:
-        """List the user ids that are needed to look up users, but are not in documents."""
+        """List the fields with user ids that are needed to look up users, but are not selected."""
         if "users" not in nest:
             return []
         return [
@@ -99,7 +99,11 @@ class Fields:
         ]
 
     def check_nested(self, nest: Sequence[str]) -> None:
-        """Check the selected fields against the tables to nest."""
+        """Check that the selected fields agree with the tables to nest.
+
+        Raises:
+            OptionError: A field needs a table that is not nested, or a table has no field left.
+        """
         option = "without" if self.kept is None else "fields"
         for name in (*(self.kept or ()), *self.left_out):
             for path in _upwards(name.removeprefix(_INSIDE)):
@@ -129,12 +133,12 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _part(name: str) -> str:
-    """Return the first step of a path, counted from the post."""
+    """Return the first name of a path within its post, without a leading `Answers.`."""
     return name.removeprefix(_INSIDE).partition(".")[0]
 
 
 def _is_held(path: str, nest: Sequence[str]) -> bool:
-    """Whether the tables that contain a nested part are nested."""
+    """Whether each part that contains this nested part comes from a table to nest."""
     holders = list(_upwards(path))[1:]
     return all(any(table in nest for table in _TABLES_AT[holder]) for holder in holders)
 
@@ -142,7 +146,11 @@ def _is_held(path: str, nest: Sequence[str]) -> bool:
 def parse_field_names(
     option: str, value: str | Iterable[str], also: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Parse names of fields, or of `also`, given as a sequence or separated by commas."""
+    """Parse names of fields, given as a sequence or separated by commas.
+
+    Raises:
+        OptionError: A name is neither a field nor in `also`.
+    """
     parts = [value] if isinstance(value, str) else value
     each = (name.strip() for part in parts for name in part.split(","))
     names = tuple(dict.fromkeys(name for name in each if name))
@@ -154,7 +162,7 @@ def parse_field_names(
 
 
 def _is_allowed(name: str) -> bool:
-    """Whether a field exists; vote types without a name are named by their number."""
+    """Whether a field exists. The field of a vote type without a name is its number."""
     inner = name.removeprefix(_INSIDE)
     is_counted = any(inner.startswith(path) for path in _COUNTED)
     is_number = is_counted and inner.rpartition(".")[2].lstrip("-").isdecimal()
@@ -167,7 +175,7 @@ _MOST_NAMES = 4096
 
 
 class FieldChoice(dict[str, "bool | FieldChoice"]):
-    """The selected fields of objects at a path: each field is kept, left out, or a selection."""
+    """The decision for each field of the objects at a path: keep it, omit it, or select inside."""
 
     def __init__(self, fields: Fields, path: str = "", also: Collection[str] = ()) -> None:
         self._fields, self._path, self._also = fields, path, also
@@ -184,7 +192,7 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
         return stays
 
     def of(self, json: Json) -> Json:
-        """Select the fields of an object, in the order of its members."""
+        """Return the selected fields of an object, in the order of its members."""
         fields = {}
         for name, value in json.items():
             stays = self[name]
@@ -197,7 +205,7 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
 
 
 def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldChoice | None:
-    """Select the fields of complete posts; None to keep everything nested."""
+    """Make the selection for posts with nested rows; None if all nested fields are kept."""
     prefix = f"{path}." if path else ""
     names = [part.key for part in POST_PARTS]
     paths = [prefix + name for name in (*names, *fields.hidden(tables))]

@@ -1,6 +1,6 @@
-"""Entries of the table of options: all facts about an option, declared once.
+"""Declare an option once, with everything that depends on it: its type, help, parser and effect.
 
-The module also has parsers of user values, such as sizes, dates, shares and names.
+The module also has parsers for the values that users give, such as sizes, dates, shares and names.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from so2docs.errors import OptionError, did_you_mean, flag
 
 Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
 Decides = Literal["spill", "output", "run"]
-"""Which result depends on the value: that of the first pass, only the output, or neither."""
+"""The result that an option affects: that of the first pass, only the output, or neither."""
 
 Where = Literal["documents", "files", "local", "iterator", "convert"]
-"""The functions that take an option: all that make documents, all that also write files, all that
-run on this machine, or only `convert` and `convert_all`."""
+"""The functions that take an option: all that make documents, all that write files, all that run on
+this machine, only `documents`, `convert` and `convert_all`, or only the last two."""
 
 _KINDS = {
     bool: "True or False",
@@ -64,7 +64,8 @@ class Option:
         metavar: Placeholder for the value in help; N for a number.
         usually: Default behaviour, if the default value does not show it.
         more: Further information for users of the library.
-        remember: Converts the value of the attribute to JSON; equal outputs have equal JSON.
+        remember: Function that converts the value of the attribute to JSON for the fingerprint;
+            values that give the same output have the same JSON.
     """
 
     name: str
@@ -105,7 +106,7 @@ class Option:
 
     @property
     def spellings(self) -> list[str]:
-        """All flags: the documented one, alternatives, and the one with the name of the keyword."""
+        """All flags, long ones first: the documented flag, alternatives, the keyword as a flag."""
         flags = [*self.flags, f"--{self.name.replace('_', '-')}"]
         return sorted(flags, key=lambda flag: not flag.startswith("--"))
 
@@ -119,14 +120,15 @@ class Option:
         """Check the type of the value.
 
         Returns:
-            The value, with iterators as lists and numbers of other libraries as `int`.
+            The value; iterators become lists, and integers of other types, such as NumPy's, become
+            `int`.
 
         Raises:
-            OptionError: The value has another type.
+            OptionError: The value has the wrong type.
         """
         kinds = [get_origin(kind) or kind for kind in self.kinds if kind is not type(None)]
         if (value is None and type(None) in self.kinds) or not _KINDS.keys() >= set(kinds):
-            return value  # Choices are validated with their names elsewhere.
+            return value  # Named choices and recipes are checked when they are read.
         if Iterable in kinds and isinstance(value, Iterable) and not isinstance(value, str):
             value = list(value)
             if self._takes_ids and all(hasattr(part, "__index__") for part in value):
@@ -171,9 +173,9 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
         decides: Which result depends on the value.
         help: Description in one sentence.
         default: Default of the field.
-        entry: Further attributes of `Option`: `accepts` (by default the type of the field),
-            `default_keyword` (by default the default of the field), `name` (by default the name of
-            the field).
+        entry: Other attributes of `Option`. `name` and `accepts` default to the name and the type
+            of the field. `default_keyword` is the default of the keyword, if it differs from that
+            of the field.
     """
     entry |= {"group": group, "help": help, "decides": decides}
     return dataclasses.field(default=default, metadata={"option": entry})
@@ -183,8 +185,8 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
 def entries(kind: type) -> tuple[Option, ...]:
     """List the options declared by a dataclass, in order.
 
-    The result is cached: a conversion needs it 21 times, which would take a third of the time of
-    converting a tiny dump.
+    The result is cached: a conversion needs it 21 times; without the cache, this would take a third
+    of the time that a tiny dump takes.
     """
     hints = get_type_hints(kind)
     options = []
@@ -209,7 +211,11 @@ def choose(
     synonyms: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
 ) -> Any:
-    """Check that a value is one of several names, or a synonym of one of them."""
+    """Return the choice that a value names, directly or by a synonym.
+
+    Raises:
+        OptionError: The value is not a choice; the message includes the hint for this value.
+    """
     value = (synonyms or {}).get(value, value) if isinstance(value, str) else value
     if value in choices:
         return value
@@ -220,7 +226,7 @@ def choose(
 
 
 def contradiction(*names: str) -> OptionError:
-    """Make the error for contradicting options."""
+    """Make the error for options that contradict each other."""
     flags = " and ".join(flag(name) for name in names)
     return OptionError(f"{flags} contradict each other; give one of them")
 
@@ -234,7 +240,7 @@ def _is_a(value: object, kind: Any) -> bool:
 
 
 WHOLE = 1 << 64
-"""The share of all questions. A share is an integer, in units of 1 / 2^64."""
+"""The share that contains all questions. Shares are integers, in units of 1 / 2^64."""
 
 _ID = re.compile(r"-?[0-9]{1,18}")
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -256,7 +262,7 @@ def at_least(least: int, greatest: int | None = None) -> Callable[[str, int | No
 
 
 def size(least: int, example: str) -> Callable[[str, str | int | None], int | None]:
-    """Parse a size such as `500MB`, `1.5 GiB`, or a plain number of bytes."""
+    """Make a parser of sizes such as `500MB` and `1.5 GiB`, and of plain numbers of bytes."""
 
     def read(name: str, value: str | int | None) -> int | None:
         if value is None:
@@ -284,19 +290,19 @@ def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    """Parse tags to lower case, in order."""
+    """Parse tags and patterns; return them in lower case, sorted and without duplicates."""
     tag_names = names(name, value)
     for tag in tag_names:
         if not tag or re.search(r"[<>|\s\[\]]", tag):
             raise OptionError(
                 f"{flag(name)} is {tag!r}; it must be a tag such as python, a pattern such as "
-                "tensorflow*, or several with commas between them"
+                "tensorflow*, or several separated by commas"
             )
     return tuple(sorted({tag.lower() for tag in tag_names}))
 
 
 def tag_filter(wanted: Collection[str], *, all_tags: bool) -> Callable[[Iterable[str]], bool]:
-    """Make a function that tells whether tags in lower case match wanted tags or patterns.
+    """Make a function that returns whether lower-case tags match the wanted tags and patterns.
 
     Args:
         wanted: Tags, and patterns with `*` and `?`.
@@ -315,7 +321,7 @@ def tag_filter(wanted: Collection[str], *, all_tags: bool) -> Callable[[Iterable
 
 
 def point_in_time(name: str, value: str | date | None) -> str | None:
-    """Parse a year, month, day or time to a UTC time in the form of the dump."""
+    """Convert a year, month, day or time to a day or a time (UTC) in the format of the dump."""
     if value is None:
         return None
     if isinstance(value, datetime):
@@ -331,14 +337,14 @@ def point_in_time(name: str, value: str | date | None) -> str | None:
         datetime.fromisoformat(text)
     except ValueError:
         raise OptionError(
-            f"{flag(name)} is {str(value)!r}; it must be a date such as 2020-01-31, 2020, or "
-            "2020-01-31T12:00:00, UTC"
+            f"{flag(name)} is {str(value)!r}; it must be a date in UTC such as 2020, 2020-01-31 or "
+            "2020-01-31T12:00:00"
         ) from None
     return text
 
 
 def share(name: str, value: str | float | None) -> int | None:
-    """Parse a share of the questions to an integer, in units of 1 / 2^64."""
+    """Convert a share of the questions to an integer, in units of 1 / 2^64."""
     if value is None:
         return None
     text = str(value).strip()
@@ -355,7 +361,7 @@ def share(name: str, value: str | float | None) -> int | None:
 
 
 def shares(name: str, value: str | None) -> str | None:
-    """Check names with shares that add up to 1, such as `train=0.9,test=0.1`, given as text."""
+    """Check a list of names with shares that add up to 1, such as `train=0.9,test=0.1`."""
     if value is None:
         return None
     pairs = [pair.strip().partition("=") for pair in value.split(",")]
@@ -373,7 +379,7 @@ def shares(name: str, value: str | None) -> str | None:
 
 
 def bounds(text: str) -> list[tuple[str, int]]:
-    """Parse the result of `shares`: names, each with the end of its range in units of 1 / 2^64."""
+    """Parse the result of `shares`: each name with the end of its range, in units of 1 / 2^64."""
     ends, end = [], Decimal(0)
     for pair in text.split(","):
         key, _, part = pair.partition("=")
@@ -421,15 +427,17 @@ def ids_or_file(name: str, value: str | os.PathLike[str] | Iterable[int] | None)
     else:
         ids = set(value)
         if wrong := [id_ for id_ in ids if not _ID.fullmatch(str(id_))]:
-            raise OptionError(f"{flag(name)} has {wrong[0]!r}; it must be an id such as 1234")
+            raise OptionError(
+                f"{flag(name)} contains {wrong[0]!r}; each id must be a number such as 1234"
+            )
         listed = IdList(array("q", sorted(ids)).tobytes())
     if listed is not None and not listed.ids:
-        raise OptionError(f"{flag(name)} has no id; without the option, everything is kept")
+        raise OptionError(f"{flag(name)} contains no id; to keep everything, leave the option out")
     return listed
 
 
 def id_list(name: str, value: str | os.PathLike[str] | None) -> IdList | None:
-    """Read the ids in a file, one per line; empty lines and comments after `#` are ignored."""
+    """Read the ids in a file, one per line; blank lines and comments after `#` are ignored."""
     if (file := path(name, value)) is None:
         return None
     ids: set[int] = set()
@@ -448,6 +456,6 @@ def id_list(name: str, value: str | os.PathLike[str] | None) -> IdList | None:
         raise OptionError(f"{flag(name)}: {file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise OptionError(
-            f"{flag(name)}: {file} is not a text in UTF-8; each line must be an id such as 1234"
+            f"{flag(name)}: {file} is not UTF-8 text; each line must be an id such as 1234"
         ) from error
     return IdList(array("q", sorted(ids)).tobytes())

@@ -1,4 +1,4 @@
-"""Choose the form of an output by its name and by options."""
+"""Choose the form of an output from its name and the options."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from so2docs.options.request import find_recipe
 from so2docs.options.table import OPTIONS, OTHER_FORMS, OutputForm
 
 HUB_FILE_BYTES = 500_000_000
-"""Default size of files for the Hugging Face hub: that of `datasets.Dataset.push_to_hub`."""
+"""Default size of files for the Hugging Face hub, as in `datasets.Dataset.push_to_hub`."""
 
 _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
 def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
-    """Choose the form of an output by its name and by options."""
+    """Choose the form of an output from its name and the options."""
     if not output:
         raise OptionError(
             "OUTPUT is empty, perhaps from an unset variable; give the name of a file, or - for "
@@ -36,7 +36,7 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
         )
     if "://" in output:
         raise OptionError(
-            f"{output}: outputs are local files; write one and copy it, or use so2docs spark, "
+            f"{output}: outputs are local files; copy the output afterwards, or use so2docs spark, "
             "which writes to object stores"
         )
     if output.endswith(os.sep) or os.path.isdir(output):
@@ -56,7 +56,7 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
     if index is not None and not _INDEX.fullmatch(index):
         raise OptionError(
             f"{flag('elasticsearch_index')} is {index!r}; Elasticsearch allows lower-case letters, "
-            "digits and -_+. (these four not at the start)"
+            "digits and -_+. (none of these four at the start)"
         )
     splits = {
         name: OPTIONS[name].read(kwargs[name])
@@ -71,7 +71,7 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
         raise contradiction(*splits)
     if output == "-" and (splits or name == "parquet"):
         subject = flag(*next(iter(splits.items()))) if splits else flag("format", name)
-        raise OptionError(f"{subject} cannot go to standard output; give the name of a file")
+        raise OptionError(f"{subject} does not support standard output; give the name of a file")
     compression = _compression(output, name, kwargs.get("compression"))
     return OutputForm(name, compression, index or "questions", has_total=is_for_hub, **splits)
 
@@ -92,7 +92,7 @@ def default_output(kwargs: Mapping[str, Any]) -> str:
 
 
 def output_suffix(kwargs: Mapping[str, Any]) -> str:
-    """Return the extensions of an output with the format and compression in keywords."""
+    """Return the extensions for the format and compression in keywords."""
     requested = kwargs.get("format")
     name: str = requested if requested is not None and requested in FORMATS else "jsonl"
     end = FORMATS[name].extensions[0]
@@ -103,7 +103,11 @@ def output_suffix(kwargs: Mapping[str, Any]) -> str:
 
 
 def _by_name(output: str) -> list[str]:
-    """Find the formats of a file name; none without an extension."""
+    """List the formats with the extension of a file name; empty if it has no extension.
+
+    Raises:
+        OptionError: No format has this extension.
+    """
     formats = formats_from_name(output)
     plain, _ = split_compression(output)
     unknown = os.path.splitext(os.path.basename(plain))[1]
@@ -112,21 +116,21 @@ def _by_name(output: str) -> list[str]:
         hint = OTHER_FORMS.get(unknown[1:].lower(), "")
         raise OptionError(
             f"{output}: no output format has the extension {unknown}{hint and f' ({hint})'}; "
-            f"choose a name that ends in one of {' '.join(extensions)}, and .gz or .zst after "
-            "these (not after .parquet)"
+            f"choose a name that ends in one of {' '.join(extensions)}, optionally followed by .gz "
+            "or .zst (except .parquet)"
         )
     return formats
 
 
 def _format(output: str, kwargs: Mapping[str, Any]) -> str:
-    """Find the format of an output."""
+    """Choose the format of an output."""
     requested: str | None = OPTIONS["format"].read(kwargs.get("format"))
     by_name = _by_name(output)
     is_explicit = requested is not None and (
         not FORMATS[requested].compressed or kwargs.get("compression") is not None
     )
     has_extension = by_name or split_compression(output)[1] is not None
-    # Whether the output is a regular file, rather than a device.
+    # False for devices and pipes, which need no extension.
     is_new = not os.path.exists(output) or os.path.isfile(output)
     if not has_extension and is_new and output != "-" and not is_explicit:
         raise OptionError(
@@ -153,7 +157,7 @@ def _compression(output: str, name: str, requested: str | None) -> Compression:
         if requested not in (None, "none"):
             advice = f"leave {flag('compression', requested)} out"
         if advice:
-            raise OptionError(f"{flag('format', name)} compresses inside the file; {advice}")
+            raise OptionError(f"{flag('format', name)} has a compression of its own; {advice}")
         return "none"
     named = by_name or ("none" if output.endswith(UNCOMPRESSED) else None)
     if requested is not None and named not in (None, requested):

@@ -1,6 +1,6 @@
 """Convert the keywords of a call to `Options` and `RunOptions`.
 
-A spill and a manifest record the fingerprint of the options, which identifies the output.
+The spill and the manifest record the fingerprint: the options that determine the output.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ def validate_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any
     """Check the names and types of keywords.
 
     Returns:
-        The keywords, with iterators as lists and numbers of other libraries as `int`.
+        The keywords; iterators become lists, and integers of other types, such as NumPy's, become
+        `int`.
 
     Raises:
         TypeError: A keyword is unknown.
-        OptionError: A value has another type.
+        OptionError: A value has the wrong type.
     """
     allowed = taken_by(*where)
     for name in kwargs:
@@ -57,7 +58,7 @@ def build_options(
     """Build the options from validated keywords.
 
     Raises:
-        OptionError: A value is not allowed, or two contradict each other.
+        OptionError: A value is not allowed, or two options contradict each other.
     """
     values = _values(Options, kwargs)
     choice = find_recipe(kwargs)
@@ -101,7 +102,7 @@ def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """Collect the table files given as keywords."""
+    """Collect the files of tables given as keywords, by keyword."""
     names = dict.fromkeys(table.file_option for table in TABLES.values())
     return {
         name: OPTIONS[name].read(kwargs[name]) for name in names if kwargs.get(name) is not None
@@ -109,10 +110,10 @@ def table_files(kwargs: Mapping[str, Any]) -> Tables:
 
 
 def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
-    """Find the recipe in keywords.
+    """Return the recipe in keywords; None if there is none.
 
     Raises:
-        OptionError: The recipe is unknown, or an option needs a recipe.
+        OptionError: The recipe is unknown, or an option needs a recipe that was not chosen.
     """
     settings = {name: OPTIONS[name].read(kwargs[name]) for name in SETTINGS if kwargs.get(name)}
     if (recipe := kwargs.get("recipe")) is None:
@@ -149,7 +150,7 @@ _FACTS = {
     "site_field_name": f"name of {flag('site_field')}",
     "user_ids": f"ids of users ({flag('nest', 'users')})",
 }
-"""Names of facts derived from several options."""
+"""Facts derived from several options, with their names in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class Fingerprint:
     Attributes:
         spill: Options of the first pass, by name.
         output: Other options that change the output.
-        facts: Facts derived from several options that affect the first pass.
+        facts: Facts that affect the first pass and are derived from several options.
     """
 
     spill: dict[str, Any]
@@ -189,16 +190,21 @@ class Fingerprint:
         return cls(**values)
 
     def by_option(self) -> dict[str, Any]:
-        """Return the values of all options by name."""
+        """Return the values of all recorded options by name."""
         return self.output | self.spill
 
     def differences(self, requested: Fingerprint, *, of_spill_only: bool) -> list[str]:
-        """Return the names of options that prevent a conversion from resuming another one."""
+        """List the options whose values differ and so prevent resuming this conversion.
+
+        Args:
+            requested: Fingerprint of the requested conversion.
+            of_spill_only: Whether to compare only the options of the first pass.
+        """
         before, now = self.spill | self.facts, requested.spill | requested.facts
         if not of_spill_only:
             before, now = self.output | before, requested.output | now
-        # A chunk without malformed rows is the same with and without the option, so a run may add
-        # it.
+        # Chunks without malformed rows are the same with and without this option, so a resumed run
+        # may add it.
         if requested.spill["skip_malformed"]:
             before["skip_malformed"] = True
         names = before.keys() | now.keys()

@@ -1,4 +1,4 @@
-"""Find the site of a dump by the name of the dump."""
+"""Derive the site of a dump from the name of the dump."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHEN = (
 )
 _BEFORE = re.compile(rf"^[(\[]?(?:{_WHEN}[-_.\s)\]]+)+", re.IGNORECASE)
 _AFTER = re.compile(rf"(?:[-_.\s(\[]+{_WHEN})+[)\]]?$", re.IGNORECASE)
-"""Matches a date or a release in the name of an archive."""
+"""Matches dates and releases after the name of a site, as `_BEFORE` does before it."""
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}", re.IGNORECASE)
 _PUBLISHED = re.compile(
@@ -31,10 +31,13 @@ _PUBLISHED = re.compile(
 def site_from_name(source: str | os.PathLike[str]) -> str:
     """Derive the name of a site from the name of its dump.
 
-    `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` come from
-    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` comes from `stackoverflow.com`. If the
-    name of a published site has a date or a release before or after it, as in
-    `beer.stackexchange.com-2024-07.7z`, the date or release is removed.
+    `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` give
+    `beer.stackexchange.com`; `stackoverflow.com-Posts.7z` gives `stackoverflow.com`. A date or a
+    release before or after the name of a published site, as in
+    `beer.stackexchange.com-2024-07.7z`, is removed.
+
+    Raises:
+        OptionError: The dump is standard input.
     """
     if source == "-":
         raise OptionError("standard input has no name; give the name of a file")
@@ -56,12 +59,16 @@ def without_date(name: str) -> str:
 
 
 def published_host(site: str | None) -> str | None:
-    """Find the host for the name of an archive or folder; None for unpublished sites."""
+    """Return the host of the site that an archive or folder is named after; None if unpublished."""
     return site_host(site.lower()) if site and _PUBLISHED.fullmatch(site) else None
 
 
 def checked_host(host: str) -> str:
-    """Find the current host of a site by a host name or a URL."""
+    """Return the current host of a site given as a host name or a URL.
+
+    Raises:
+        OptionError: The text is not a host name.
+    """
     name = re.sub(r"^https?://|/+$", "", host.strip())
     if not _HOST.fullmatch(name):
         raise OptionError(
@@ -71,11 +78,15 @@ def checked_host(host: str) -> str:
 
 
 def site_name(source: object) -> str:
-    """Find the name of a dump's site by the name of the dump."""
+    """Derive the name of a dump's site from the name of the dump.
+
+    Raises:
+        OptionError: The dump has no name.
+    """
     if isinstance(source, str | os.PathLike) and source != "-":
         return site_from_name(source)
     raise OptionError(
-        f"the dump has no name that contains the site; give it with {flag('site', 'HOST')}"
+        f"the dump has no name that contains the site; give the site with {flag('site', 'HOST')}"
     )
 
 
@@ -87,7 +98,11 @@ def host_from_name(source: object) -> str | None:
 
 
 def host(source: object, requested: str | None) -> str:
-    """Find the host of a dump's site."""
+    """Return the host of a dump's site: the requested host, or that in the name of the dump.
+
+    Raises:
+        OptionError: The requested host is invalid, or the name of the dump contains none.
+    """
     if requested is not None:
         return checked_host(requested)
     if published := host_from_name(source):

@@ -1,8 +1,8 @@
 """The table of options: each option is declared once, as a field of these classes.
 
-This table is the source of the options on the command line with their help, keyword arguments with
-their types (`make docs` generates `keywords.py`), checks, the fingerprint that decides whether a
-conversion can be resumed, the options in manifests, documentation, and the names in messages.
+The flags of the command line, keyword arguments (`make docs` generates their types in
+`keywords.py`), checks, names in messages and documentation are derived from this table. So are the
+options in manifests and the fingerprint, which decides whether a conversion can be resumed.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, QUESTION_ATTRIBUTES, RESE
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
-"""Names of existing fields of documents."""
+"""Names of the attributes of questions and answers, and `Answers`."""
 
 MOST_FILES = 10_000
 UNDATED = "undated"
 """Label of the file of questions without a date, if files are split by date."""
 
 Tables = Mapping[str, str | None]
-"""Files by name of the table; None for tables without a given file."""
+"""The file of each table by name; None if no file is given."""
 
 OTHER_FORMS = dict.fromkeys(
     ("csv", "tsv", "xlsx", "excel", "arrow", "feather"),
-    "documents are nested: parquet has typed columns, and so2docs sqlite makes flat tables",
+    "documents are nested; use parquet for typed columns, or so2docs sqlite for flat tables",
 ) | dict.fromkeys(("sqlite", "sqlite3", "db", "sql"), "so2docs sqlite makes a database")
 """Advice for formats that are not available for documents."""
 
@@ -74,7 +74,7 @@ _filter = partial(option, "Filters", "spill")
 _document = partial(option, "Documents", "output")
 _output = partial(option, "Output", "output")
 _run = partial(option, "Run", "run")
-"""Functions that declare an option, with its heading in the help and the effect of its values."""
+"""Functions that declare an option under a heading of the help, with the result that it affects."""
 
 _ids = partial(_filter, remember=lambda value: value and str(value))
 _dropped = partial(_ids, accepts=str | os.PathLike[str] | None, parse=id_list, metavar="FILE")
@@ -145,8 +145,8 @@ class Filters:
     )
     drop_users: IdList | None = _dropped(
         "Leave out all posts and comments of the users whose ids are in FILE, one per line.",
-        more="The answers to their questions are also left out, and so are listed editors of other "
-        "posts.",
+        more="The answers to their questions are also left out, and other posts do not name these "
+        "users as editors.",
     )
     drop_posts: IdList | None = _dropped(
         "Leave out the questions and answers whose ids are in FILE, one per line.",
@@ -187,7 +187,7 @@ class Filters:
         name="without",
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: parse_field_names(name, value or (), also=(METADATA,)),
-        more="With a recipe, `metadata` leaves out this column of its records.",
+        more="With a recipe, `metadata` leaves this column out of the records.",
         metavar="NAMES",
         default_keyword=None,
         remember=sorted,
@@ -219,7 +219,7 @@ class Filters:
 
     @property
     def select(self) -> bool:
-        """Whether the first pass leaves rows out."""
+        """Whether filters other than keep lists leave rows out of the first pass."""
         neutral = replace(
             Filters(limit=self.limit, kept=self.kept, left_out=self.left_out),
             keep_users=self.keep_users,
@@ -229,7 +229,7 @@ class Filters:
 
     @property
     def expected_share(self) -> float:
-        """Minimum share of the dump that passes the filters; 0 if unknown beforehand."""
+        """Expected share of the dump that passes the filters; 0 if it cannot be predicted."""
         if self != Filters(sample=self.sample):
             return 0.0
         return 1.0 if self.sample is None else self.sample / WHOLE
@@ -309,7 +309,7 @@ class OutputForm:
 
     @property
     def is_split(self) -> bool:
-        """Whether the output is split, even if this results in a single file."""
+        """Whether the output is split, even if there is only one file."""
         ways = (self.split_size, self.split_files, self.split_by, self.split_share)
         return any(way is not None for way in ways)
 
@@ -352,8 +352,8 @@ class OutputForm:
 class Options:
     """The options that determine the output.
 
-    All workers get these options. The core is a definite one, because `auto` might choose another
-    core in a worker.
+    All workers get these options. `core` is never `auto`, which might choose another core in a
+    worker.
     """
 
     site_field: tuple[str, str] | None = _document(
@@ -361,7 +361,7 @@ class Options:
         "site.",
         accepts=str | None,
         metavar="NAME",
-        more="The name is `site`, or the name of the archive or folder.",
+        more="The site's name is the value of `site`, or the name of the archive or folder.",
         where="iterator",
         remember=lambda value: value and list(value),
     )
@@ -389,7 +389,7 @@ class Options:
     best: bool = _document(
         "With a recipe that uses answers, use only the answer with the highest score.",
         False,
-        more="In pairs and triplets, this is the better answer; preferences keep it and the "
+        more="In pairs and triplets, this is always the better answer; preferences keep it and the "
         "answers with a lower `pm_score`.",
     )
     min_margin: int | None = _document(
@@ -397,8 +397,8 @@ class Options:
         "triplets or preferences.",
         parse=at_least(1),
         usually="1; preferences keep all answers",
-        more="The score is `pm_score`. Preferences leave out answers that differ less from all "
-        "others.",
+        more="The score is `pm_score`. Preferences leave out answers whose score differs by less "
+        "from the scores of all other answers.",
     )
     conversational: bool = _document(
         f"Write messages instead of texts, with {flag('recipe', 'pairs')}.", False
@@ -437,8 +437,9 @@ class Options:
         "Form of the metadata in a recipe's records; flat has only strings, numbers and booleans, "
         "for vector stores that accept no lists or objects.",
         "nested",
-        more="With `flat`, names are joined by `_`, and lists become strings separated by `, `: "
-        "`answer_url`, `authors_name`.",
+        more="With `flat`, nested names are joined with `_`, as in `answer_url`. A list becomes a "
+        "string of its values, separated by `, `; a list of objects becomes a string for each "
+        "member, such as `authors_name`.",
     )
     attribution: bool = _document("Add URLs, licences and authors to each document.", False)
     body: BodyAs = _document(
@@ -447,7 +448,7 @@ class Options:
         accepts=BodyAs | None,
         default_keyword=None,
         parse=lambda name, value: value and choose(name, value, get_args(BodyAs), _BODIES),
-        usually="html, or the form for the recipe",
+        usually="html, or the default of the recipe",
     )
     answers_by: AnswersBy = _document(
         "Order of the answers: by id, or by votes, with the accepted answer first and the "
@@ -464,7 +465,7 @@ class Options:
         metavar="TABLES",
     )
     if_present: bool | tuple[str, ...] = _document(
-        "Nest only the tables in the dump; a warning and the record name the missing ones.",
+        "Skip missing tables instead of failing; a warning and the record in the output name them.",
         False,
         accepts=bool,
     )
@@ -475,13 +476,13 @@ class Options:
         False,
     )
     strict: bool = option(
-        "Documents", "run", "Fail if a character would be repaired or a row left out.", False
+        "Documents", "run", "Fail instead of repairing a character or leaving a row out.", False
     )
     core: Core = _run(
         "The core that converts rows to JSON; the output does not depend on it.",
         "auto",
         more="`auto`: the value of the environment variable `SO2DOCS_CORE`, else `compiled` if a C "
-        "compiler was available at installation.",
+        "compiler was available at installation, else `python`.",
     )
     level: int = _output(
         "Compression level. For gzip, 0 to 3 are fast (ISA-L), and 4 to 9 are slow but compress "
@@ -558,7 +559,9 @@ class Options:
             subject = flag("recipe", recipe.name)
             needed += recipe.fields
             if name not in ("jsonl", "json", "parquet"):
-                raise OptionError(f"{subject} is written as jsonl, json or parquet, not as {name}")
+                raise OptionError(
+                    f"{subject} supports the formats jsonl, json and parquet, not {name}"
+                )
             if name == "parquet" and recipe.schema is None:
                 raise OptionError(
                     f"{subject}: {flag('format', 'parquet')} needs columns; give a Recipe with a "
@@ -566,8 +569,8 @@ class Options:
                 )
             if self.site_field is not None and self.recipe.spec in RECIPES.own:
                 raise OptionError(
-                    f"{flag('site_field', self.site_field[0])} is for documents, and records of "
-                    f"{subject} have columns of their own; leave it out"
+                    f"{flag('site_field', self.site_field[0])} applies only to documents, and the "
+                    f"records of {subject} have columns of their own; leave it out"
                 )
         missing = [path for path in needed if not fields.has_whole(path)]
         if missing:
@@ -581,7 +584,7 @@ class Options:
             return
         given = flag("metadata", self.metadata)
         if METADATA in self.filters.left_out:
-            raise OptionError(f"{given} contradicts {flag('without', METADATA)}; give one")
+            raise OptionError(f"{given} contradicts {flag('without', METADATA)}; give one of them")
         recipe = None if self.recipe is None else replace(self.recipe, is_flat=False).recipe
         schema = (recipe and recipe.schema) or {}
         has_column = METADATA in schema.get("properties", ())
@@ -603,7 +606,7 @@ class Options:
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the first pass needs more of each row than keys and type."""
+        """Whether the first pass needs more of a row than its keys and its type."""
         return self.filters.select or not self.filters.fields.has_whole_posts or self.form.has_dates
 
     @property
@@ -615,7 +618,7 @@ class Options:
     def needs_all_keys(self) -> bool:
         """Whether the keys of posts outside the sample must be kept with the other keys.
 
-        Rows of tables for these posts then count as filtered, not as strays.
+        Rows of other tables that belong to these posts then count as filtered, not as strays.
         """
         return bool(self.nest) and self.filters.sample is not None
 
@@ -625,7 +628,7 @@ class RunOptions:
     """Options of the run, which do not change any byte of the documents.
 
     Attributes:
-        tables: Files by name of the table.
+        tables: The file of each table by name.
     """
 
     jobs: int | None = _run(
@@ -664,8 +667,8 @@ class RunOptions:
         "Keep the spill, so that the next conversion need not reread DUMP.",
         False,
         where="convert",
-        more="The next conversion to the same output may change the order of answers, the limit "
-        "and the form of files, and add tables; other filters or bodies need "
+        more="The next conversion to the same output may add tables, and change the order of "
+        "answers, the limit and the form of the files. To change filters or bodies, add "
         f"{flag('restart', True)}.",
     )
     update: bool = _run(
@@ -741,7 +744,7 @@ OF_CONVERT: tuple[Where, ...] = (*OF_ITERATOR, "files", "convert")
 
 
 def taken_by(*where: Where) -> dict[str, Option]:
-    """Return the options of functions of these kinds, ordered by group."""
+    """Return the options with these values of `where`, ordered by group."""
     return {
         name: entry
         for group in GROUPS

@@ -155,7 +155,7 @@ def test_an_empty_list_changes_nothing(tmp_path: Path) -> None:
         (b"1.5", "line 1 is '1.5'"),
         (b"1" * 19, "line 1 is '1111"),
         (b"12 13", "line 1 is '12 13'"),
-        (b"\xff\xfe1\0", "is not a text in UTF-8"),
+        (b"\xff\xfe1\0", "is not UTF-8 text"),
         (None, "cannot be read: No such file or directory"),
     ],
 )

@@ -476,8 +476,8 @@ def test_strays_next_to_any_format(tmp_path: Path) -> None:
         ("q.jsonl.gz", {"split_size": "many"}, "a size such as 500MB or 1GB"),
         ("q.jsonl.gz", {"split_files": 0}, "must be 1 to 10,000"),
         ("q.jsonl.gz", {"split_size": "10kB"}, "at least 100,000 bytes"),
-        ("-", {"split_files": 2}, "split_files=2 cannot go to standard output"),
-        ("-", {"format": "parquet"}, "format='parquet' cannot go to standard output"),
+        ("-", {"split_files": 2}, "split_files=2 does not support standard output"),
+        ("-", {"format": "parquet"}, "format='parquet' does not support standard output"),
         ("q.jsonl.gz", {"level": 10}, "must be 0 to 9 for gzip"),
         ("q.jsonl.zst", {"level": 20}, "must be 0 to 19"),
     ],
@@ -506,7 +506,7 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
     ]
     refused = run(*command, "q.parquet", "--compression", "gzip", cwd=tmp_path)
     assert refused.returncode == 2
-    assert refused.stderr.startswith("so2docs: --format parquet compresses inside")
+    assert refused.stderr.startswith("so2docs: --format parquet has a compression of its own")
 
 
 def test_json_array_to_standard_output() -> None:

@@ -471,7 +471,7 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"recipe": "pairs", "format": "mongodb"}, "is written as jsonl, json or parquet, not as"),
+        ({"recipe": "pairs", "format": "mongodb"}, "supports the formats jsonl, json and parquet"),
         ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
         ({"recipe": counted, "format": "parquet"}, "needs columns; give a Recipe"),
         ({"attribution": True, "without": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
@@ -483,7 +483,7 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"recipe": counted, "metadata": "flat"}, "metadata='flat' needs a recipe whose schema"),
         (
             {"recipe": "qa", "metadata": "flat", "without": "metadata", "site": "a.example"},
-            "metadata='flat' contradicts without='metadata'; give one",
+            "metadata='flat' contradicts without='metadata'; give one of them",
         ),
         ({"recipe": "qa", "metadata": "flats"}, "metadata is 'flats'; it must be"),
         ({"best": True}, "best=True needs recipe='preferences', or one of: pairs, triplets"),
@@ -499,7 +499,7 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"recipe": "qa", "min_margin": 2, "site": "a.example"}, "or one of: pairs, triplets"),
         ({"recipe": "qa", "best": True, "accepted": True}, "contradict each other"),
         ({"recipe": "messages", "implicit_prompt": True}, "implicit_prompt=True needs recipe='pai"),
-        ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' is for documents, and rec"),
+        ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' applies only to documents"),
     ],
 )
 def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Path) -> None:
