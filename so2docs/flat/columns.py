@@ -34,7 +34,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def milliseconds(text: str) -> int | None:
-    """Convert a date of a dump (UTC) to milliseconds since 1970; None if the text is not a date."""
+    """Convert a date of a dump (UTC) to Unix time in milliseconds; None if it is not a date."""
     match = _DATE.fullmatch(text)
     if match is None:
         return None
@@ -58,7 +58,7 @@ READ: dict[str, Callable[[str], Any]] = {
     BOOLEAN: lambda text: _BOOLEANS.get(text.lower()),
     TEXTS: tags,
 }
-"""Functions that parse an attribute, by type; they return None for a text of another type."""
+"""Parsers of attributes, by type; they return None for a text that does not fit the type."""
 
 
 def typed_values(row: Row, attributes: Attributes) -> list[Any]:
@@ -69,8 +69,9 @@ def typed_values(row: Row, attributes: Attributes) -> list[Any]:
         attributes: Names and types of the columns.
 
     Returns:
-        A value for each attribute, None if the attribute is missing or has another type. The last
-        value is a JSON object of attributes with another type or without a column, or None.
+        A value for each attribute; None if the attribute is missing or does not fit its type. The
+        last value is a JSON object of the attributes that do not fit their type or have no column;
+        None if there are none.
     """
     values = [READ[kind](row[name]) if name in row else None for name, kind in attributes.items()]
     fits = {name for name, value in zip(attributes, values, strict=True) if value is not None}
@@ -79,7 +80,7 @@ def typed_values(row: Row, attributes: Attributes) -> list[Any]:
 
 
 def why_stray(row: Row, key: str, row_name: str) -> str | None:
-    """Name the reason why a row is a stray: `Id` is missing or not a number; None for valid rows.
+    """Return why a row is a stray: its key is missing or not an integer. None for valid rows.
 
     Args:
         row: Attributes of the row.
@@ -96,7 +97,7 @@ _OTHER_KIND = 5
 _OFFSET_BYTES = 4
 
 NOWHERE = "__HIVE_DEFAULT_PARTITION__"
-"""Hive's name of the partition of rows without a value."""
+"""Hive's name for the partition of rows without a value."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class TableColumns:
 
     @cached_property
     def date(self) -> str | None:
-        """The column with the creation date; None if the table has no dates."""
+        """The first column of dates, the creation date; None if the table has no dates."""
         dates = [name for name, kind in self.table.attributes.items() if kind == DATE]
         return dates[0] if dates else None
 
@@ -148,7 +149,7 @@ class TableColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema), last_id
 
     def from_rows(self, rows: list[Row]) -> Any:
-        """Make a record batch of rows."""
+        """Make a record batch from parsed rows."""
         import pyarrow as pa
 
         values = [typed_values(row, self.table.attributes) for row in rows]
@@ -160,7 +161,7 @@ class TableColumns:
 
 
 def _array(kind: Any, count: int, filled: tuple[int, bytes, bytes, bytes, bytes]) -> Any:
-    """Make an array of buffers filled by the compiled core."""
+    """Make an array from buffers that the compiled core has filled."""
     import pyarrow as pa
 
     nulls, valid, values, offsets, lists = filled
@@ -180,9 +181,9 @@ class RowSelection:
     """A filter of the rows of a table.
 
     Attributes:
-        since: Milliseconds since 1970 to the earliest date to keep; None for no limit.
-        until: Milliseconds since 1970 to the end of the period, exclusive; None for no limit.
-        kept: Columns, each with the file of the ids to keep.
+        since: Earliest date to keep, as Unix time in milliseconds; None for no limit.
+        until: Date from which rows are left out, as Unix time in milliseconds; None for no limit.
+        kept: Columns, each with the path of a file with the ids to keep.
     """
 
     since: int | None = None
@@ -190,7 +191,7 @@ class RowSelection:
     kept: tuple[tuple[str, str], ...] = ()
 
     def filter(self, rows: Any, columns: TableColumns) -> Any:
-        """Select rows of a table. Filters by date drop rows without a date."""
+        """Return the rows of an Arrow table that pass. Date limits drop rows without a date."""
         if self == _EVERYTHING:  # Return early, since importing `compute` takes 0.2 s.
             return rows
         import pyarrow as pa
@@ -211,7 +212,7 @@ _EVERYTHING = RowSelection()
 
 
 def read_ids(path: str) -> Any:
-    """Read an Arrow file with one column, such as the ids of a part."""
+    """Read the only column of an Arrow file, such as the ids of a part."""
     import pyarrow as pa
 
     with pa.OSFile(path, "rb") as file:
@@ -242,7 +243,7 @@ class BatchVisitor(Visitor):
         return pa.Table.from_batches(self._batches, self.columns.schema)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        """Add the rows of a canonical slice."""
+        """Add the rows of a canonical slice; return None if the reference must parse it."""
         compiled = self.columns.parse(data) if self._core == "compiled" else None
         if compiled is None:
             return None
@@ -262,7 +263,7 @@ class BatchVisitor(Visitor):
             self._batches.append(self.columns.from_rows(usable))
 
     def reject(self, offset: int, row: Malformed) -> bool:
-        """Leave out a malformed row, if such rows are skipped."""
+        """Leave out a malformed row, if such rows are skipped; return whether it was left out."""
         if not (self._skip_malformed and row.can_be_skipped):
             return False
         reason = f"malformed_{self.table.row}"
@@ -270,7 +271,7 @@ class BatchVisitor(Visitor):
         return True
 
     def leave_out(self, reason: str, line: bytes) -> None:
-        """Called for each row that is left out, with its line in the file of strays."""
+        """Called for each row that is left out, with its line for the strays file."""
 
 
 def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, Any]]:
@@ -282,8 +283,9 @@ def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, 
         split_by: `year` or `month`.
 
     Yields:
-        Labels in ascending order, each with its rows, such as `year=2019` or
-        `year=2019/month=3`. Rows without a date come last, under Hive's default partition.
+        Labels such as `year=2019` or `year=2019/month=3`, in ascending order, each with its rows.
+        Rows without a date come last, under Hive's default partition. A table without dates has a
+        single, empty label.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -36,11 +36,11 @@ class Choice:
     """Filters that choose the questions of a part; a question must pass all of them.
 
     Attributes:
-        dates: Limits of the date of a question.
-        tags: Tags and patterns, of which a question must match one; any tags if empty.
-        all_tags: Whether a question must have all of the tags.
-        users: Users who asked or answered a question; None for any.
-        posts: Questions, or answers to them; None for any.
+        dates: Range of dates of the questions.
+        tags: Tags and patterns; a question must match one of them. If empty, any tags match.
+        all_tags: Whether a question must match all of the tags.
+        users: Users; one of them must have asked or answered a question. None for any users.
+        posts: Ids of questions, or of answers to them; None for any posts.
     """
 
     dates: RowSelection
@@ -90,11 +90,11 @@ def find_part(
         reader: Reader of the tables.
         work: Folder for temporary files and for files of ids; it must exist while rows are
             filtered.
-        chunk_bytes: Bytes of a chunk.
+        chunk_bytes: Size of a chunk in bytes.
         settings: Settings of `BatchVisitor`.
 
     Returns:
-        The filter of the rows of each table.
+        The row filter of each table to write, by name.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -158,7 +158,7 @@ def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _joined(arrays: Iterable[Any]) -> Any:
-    """Join arrays, some of them chunked, into one."""
+    """Join arrays, which may be chunked, into one."""
     import pyarrow as pa
 
     return pa.concat_arrays(
@@ -167,7 +167,7 @@ def _joined(arrays: Iterable[Any]) -> Any:
 
 
 def _question_ids(posts: Any) -> Any:
-    """Compute the question id of each post; null unless the post is a question or an answer."""
+    """Compute the question id of each post; null for posts of other types."""
     import pyarrow.compute as pc
 
     kinds = posts["PostTypeId"]
@@ -176,7 +176,7 @@ def _question_ids(posts: Any) -> Any:
 
 
 def _find_questions(choice: Choice, posts: Any) -> Arrays:
-    """Find the questions that each filter keeps, and the tags similar to the chosen ones."""
+    """Find the questions that each filter keeps, and tags similar to those of the filter."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -204,7 +204,7 @@ def _find_questions(choice: Choice, posts: Any) -> Arrays:
 
 
 def _find_posts(path: str, posts: Any) -> Arrays:
-    """Find the posts of questions, their users and tags; also all wikis and their users."""
+    """Find the posts, users and tags of the questions in a file; also all wikis and their users."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -223,7 +223,7 @@ def _find_posts(path: str, posts: Any) -> Arrays:
 
 
 def _find_tags(path: str, tags: Any) -> Arrays:
-    """Find tags by name, and the posts that describe them."""
+    """Find the tags whose names are in a file, and the posts that describe them."""
     import pyarrow.compute as pc
 
     kept = tags.filter(pc.is_in(tags["TagName"], value_set=read_ids(path)))
@@ -231,7 +231,7 @@ def _find_tags(path: str, tags: Any) -> Arrays:
 
 
 def _find_users(path: str, rows: Any) -> Arrays:
-    """Find the users of the rows of posts."""
+    """Find the users of the rows that belong to the posts in a file."""
     import pyarrow.compute as pc
 
     return {"UserId": rows.filter(pc.is_in(rows["PostId"], value_set=read_ids(path)))["UserId"]}

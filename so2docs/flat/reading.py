@@ -1,4 +1,4 @@
-"""Read tables of a dump by visitors, without writing files."""
+"""Read tables of a dump with visitors, without writing files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def visit_tables(
     jobs: int | None,
     progress: bool,
 ) -> Generator[tuple[Table, ChunkResult], None, None]:
-    """Read tables of a dump, each archive from start to end.
+    """Read tables of a dump. An archive is read once, from start to end.
 
     Args:
         dump: An archive or a folder with the tables, or one of their files.
         visitors: The visitor of each table, by name.
         folder: Folder for temporary files.
-        advice: Advice if a table is missing.
-        jobs: Worker processes; all cores if None, and one for a small dump.
+        advice: Advice for the error if a table is missing.
+        jobs: Number of worker processes. If None, all cores, or one process for a small dump.
         progress: Show progress bars.
 
     Yields:
-        Each chunk, with its table.
+        Each table with the result of one of its chunks.
 
     Raises:
         DumpError: A table is missing, truncated or malformed.
@@ -58,12 +58,12 @@ def visit_tables(
 
 
 def _choose(visitor: type[Visitor], chunk: Chunk) -> type[Visitor]:
-    """The visitor of every chunk of a table."""
+    """Return the same visitor for every chunk of a table."""
     return visitor
 
 
 def identify_tables(dump: str, names: tuple[str, ...], advice: str) -> list[File]:
-    """Identify the files of tables of a dump.
+    """Identify the files that contain tables of a dump.
 
     Raises:
         DumpError: A table is missing.

@@ -10,7 +10,7 @@ from so2docs.output.part_files import TargetKind
 from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Table, Type
 
 LOAD_SQL = "load.sql"
-"""Name of the script next to the files."""
+"""Name of the script that is written next to the files."""
 
 _FIRST = "-- Tables of a Stack Exchange dump"
 SCRIPT = TargetKind("script of so2docs", "DIR", (_FIRST.encode(),))
@@ -18,7 +18,7 @@ SCRIPT = TargetKind("script of so2docs", "DIR", (_FIRST.encode(),))
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a system defines and loads tables. In templates, `{table}` and `{column}` are names.
+    """The SQL of a database system. In templates, `{table}` and `{column}` are names.
 
     Attributes:
         name: Name of the system.
@@ -27,12 +27,12 @@ class Dialect:
         load: Template of the statement that loads a table.
         begin: Statements before all others.
         end: Statements after all others.
-        required: Template of the type of a column without NULL.
-        nullable: Template of the type of a column with NULL.
+        required: Template of the type of a column that must not be NULL.
+        nullable: Template of the type of a column that may be NULL.
         create_end: End of the statement that creates a table.
-        key: Template of the primary key; empty if `create_end` has it.
+        key: Template of the primary key; empty if `create_end` defines it.
         index: Template of an index; empty if the system has no such indexes.
-        absent: Template of the condition that the `Id` in a column does not exist.
+        absent: Template of the condition that `{target}` has no row with the `Id` in a column.
         null: Form of NULL in the CSV files.
         has_booleans: Whether the CSV files may have `true` and `false` instead of 1 and 0.
     """
@@ -103,14 +103,14 @@ DIALECTS: dict[SqlSystem, Dialect] = {
         absent="{column} NOT IN (SELECT Id FROM {target})",
     ),
 }
-"""The systems, by name."""
+"""The dialects, by name of the option."""
 
 
 def definitions(tables: Iterable[Table], dialect: Dialect, *, load: bool = False) -> str:
-    """Write the statements that define tables and, on request, load them.
+    """Return the statements that define tables and, on request, load them.
 
-    Keys and indexes come after the rows, because that is faster. Foreign keys are comments, because
-    published dumps break them; the last statement counts the rows that break each.
+    Keys and indexes are created after the rows are loaded, because that is faster. Foreign keys are
+    comments, because published dumps break them; a query counts the rows that break each key.
 
     Args:
         tables: The tables.
@@ -164,7 +164,7 @@ _COUNT = (
 
 
 def create_table(table: Table, dialect: Dialect) -> str:
-    """Write the statement that creates a table; only `Id` is declared as never null."""
+    """Return the statement that creates a table; only `Id` must not be NULL."""
     columns = []
     for name, kind in {**table.attributes, OTHER: TEXT}.items():
         form = dialect.required if name == "Id" else dialect.nullable

@@ -71,7 +71,7 @@ from so2docs.schema import DUMP, Table
 from so2docs.store.disk import disk_errors
 
 CHUNK_BYTES = 16 * 1024 * 1024
-"""XML bytes of a row group, which give 6 MB of Parquet for posts, or 180,000 votes."""
+"""Bytes of XML for each row group. This makes 6 MB of Parquet for posts, and 180,000 votes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Request:
         format: Format of the files.
         split_by: `year` or `month` for a file for each period; None for a single file.
         selection: Filter of the rows.
-        choice: Filters of the part to write; false for the whole dump.
+        choice: Filters of the part to write; without filters, the whole dump is written.
         skip_malformed: Whether malformed rows are strays, instead of errors.
         core: `compiled` or `python`.
         dialect: The system that loads the files, if known.
@@ -117,7 +117,7 @@ class ColumnsVisitor(BatchVisitor):
         self._strays: list[Segment] = []
 
     def leave_out(self, reason: str, line: bytes) -> None:
-        """Count a stray."""
+        """Count a stray, and add its line to the strays file."""
         self.tally.strays[reason] += 1
         self._stray_lines += line
         if len(self._stray_lines) >= SEGMENT_BYTES:
@@ -185,7 +185,7 @@ class FlatTable(Counts):
     Attributes:
         name: Name of the table.
         path: File, folder or database of the table.
-        rows: Rows of the dump.
+        rows: Rows in the dump.
         written: Rows in the file.
         filtered: Rows excluded by a filter.
         strays: Rows without a usable `Id`, and malformed rows, by reason.
@@ -284,11 +284,11 @@ _SHARED = ("since", "until", "tags", "all_tags", "keep_users", "keep_posts", "sp
 
 
 class _TableFiles(Product[list[FlatTable]]):
-    """A file, a folder or a database, as a product with one or more tables.
+    """The product for a file, a folder or a database with one or more tables.
 
     Args:
         path: Name of the file. A split table has no file of this name, but its side files are
-            there.
+            named after it.
         provenance: Provenance to record.
         files: Tables of the input that go into the file.
         is_split: Whether the table gets a file for each period.
@@ -369,12 +369,13 @@ def tables(
         only: Names of tables, such as `posts,votes`; all tables of the dump if empty.
         format: `parquet`, `csv` or `jsonl` (gzip), or one database with all tables: `sqlite` or
             `duckdb`.
-        load: Also write `load.sql` for `postgres`, `mysql` (also MariaDB), `sqlserver` or
-            `clickhouse`: definitions, loading, keys and indexes; for the format `csv`.
+        load: Also write `load.sql`, a script that creates the tables with keys and indexes in
+            `postgres`, `mysql` (also MariaDB), `sqlserver` or `clickhouse`, and loads the files.
+            Only for the format `csv`.
         split_by: Write a folder with a file for each `year` or `month`, in the layout of Hive:
             `Posts/year=2019/Posts.parquet`.
-        since: Keep rows with this date (UTC) or a later one, in tables whose rows have a date. With
-            `tags` or a keep list, it is the date of the question.
+        since: Keep rows from this date (UTC) or later; tables without dates are kept whole. With
+            `tags`, `keep_users` or `keep_posts`, the date of the question decides.
         until: Keep rows from before this date.
         tags: Keep the part of the site that belongs to questions with any of these tags or patterns
             such as `tensorflow*`: the questions, their answers, the rows of these posts in other
@@ -388,13 +389,13 @@ def tables(
         skip_malformed: Count malformed rows as strays, instead of failing.
         update: Replace tables made from another input or with other options.
         force: Overwrite existing files.
-        jobs: Worker processes; all cores if None, and one for a small dump.
+        jobs: Number of worker processes. If None, all cores, or one process for a small dump.
         core: Parser of the rows, `compiled` or `python`; the files are the same.
         work_dir: Folder for temporary files; `folder` if None.
         progress: Show progress bars.
 
     Returns:
-        Counts of the rows of each table, and its path.
+        A report with the path and the row counts of each table.
 
     Raises:
         OptionError: An option has a value that is not allowed, or a package is missing.
@@ -486,8 +487,8 @@ def _check_is_folder(path: str) -> None:
     if os.path.isdir(path) or not (path == "-" or name.endswith(_FILE_ENDINGS)):
         return
     raise OptionError(
-        f"{path}: is the name of {'standard output' if path == '-' else 'a file'}, and tables are "
-        f"files in a folder; give the name of a folder, and select their format with "
+        f"{path}: is the name of {'standard output' if path == '-' else 'a file'}, but tables are "
+        f"written to a folder; give the name of a folder, and choose the format of the files with "
         f"{flag('format')}"
     )
 
@@ -559,13 +560,13 @@ def _check_loaded(form: TableFormat, split_by: SplitBy | None, dialect: Dialect)
 
     if dialect.null and not hasattr(WriteOptions, "null_string"):
         raise OptionError(
-            f"{flag('load', dialect.name)} needs a later pyarrow than {pyarrow.__version__}; "
+            f"{flag('load', dialect.name)} needs a newer pyarrow than {pyarrow.__version__}; "
             "install it with: pip install --upgrade pyarrow"
         )
 
 
 def _with_time(text: str) -> str:
-    """Complete a day, or a time without seconds, to a date of the dump."""
+    """Complete a day, or a time without seconds, to a date in the format of dumps."""
     day, _, hours = text.partition("T")
     return f"{day}T{hours or '00:00:00'}" + (":00" if len(hours) == len("12:00") else "")
 

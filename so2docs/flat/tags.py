@@ -1,8 +1,8 @@
 """Read tags with their descriptions: a document for each tag, from `Tags.xml` and posts.
 
-Posts of two types describe tags. Workers search the posts for those few rows without parsing the
-others. The matches go into a temporary database, so memory depends neither on the dump nor on the
-order of its tables.
+Posts of two types describe tags. Workers find these few posts without parsing the others. They
+are kept in a temporary database, so memory depends neither on the dump nor on the order of its
+tables.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MADE = {"Name", OTHER, *_POST_IDS.values(), *(f"{key}Post" for key in _POST_IDS
 """Keys added to a document. Attributes of the dump with these names go into `Other`."""
 
 _OF_TAG = re.compile(rb"PostTypeId\s*=\s*[\"'](?!0*[12][\"'])")
-"""Matches the type in rows of posts that are neither questions nor answers."""
+"""Matches the type of a post that is neither a question nor an answer."""
 
 _ADVICE = "give a folder or an archive with Posts.xml and Tags.xml"
 _BOOLEANS = {"True": True, "False": False}
@@ -62,12 +62,12 @@ class TagsReport(Printed):
     Attributes:
         rows: Rows of `Tags.xml`.
         tags: Documents written, one for each tag.
-        strays: Rows of `Tags.xml` without a usable Id or a name, by reason.
+        strays: Rows of `Tags.xml` without a usable Id or without a name, by reason.
         excerpts: Documents with an excerpt.
         wikis: Documents with a wiki.
         posts: Posts of types 4 and 5.
-        unused: Posts of these types without a tag, or with the Id of an earlier post.
-        missing: Excerpts and wikis named by a tag, but missing in the dump.
+        unused: Posts of these types that no tag refers to, or with the Id of an earlier post.
+        missing: Excerpts and wikis that a tag refers to, but that are not in the dump.
     """
 
     rows: int = 0
@@ -95,7 +95,7 @@ class TagsReport(Printed):
 
 
 class Tags:
-    """The documents of the tags of a dump; iterate over it once.
+    """The tags of a dump, as documents. They can be iterated over only once.
 
     Attributes:
         dump: Path of the dump.
@@ -150,7 +150,7 @@ class Tags:
             yield from self._join(database)
 
     def _join(self, database: sqlite3.Connection) -> Iterator[Document]:
-        """Add the descriptions to the tags, in the order of the dump."""
+        """Yield the tags with their descriptions, in the order of the dump."""
         report = self.report
         for (json,) in database.execute("SELECT json FROM tags ORDER BY rowid"):
             tag = orjson.loads(json)
@@ -190,8 +190,8 @@ def tags(
 
     Each tag is a dictionary of the attributes of `Tags.xml`, with `TagName` as `Name`. Described
     tags also have `Excerpt`, a short text, and `Wiki`, a long description in HTML. `ExcerptPost`
-    and `WikiPost` hold the other attributes of those posts, such as dates, authors, editors and
-    licences. Tags keep the order of the dump.
+    and `WikiPost` hold the other attributes of the posts that contain these texts, such as dates,
+    authors, editors and licences. Tags keep the order of the dump.
 
     Examples:
         >>> for tag in so2docs.tags("beer.stackexchange.com.7z"):
@@ -200,8 +200,8 @@ def tags(
     Args:
         dump: An archive or a folder with `Posts.xml` and `Tags.xml`, or one of these files with the
             other next to it. An archive is decompressed once.
-        jobs: Worker processes; all cores if None, and one for a small dump.
-        work_dir: Folder for temporary files; the system's folder if None.
+        jobs: Number of worker processes. If None, all cores, or one process for a small dump.
+        work_dir: Folder for temporary files; the system's temporary folder if None.
         progress: Show progress bars.
 
     Returns:
@@ -229,24 +229,25 @@ def write_tags(
         documents: The tags, not yet iterated over.
         output: Name of the file, ending in `.jsonl`, `.jsonl.gz` or `.jsonl.zst`; `-` for standard
             output.
-        update: Replace a file with the tags of another dump.
+        update: Replace a file made from another dump.
         force: Overwrite an existing file.
 
     Raises:
-        OutputError: The file cannot be written, or is not up to date.
+        OutputError: The file cannot be written, or an existing file is not up to date.
         DumpError: The dump cannot be read.
     """
     return TagsFile(documents, output).build(force=force, update=update)
 
 
 class TagsFile(Product[TagsReport]):
-    """A file of tags as JSON lines, as a product."""
+    """The product for a file of tags in JSON lines."""
 
     def __init__(self, documents: Tags, path: str) -> None:
         name, _ = split_compression(path)
         if path != "-" and not name.endswith(".jsonl"):
             raise OptionError(
-                f"{path}: tags are JSON lines; end the name in .jsonl, .jsonl.gz or .jsonl.zst"
+                f"{path}: tags are written as JSON lines; choose a name that ends in .jsonl, "
+                ".jsonl.gz or .jsonl.zst"
             )
         files = [] if path == "-" else identify_tables(documents.dump, tuple(_VISITORS), _ADVICE)
         super().__init__(path, make_record("tags", _TAGS_VERSION, {}, files))
@@ -270,7 +271,7 @@ class TagsFile(Product[TagsReport]):
 
 @contextmanager
 def _database_errors() -> Iterator[None]:
-    """Raise errors of SQLite as errors of this package."""
+    """Convert errors of SQLite to `DiskFullError`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -290,7 +291,10 @@ def _open_database(path: str) -> sqlite3.Connection:
 
 
 def _candidates(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Find rows of a slice that may describe a tag. Attributes never contain a raw `<`."""
+    """Yield rows that may describe a tag, with their positions in the slice.
+
+    A row ends at the next `<row`, since attributes never contain a raw `<`.
+    """
     end = 0
     for match in _OF_TAG.finditer(data):
         start = data.rfind(b"<row", end, match.start())
@@ -347,7 +351,7 @@ _VISITORS = {POSTS.name: _PostsVisitor, _TAGS.name: _TagsVisitor}
 
 
 def _typed(row: dict[str, Any], table: Table) -> Document:
-    """Convert numbers and booleans of a row, as the schema types them; others stay texts."""
+    """Convert the numbers and booleans of a row to their types in the schema."""
     typed = {}
     for name, text in row.items():
         is_boolean = table.attributes.get(name) == BOOLEAN

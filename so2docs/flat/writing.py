@@ -1,6 +1,6 @@
 """Write flat tables: workers encode chunks as segments, and writers join the segments.
 
-Writers make files or databases.
+The result is a file for each table, or a database.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Table, Ty
 from so2docs.sqlite import file as sqlite_file
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
-"""Extensions of files by format; other formats are databases with all tables."""
+"""Extensions of files, by format; other formats write a database with all tables."""
 
 LEVEL = 2
 """Compression level of zstd in Parquet and of gzip for text, as for documents."""
 
 
 class Encoder(FileFormat):
-    """Base class of formats of tables.
+    """Base class of encoders, each for one format of tables.
 
     Args:
         schema: Schema of the Arrow tables.
@@ -194,7 +194,7 @@ def as_texts(table: Any, *, lists: bool = True) -> Any:
 
 
 _LINKS = ("Id", "PostId", "ParentId", "UserId")
-"""Columns with an index in databases: the keys of joins."""
+"""Columns that get an index in databases, because they are keys of joins."""
 
 _SQLITE_TYPES = {
     INTEGER: "INTEGER",
@@ -380,7 +380,7 @@ class DuckdbWriter(TableWriter):
 
 @contextmanager
 def _explain_duckdb(path: str) -> Iterator[None]:
-    """Raise errors of DuckDB as errors of this package, with the path of the output."""
+    """Convert errors of DuckDB to errors of this package, with the path of the output."""
     import duckdb
 
     try:
@@ -411,5 +411,5 @@ def _read(segment: Segment) -> bytes:
         file.seek(segment.offset)
         data = file.read(segment.size)
     if len(data) != segment.size:
-        raise OutputError(f"{segment.path}: is cut off", retry="")
+        raise OutputError(f"{segment.path}: is truncated", retry="")
     return data

@@ -83,7 +83,7 @@ def split_compression(path: str) -> tuple[str, Compression | None]:
 
 
 def formats_from_name(path: str) -> list[str]:
-    """List the formats with the extension of a path; only built-in formats, if there are any."""
+    """List the formats with the extension of a path: built-in formats, or else other formats."""
     plain, _ = split_compression(path)
     built_in = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
     return built_in or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]

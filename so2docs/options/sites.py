@@ -101,7 +101,7 @@ def host(source: object, requested: str | None) -> str:
     """Return the host of a dump's site: the requested host, or that in the name of the dump.
 
     Raises:
-        OptionError: The requested host is invalid, or the name of the dump contains none.
+        OptionError: The requested host is invalid, or the name of the dump contains no host.
     """
     if requested is not None:
         return checked_host(requested)

@@ -219,7 +219,10 @@ class Filters:
 
     @property
     def select(self) -> bool:
-        """Whether filters other than keep lists leave rows out of the first pass."""
+        """Whether rows are left out while they are parsed.
+
+        The cause is a filter other than a keep list, or a selection of fields without answers.
+        """
         neutral = replace(
             Filters(limit=self.limit, kept=self.kept, left_out=self.left_out),
             keep_users=self.keep_users,
@@ -465,7 +468,8 @@ class Options:
         metavar="TABLES",
     )
     if_present: bool | tuple[str, ...] = _document(
-        "Skip missing tables instead of failing; a warning and the record in the output name them.",
+        f"With {flag('nest')}, skip missing tables instead of failing; a warning and the record in "
+        "the output name them.",
         False,
         accepts=bool,
     )
