@@ -1,16 +1,16 @@
 """Recipes for training on answers: `qa`, `messages`, `pairs`, `triplets`, `kto`, `preferences`.
 
-`qa` has TRL's standard prompt-completion form (https://huggingface.co/docs/trl/dataset_formats): a
-record for each answer, the best first; on request only the accepted answer, or only the best. TRL
-joins prompt and completion unchanged, so the prompt ends in a line `Answer:`.
+`qa` has TRL's standard prompt-completion form (https://huggingface.co/docs/trl/dataset_formats). It
+has a record for each answer, the best first, or on request only for the accepted or the best
+answer. TRL joins prompt and completion unchanged, so the prompt ends in a line `Answer:`.
 `messages` has the same content in TRL's conversational form for chat templates: a system message if
-requested, a message of the user with the question, and one of the assistant with the answer.
+requested, a user message with the question, and an assistant message with the answer.
 
-`pairs` has TRL's standard preference form, with an explicit prompt. On request it is
-conversational, with messages in place of texts, or has an implicit prompt, with which both sides
-start. The score of `preferences` decides which answer is better. A question gives at most ten
-pairs, as in lvwerra/stack-exchange-paired on the Hugging Face hub. The pairs are drawn with the
-question's id as the seed, so that every run draws the same pairs.
+`pairs` has TRL's standard preference form, with an explicit prompt. On request, texts are replaced
+by messages (the conversational form), or both sides start with the prompt (an implicit prompt). The
+score of `preferences` decides which answer is better. A question gives at most ten pairs, as in
+lvwerra/stack-exchange-paired on the Hugging Face hub. The pairs are drawn with the question's id as
+the seed, so that every run draws the same pairs.
 
 `triplets` are the same pairs in the form of sentence-transformers, with the columns in its order:
 `anchor`, `positive`, `negative`
@@ -19,9 +19,10 @@ question's id as the seed, so that every run draws the same pairs.
 Answers with a score of 0 are left out.
 
 `preferences` has the form of HuggingFaceH4/stack-exchange-preferences on the Hugging Face hub, as
-described in its card and made by its script `make_stack_exchange.py`: questions with two answers or
-more and two scores or more, bodies as HTML. Authors without a user id are user -1, called
-"Community" in every dump; authors missing from Users.xml are "(user-not-found)".
+described in its card and made by its script `make_stack_exchange.py`. It contains the questions
+with at least two answers and at least two different scores, with bodies as HTML. Authors without a
+user id are user -1, called "Community" in every dump; authors missing from Users.xml are
+"(user-not-found)".
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ from so2docs.recipes.recipe import (
 )
 
 SEPARATOR = "\n\nAnswer:\n\n"
-"""Separator of question and answer: TRL joins prompt and completion unchanged."""
+"""Separator of question and answer, which TRL joins unchanged."""
 
 
 def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
-    """Make a record for each answer, by votes.
+    """Make a record for each answer, sorted by votes.
 
     Args:
         question: The document.
@@ -86,10 +87,10 @@ QA = Recipe(
 def messages(
     question: Document, *, system: str | None = None, accepted: bool = False
 ) -> Iterator[Record]:
-    """Make a conversation for each answer, by votes.
+    """Make a conversation for each answer, sorted by votes.
 
-    If comments are nested, those of the asker and of the author of the answer continue the
-    conversation, up to the last one of the author.
+    If comments are nested, the comments on the answer by its author and by the asker continue the
+    conversation, up to the last comment by the author.
 
     Args:
         question: The document.
@@ -115,8 +116,8 @@ def messages(
 def _dialogue(answer: Document, question: Document) -> list[tuple[str, Document]]:
     """List the comments on an answer by the asker and by the answer's author, with their roles.
 
-    The last comment is one by the author. There are none if the same user wrote question and
-    answer, or one of the two users is unknown.
+    The last comment is by the answer's author. The list is empty if the same user wrote question
+    and answer, or if one of the two users is unknown.
     """
     roles = {answer.get("OwnerUserId"): "assistant", question.get("OwnerUserId"): "user"}
     if len(roles) < 2 or None in roles:
@@ -154,7 +155,7 @@ MOST_PAIRS = 10
 
 
 def pairs(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make up to ten records of a question, the better answers first.
+    """Make records of up to ten pairs of answers to a question, the best answers first.
 
     Args:
         question: The document.
@@ -210,14 +211,14 @@ def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str
 def draw_pairs(
     scores: list[int], seed: int, *, min_margin: int = 1, best: bool = False
 ) -> list[tuple[int, int]]:
-    """Draw pairs from descending scores, as indexes of the better and the worse answer.
+    """Draw pairs of answers; return the indexes of the better and the worse answer of each pair.
 
     Pairs are numbered instead of listed, because a question may have a million answers.
 
     Args:
         scores: Scores of the answers, in descending order.
         seed: Seed of the draw.
-        min_margin: Minimum difference of the scores of a pair.
+        min_margin: Minimum difference between the scores of a pair.
         best: Draw only pairs with the first answer.
     """
     rising = [-score for score in scores]
@@ -281,7 +282,7 @@ PAIRS = replace(
 
 
 def triplets(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make records of the pairs of a question as anchor, positive and negative."""
+    """Make records with anchor, positive and negative from the pairs of a question."""
     for asked, positive, negative, others in _pairs(question, **selection):
         yield {"anchor": asked, "positive": positive, "negative": negative, **others}
 
@@ -304,7 +305,7 @@ TRIPLETS = replace(
 
 
 def kto(question: Document) -> Iterator[Record]:
-    """Make a record for each answer with a positive or negative score, by votes."""
+    """Make a record for each answer with a preference score other than 0, sorted by votes."""
     asked, metadata = prompt(question) + SEPARATOR, posts.metadata(question)
     for answer in posts.rank(question):
         if preferred := preference_score(answer, question):
@@ -329,11 +330,12 @@ _NAME_OF_NOBODY, _NOT_FOUND = "Community", "(user-not-found)"
 
 
 def preferences(question: Document, *, min_margin: int = 0, best: bool = False) -> Iterator[Record]:
-    """Make one record of a question, if the scores of its answers differ.
+    """Make one record from a question, if the scores of its answers differ.
 
     Args:
         question: The document.
-        min_margin: Use only answers that differ from another one by this preference score or more.
+        min_margin: Use only answers whose preference score differs from that of another answer by
+            this much or more.
         best: Use only the best answer, and answers with a lower preference score.
     """
     if len({score(answer) for answer in question["Answers"]}) < 2:
@@ -352,7 +354,7 @@ def preferences(question: Document, *, min_margin: int = 0, best: bool = False) 
 
 
 def _with_margin(question: Document, margin: int, *, best: bool) -> list[Document]:
-    """Select answers whose preference score differs enough from another's, or from the best's."""
+    """Select the answers that `preferences` uses with these options."""
     answers = question["Answers"]
     scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
     lowest, highest = min(scores.values()), max(scores.values())

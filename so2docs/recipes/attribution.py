@@ -32,7 +32,7 @@ AUTHORS: Schema = array(
 
 
 _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
-"""Names of events with a text of the post, whose authors must be credited."""
+"""Names of events that contain a text of the post; their authors must be credited."""
 
 
 def user_url(base: str, user_id: int) -> str:
@@ -53,7 +53,7 @@ def attribute(question: Row, host: str) -> Row:
         host: Host name of the site.
 
     Raises:
-        RecipeError: A post of the dump already has an attribute of that name.
+        RecipeError: A post of the dump already has an attribute of one of these names.
     """
     answers = question.pop("Answers", None)
     posts = [question, *(answers or ())]
@@ -77,7 +77,7 @@ def attribute(question: Row, host: str) -> Row:
 
 
 def _check_names(posts: list[Row]) -> None:
-    """Reject dumps with attributes of these names, which no published dump has."""
+    """Reject posts that already have an attribute in `KEYS`; no published dump has any."""
     for post in posts:
         for name in KEYS.intersection(post):
             raise RecipeError(
@@ -102,7 +102,7 @@ def _comments(post: Row) -> list[Row]:
 
 
 def _revisions(post: Row) -> list[Row]:
-    """Return the revisions of a post with their authors, if the history is nested."""
+    """Return the history entries that contain a text of the post, if the history is nested."""
     return [
         entry
         for entry in _rows(post, "History")
@@ -127,9 +127,10 @@ def _link(user: Any, host: str) -> None:
 
 
 def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the displayed name and the profile of the author of a post or comment, as far as known.
+    """Yield the displayed name and the profile URL of the author of a post or a comment.
 
-    For a suggested edit, the proposer is the author.
+    The URL is None if the user id is unknown; an unknown author gives nothing. For a suggested
+    edit, the proposer is the author.
 
     Args:
         part: The post, the comment or the revision.
@@ -147,7 +148,7 @@ def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
             name = None
         user_id = proposer
     if user_id is not None:
-        # Without a name, use the form that the site shows.
+        # Without a name, use the name that the site shows.
         yield name or f"user{user_id}", user_url(base, user_id)
     elif name:
         yield name, None

@@ -1,17 +1,18 @@
-"""`beir`: a retrieval set, made from questions that were closed as duplicates of others.
+"""`beir`: a retrieval set, made from questions that were closed as duplicates of other questions.
 
 The output is the folder that BEIR's `GenericDataLoader` and MTEB load
 (https://github.com/beir-cellar/beir, wiki "Load your custom dataset"): `corpus.jsonl` with `_id`,
 `title` and `text`, `queries.jsonl` with `_id` and `text`, and `qrels/test.tsv` with a header. MTEB
-loads data sets of Hugging Face with the configurations `corpus`, `queries` and `default` (the
-judgements), see `RetrievalDatasetLoader` in https://github.com/embeddings-benchmark/mteb. For MTEB,
+loads Hugging Face data sets with the configurations `corpus`, `queries` and `default` (the
+judgements): see `RetrievalDatasetLoader` in https://github.com/embeddings-benchmark/mteb. For MTEB,
 the judgements are also in `qrels/test.jsonl`, and `README.md` names the configurations. The corpus
 contains every question. The queries are the titles of questions with a duplicate link; the linked
-questions in the corpus are relevant. BEIR removes the query's own question from the results
+questions are the relevant documents. BEIR removes the query's own question from the results
 (`ignore_identical_ids`).
 
-With accepted answers as the relevant documents, the corpus contains the answers of all questions,
-and the queries are the titles of questions with their accepted answer in the corpus.
+With the option `accepted`, accepted answers are the relevant documents: the corpus contains the
+answers to all questions, and the queries are the titles of questions whose accepted answer is in
+the corpus.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ SCHEMA = {
 
 
 def beir(question: Document) -> Iterator[Record]:
-    """Make an entry of the corpus from a question, and a query if it links to a duplicate."""
+    """Make an entry of the corpus from a question, and a query if the question has duplicates."""
     question_id, title = str(question["Id"]), question.get("Title", "")
     yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
     links = question.get("Links", ())
@@ -82,7 +83,7 @@ def beir(question: Document) -> Iterator[Record]:
 
 
 def accepted(question: Document) -> Iterator[Record]:
-    """Make entries of the corpus from the answers, and a query for the accepted answer."""
+    """Make entries of the corpus from the answers, and a query if one of them is accepted."""
     for answer in question["Answers"]:
         yield {CORPUS: {"_id": str(answer["Id"]), "title": "", "text": posts.text(answer)}}
     answer_ids = [a["Id"] for a in question["Answers"] if posts.is_accepted(a, question)]

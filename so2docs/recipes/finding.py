@@ -1,4 +1,4 @@
-"""Find the requested recipe: a recipe of the package, or the user's own."""
+"""Find the requested recipe: one of this package, of another package, or of the user."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RECIPES: Registry[Recipe] = Registry(
 
 SUMMARIES = {
     "preferences": "a question with its answers and their scores",
-    "pairs": "two answers to a question, the better one first, to train preferences (DPO)",
+    "pairs": "two answers to a question, the better one first, for preference training (DPO)",
     "qa": "a question and an answer, as prompt and completion",
     "messages": "a question and an answer, as a conversation (SFT)",
     "thread": "a question with its answers as one text, for pre-training",
@@ -50,13 +50,13 @@ SUMMARIES = {
     "hub": "a question with its answers and comments, for the Hugging Face Hub",
     "beir": "an entry of the corpus, a query or a judgement of a benchmark for retrieval",
 }
-"""Summaries of recipes: one record in words."""
+"""A short description of a record, for each recipe."""
 
 ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks"}
-"""Aliases: common names for the purpose of a recipe."""
+"""Other common names of recipes, after their purpose."""
 
 RecipeLike = str | Recipe | Callable[..., Any]
-"""A name, `package.module:name`, or the recipe or function itself."""
+"""The name of a recipe, `package.module:name`, or the recipe or function itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class RecipeChoice:
     """A choice of a recipe by name, so that every worker can find it.
 
     Attributes:
-        spec: Name of a recipe, or `package.module:name` of the user's own.
+        spec: Name of a recipe, or `package.module:name` for a recipe of the user.
         accepted: Whether only accepted answers count.
         settings: Options for this recipe alone, by name.
         left_out: Columns to leave out of the records.
@@ -88,7 +88,7 @@ class RecipeChoice:
 
     @property
     def fingerprint(self) -> str:
-        """The recipe's name; for a user's own recipe, also a hash of its module."""
+        """The recipe's name; for recipes outside this package, also a hash of the module."""
         name = self.spec
         if self.recipe.needs_all_questions:
             name += ", accepted"
@@ -104,7 +104,7 @@ class RecipeChoice:
 def choose_recipe(
     recipe_like: RecipeLike, *, accepted: bool = False, **settings: Any
 ) -> RecipeChoice:
-    """Make the choice from options.
+    """Choose a recipe from options.
 
     Args:
         recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
@@ -124,12 +124,13 @@ def choose_recipe(
     check_settings(values, recipe)
     if accepted and values.get("best"):
         raise OptionError(
-            f"{flag('best', True)} and {flag('accepted', True)} contradict each other; give one"
+            f"{flag('best', True)} and {flag('accepted', True)} contradict each other; give one of "
+            "them"
         )
     if recipe.check is not None:
         recipe.check(**values)
     if not isinstance(recipe_like, str) and _load(spec).function is not _function(recipe_like):
-        raise _not_importable(choice.spec, "another function has this name there")
+        raise _not_importable(choice.spec, "another function has this name in the module")
     return choice
 
 
@@ -137,7 +138,7 @@ def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) ->
     """Reject options for another recipe.
 
     Args:
-        settings: The given options for certain recipes.
+        settings: Given options that apply only to certain recipes.
         recipe: The recipe, if any.
 
     Raises:
@@ -175,7 +176,7 @@ def _full_name(recipe_like: Recipe | Callable[..., Any]) -> str:
         names = vars(importlib.import_module(module)).items()
         name = next((key for key, value in names if value is recipe_like), name)
     if module == "__main__":
-        raise _not_importable(f"{module}:{name}", "it is in the script or notebook itself")
+        raise _not_importable(f"{module}:{name}", "it is defined in the script or notebook itself")
     if "<" in name:
         raise _not_importable(f"{module}:{name}", "it has no name in its module")
     return f"{module}:{name}"
@@ -183,7 +184,7 @@ def _full_name(recipe_like: Recipe | Callable[..., Any]) -> str:
 
 def _not_importable(spec: str, why: str) -> OptionError:
     return OptionError(
-        f"recipe {spec}: workers cannot import it: {why}; define it in a module, with a name"
+        f"recipe {spec}: workers cannot import it, because {why}; define it by name in a module"
     )
 
 

@@ -1,8 +1,8 @@
 """Flat metadata: scalars in place of objects and lists, for vector stores that accept nothing else.
 
-Names of members of an object are joined by `_`: `answer.url` becomes `answer_url`. A list becomes a
-text with its values, separated by `, `. A list of objects becomes such a text for each member:
-`authors_name` and `authors_url`, with an empty value for a missing member.
+The names of nested members are joined with `_`: `answer.url` becomes `answer_url`. A list becomes a
+text of its values, separated by `, `. A list of objects becomes one such text for each member, for
+example `authors_name` and `authors_url`, with an empty value where a member is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def flatten_record_schema(schema: JsonSchema) -> Schema:
 
 
 def flatten_record(record: Mapping[str, Any], schema: JsonSchema) -> Record:
-    """Flatten the metadata of a record, or the whole record if its schema has no such column."""
+    """Flatten the column `metadata` of a record, or the whole record if it has no such column."""
     metadata = schema["properties"].get(METADATA)
     if metadata is None:
         return _flatten(record, schema)
@@ -44,7 +44,7 @@ def _flatten_schema(schema: JsonSchema) -> Schema:
 
 
 def _columns(schema: JsonSchema) -> Iterator[tuple[str, Schema, bool]]:
-    """Yield name and schema of each flat member of an object, and whether it is required."""
+    """Yield the name and schema of each flat member of an object, and whether it is required."""
     for name, kind in schema.get("properties", {}).items():
         is_required = name in schema.get("required", ())
         is_list = kind.get("type") == "array"

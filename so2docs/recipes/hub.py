@@ -1,9 +1,9 @@
 """`hub`: a question with its answers and comments, in the form of a data set on the hub.
 
 The columns are those of HuggingFaceTB/stackexchange_2025_md on the Hugging Face hub, as listed in
-the front matter of its card: attributes under the dump's names and in alphabetical order, answers
-with `IsAccepted`, comments in the posts, ids as integers. Tags are one text, as in the dumps since
-2024 (`|tag|other|`). As in this data set, each site is a separate folder and configuration.
+the front matter of its card: attributes in alphabetical order with the names of the dump, answers
+with `IsAccepted`, comments inside their posts, and ids as integers. Tags are one text, as in dumps
+since 2024 (`|tag|other|`). As in that data set, each site is a folder and a configuration.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA = _columns(QUESTION_ATTRIBUTES, Answers=array(_ANSWER), Comments=array(_C
 
 
 def hub(question: Document) -> Iterator[Record]:
-    """Make one record of a question."""
+    """Make one record from a question."""
     for answer in question["Answers"]:
         answer["IsAccepted"] = posts.is_accepted(answer, question)
     if "Tags" in question:
@@ -44,7 +44,7 @@ def hub(question: Document) -> Iterator[Record]:
 
 
 def _row(record: dict[str, Any], columns: Schema) -> dict[str, Any]:
-    """Select the attributes with a column of a matching type."""
+    """Select the attributes that have a column and fit its type."""
     row: dict[str, Any] = {}
     for name, kind in columns["properties"].items():
         if kind["type"] == "array":

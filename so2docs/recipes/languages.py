@@ -1,8 +1,8 @@
-"""Find the language of code by the class of its block, or by the tags of its question.
+"""Find the language of a code block from its class, or from the tags of its question.
 
-A class such as `lang-py` is the choice of the author or the site. Without a class, the site
-highlights by the tags, if all tags with a language agree (https://meta.stackexchange.com/q/184108,
-"syntax highlighting").
+A class such as `lang-py` is chosen by the author or the site. Without a class, the site uses the
+tags for highlighting, if all tags that have a language agree on it
+(https://meta.stackexchange.com/q/184108, "syntax highlighting").
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _ALIASES = {
     "yaml": "yml",
 }
 NAMES = {alias: name for name, text in _ALIASES.items() for alias in (name, *text.split())}
-"""Names of languages by abbreviation in classes."""
+"""Names of languages, by their abbreviations in classes."""
 
 _TAGS = {
     "bash": "sh shell zsh",
@@ -85,15 +85,15 @@ _TAGS = {
 BY_TAG = {name: name for name in _ALIASES} | {
     tag: name for name, text in _TAGS.items() for tag in text.split()
 }
-"""Names of languages by tag."""
+"""Names of languages, by tag."""
 
 
 def name_language(abbreviation: str) -> str:
-    """Return the name of the language in a class; unknown abbreviations stay unchanged."""
+    """Return the name of a language abbreviated in a class; unknown abbreviations are unchanged."""
     return NAMES.get(abbreviation.lower(), abbreviation)
 
 
 def language_of_tags(tags: Iterable[str]) -> str:
-    """Return the language on which the tags agree; empty if no tag has one, or they differ."""
+    """Return the language of the tags; empty if no tag has a language, or if they disagree."""
     languages = {BY_TAG[tag] for tag in tags if tag in BY_TAG}
     return languages.pop() if len(languages) == 1 else ""

@@ -1,11 +1,11 @@
 """Recipes for parts of posts: `blocks` and `edits`.
 
 `blocks` are code blocks, each with its language, the preceding text and the origin of its post. A
-code block is a `<pre>` of a body. Its language is chosen as for the site's highlighting: by a class
-such as `lang-py`, or by the tags of the question.
+code block is a `<pre>` element in a body. As in the site's highlighting, its language comes from a
+class such as `lang-py`, or from the tags of the question.
 
-`edits` are edits of a body, a title or tags: text before and after, reason, author and licence.
-Texts come from the history: Markdown as typed.
+`edits` are edits of a body, a title or tags: the text before and after, reason, author and licence.
+The texts come from the history, which has Markdown as typed by the authors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLOCK = re.compile(
 
 
 def blocks(question: Document) -> Iterator[Record]:
-    """Make a record for each code block of the question, and then of its answers by votes."""
+    """Make a record for each code block of the question, then of its answers, sorted by votes."""
     for post in (question, *posts.rank(question)):
         body = posts.text(post)
         if "<pre" not in body.lower():
@@ -55,7 +55,10 @@ def blocks(question: Document) -> Iterator[Record]:
 
 
 def _code_blocks(body: str) -> Iterator[tuple[str, str | None, str]]:
-    """Yield the text before each code block, the language if known, and the code."""
+    """Yield the text before each code block, the language in its class, and the code.
+
+    The language is None without a class, and empty for `lang-none`.
+    """
     end = 0
     for block in _PRE.finditer(body):
         before, end = body[end : block.start()], block.end()
@@ -70,7 +73,7 @@ def _code_blocks(body: str) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _last_text(html: str) -> str:
-    """Find the last paragraph, heading or list item with text."""
+    """Return the text of the last paragraph, heading or list item that is not empty."""
     for part in reversed(_BLOCK.split(html)):
         text = strip_tags(_LINE_BREAK.sub(" ", part))
         if words := text.split():
@@ -101,7 +104,10 @@ _VERBS = ("Edit", "Rollback")
 
 
 def edits(question: Document) -> Iterator[Record]:
-    """Make a record for each text changed by an edit or a rollback, by time; answers come last."""
+    """Make a record for each text changed by an edit or a rollback.
+
+    The question comes first, then its answers; the records of a post are in order of time.
+    """
     for post in (question, *question.get("Answers", ())):
         current: dict[str, str] = {}
         for entry in post["History"]:

@@ -1,8 +1,8 @@
-"""Cut Markdown into passages with semantic-text-splitter. Pure functions.
+"""Cut Markdown into passages with semantic-text-splitter.
 
-The library cuts at headings, then blocks, paragraphs, sentences and words, at the highest level
-where a passage fits. Its time is quadratic for text without white space, and whenever it makes the
-overlap. So this module passes long texts in windows, and adds the overlap itself. A passage that
+The library cuts at headings if the passages between them fit, or else at blocks, paragraphs,
+sentences or words. It takes quadratic time for text without white space, and for adding an overlap.
+So this module passes long texts to it in windows, and adds the overlap itself. A passage that
 begins or ends inside a code block gets the missing fence.
 """
 
@@ -21,14 +21,17 @@ from so2docs.errors import OptionError, flag
 CHARACTERS, TOKENS = 2000, 512
 """Default maximum length of a passage, in characters and in tokens."""
 _WINDOW = 1 << 14
-"""Characters passed to the library at a time; for long passages, the length of several passages."""
+"""Size of a window in characters; for long passages, windows are larger."""
 _HEADINGS = re.compile(r"(?:#{1,6}(?: [^\n]*)?(?:\n\s*|\Z))+")
 _WORD = re.compile(r"(?<=\s)\S")
 _OPENING = re.compile(r"[ >]*(?:(?:[-+]|\d{1,9}[.)]) +[ >]*)*(`{3,})([^`]*)")
 
 
 class _Block(NamedTuple):
-    """A fenced code block: the fences and the ends of its parts, each after a line feed."""
+    """A fenced code block: its fence and language, and the positions where its parts begin and end.
+
+    Each position is the start of a line, or the end of the text.
+    """
 
     fence: str
     language: str
@@ -39,7 +42,7 @@ class _Block(NamedTuple):
 
 
 class _Passage(NamedTuple):
-    """A range of a text, with the missing fences."""
+    """A range of a text; `text` includes missing fences."""
 
     start: int
     end: int
@@ -47,7 +50,7 @@ class _Passage(NamedTuple):
 
 
 class Splitter:
-    """Cut texts into passages.
+    """Cuts texts into passages.
 
     Args:
         max_length: Maximum length of a passage in characters, or in tokens with a tokenizer.
@@ -113,7 +116,7 @@ class Splitter:
     def _joined(
         self, text: str, ranges: list[tuple[int, int]], blocks: list[_Block]
     ) -> Iterator[tuple[int, int]]:
-        """Join ranges of only headings to the start of the next range."""
+        """Join ranges that contain only headings to the start of the next range."""
         following = ranges[::-1]
         while following:
             start, end = following.pop()
@@ -131,7 +134,11 @@ class Splitter:
                 yield start, end
 
     def _ends(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield ways to cut a range, best first: after all of it, then between its first parts."""
+        """Yield positions to cut a range, best first: at its end, then between its first parts.
+
+        Each position is a pair: the end of the text before the cut, and the start of the text after
+        it.
+        """
         yield end, end
         half = make_splitter(self._tokenizer, max(1, self._most // 2), is_plain=True)
         parts = [
@@ -140,7 +147,7 @@ class Splitter:
         yield from ((before[1], after[0]) for before, after in pairwise(parts[:4]))
 
     def _repeat(self, text: str, previous: _Passage, start: int) -> int:
-        """Return the start of a passage that repeats the end of the previous passage."""
+        """Return the start of a passage after adding the overlap with the previous passage."""
         low, high = previous.start, previous.end
         if not self._overlap:
             return start
@@ -186,7 +193,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _with_fences(text: str, start: int, end: int, blocks: list[_Block]) -> _Passage:
-    """Remove partial fences at the ends of a range; add whole fences if a code block is cut."""
+    """Make the passage of a range: remove partial fences at its ends, and add missing fences."""
     opening = closing = ""
     if (block := _block_at(blocks, start)) and block.start < start:
         if block.code_end <= start:

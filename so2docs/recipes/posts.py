@@ -1,4 +1,4 @@
-"""Functions for recipes about posts with an attribution."""
+"""Schemas and values that recipes make from posts with an attribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ORIGIN: dict[str, Schema] = {"license": TEXT, "authors": AUTHORS, "created": TEX
 """Licence, authors and date of one post, or of one revision of a post."""
 
 SOURCE: dict[str, Schema] = {"url": TEXT, "site": TEXT, "tags": array(TEXT), "score": INTEGER}
-"""URL of a question or an answer, tags of its question, and its score."""
+"""URL, site and score of a question or an answer, and the tags of the question."""
 
 METADATA: dict[str, Schema] = {"qid": INTEGER, **SOURCE, **ORIGIN}
 """Metadata of a question."""
@@ -40,7 +40,7 @@ POST: dict[str, Schema] = {
     "title": TEXT,
     "tags": array(TEXT),
 }
-"""Metadata of the post that a part is from."""
+"""Metadata of the post that contains a part, such as a code block."""
 
 FIELDS = (
     "Id",
@@ -53,11 +53,11 @@ FIELDS = (
     "Answers.Body",
     "Answers.Score",
 )
-"""The fields that most recipes read."""
+"""The fields of documents that most recipes read."""
 
 
 def score(post: Post) -> int:
-    """Return the votes for a post minus the votes against it; 0 without votes."""
+    """Return the score of a post: upvotes minus downvotes; 0 if the post has no score."""
     value = post.get("Score", 0)
     return value if isinstance(value, int) else 0
 
@@ -83,7 +83,7 @@ def is_accepted(answer: Post, question: Post) -> bool:
 
 
 def rank(question: Post) -> list[Post]:
-    """Sort the answers: the accepted answer first, then by descending score, then by id."""
+    """Return the answers: the accepted answer first, then by descending score, then by id."""
     return sorted(
         question.get("Answers", ()),
         key=lambda answer: (
@@ -94,7 +94,10 @@ def rank(question: Post) -> list[Post]:
 
 
 def keep_best(question: Post) -> None:
-    """Keep only the answer with the highest score; among several, the accepted or the first one."""
+    """Keep only the answer with the highest score.
+
+    Of several such answers, the accepted answer is kept, or else the answer with the lowest id.
+    """
     if answers := rank(question):
         question["Answers"] = [max(answers, key=score)]
 
@@ -102,9 +105,9 @@ def keep_best(question: Post) -> None:
 def preference_score(answer: Post, question: Post) -> int:
     """Compute the score of an answer on a scale for preference models.
 
-    The score is the base-2 logarithm of the answer's votes plus one, rounded, and one more if the
-    answer was accepted; -1 for negative votes: Askell and others, A General Language Assistant as a
-    Laboratory for Alignment (https://arxiv.org/abs/2112.00861), section 4.1.
+    The result is -1 for a negative score, and log2(1 + score), rounded, for other scores; accepted
+    answers with such a score get one more. Source: Askell and others, A General Language Assistant
+    as a Laboratory for Alignment (https://arxiv.org/abs/2112.00861), section 4.1.
     """
     votes = score(answer)
     if votes < 0:
@@ -170,7 +173,7 @@ def post_metadata(question: Post, post: Post) -> dict[str, Any]:
 
 
 def origin(question: Post, source: Post) -> dict[str, Any]:
-    """Make an object of the schema `ORIGIN` from a revision, or a post with its revisions."""
+    """Make an object of the schema `ORIGIN` from a post, a comment or a revision."""
     return {
         "license": source.get("ContentLicense", ""),
         "authors": name_authors(writers(source, site_url(question))),
@@ -179,5 +182,5 @@ def origin(question: Post, source: Post) -> dict[str, Any]:
 
 
 def name_authors(authors: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
-    """Convert names and profiles to the form of records."""
+    """Convert names and profile URLs to the form of the schema `AUTHORS`."""
     return [{"name": name} | ({"url": url} if url else {}) for name, url in authors]

@@ -1,4 +1,4 @@
-"""A recipe: a function from a document to records, with its properties.
+"""A recipe: a function from a document to records, and its properties.
 
 Records are described in JSON Schema (https://json-schema.org/draft/2020-12/schema).
 """
@@ -12,7 +12,7 @@ from typing import Any, Literal
 Schema = dict[str, Any]
 
 METADATA = "metadata"
-"""Column with source and attribution, which may be left out or flat."""
+"""Name of the column with source and attribution, which may be left out or flattened."""
 
 TEXT: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
@@ -46,36 +46,38 @@ class Recipe:
 
     Attributes:
         name: Name for users.
-        function: Function from a document, a dictionary that it may change, to its records, in
-            order; always the same for the same document. Records have JSON types.
+        function: Function that takes a document, a dictionary that it may change, and returns its
+            records in order. The same document must always give the same records. Records have JSON
+            types.
         schema: JSON Schema (2020-12) of a record; None if unknown. Parquet needs it.
         tables: Required tables.
-        optional_tables: Tables that are used if they are next to the posts.
+        optional_tables: Tables that are used if the dump has them.
         fields: Fields of a document that the recipe reads, such as `Title` or `Answers.Body`.
         body: Default form of the bodies.
         attributed: Whether documents need an attribution: see `attribution`.
-        files: Names of the files for the records, if there are several; each record is `{file:
-            record}`.
-        needs_all_questions: Whether `accepted` only selects among the records, and does not leave
-            out questions.
+        files: Names of the files for the records, if there are several; the function then returns
+            each record as `{file: record}`.
+        needs_all_questions: Whether the option `accepted` leaves no questions out, because the
+            function needs them all.
         reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.
         settings: Names of the options passed to the function as keywords.
-        variants: Replacement recipes by the name of an option; used if the option is given.
+        variants: Recipes that replace this one if an option is given, by the name of the option.
             Variants may themselves have variants.
-        without_banner: Whether to remove the note of a possible duplicate, which old dumps have at
-            the start of questions.
-        lower_headings: Number of levels to lower headings in bodies, below those of the recipe.
+        without_banner: Whether to remove the note "Possible Duplicate", which old dumps have at the
+            start of questions.
+        lower_headings: Number of levels by which headings in bodies are lowered, so that they are
+            below those of the recipe.
         left_out: Columns to leave out of the records that the function returns.
-        nested_schema: Schema of the records that the function returns, if they become flat; see
-            `flattening`.
-        has_metadata_columns: Whether records have columns instead of one column `metadata`.
+        nested_schema: Schema of the records that the function returns, if they are then flattened;
+            see `flattening`.
+        has_metadata_columns: Whether metadata has several columns instead of one column `metadata`.
         best_only: Whether documents keep only the answer with the highest score.
-        needs_all_answers: Whether the option `best` is an argument of the function, which compares
-            answers.
-        check: Function that rejects values of these options with `OptionError`, before the
-            conversion.
-        is_by_site: Whether a record is a question, with its id as `Id`, and, in a folder of several
-            outputs, each site is a folder with a file `train`.
+        needs_all_answers: Whether the function needs all answers, because it compares them. The
+            option `best` is then passed to the function instead of filtering the documents.
+        check: Function that takes the options in `settings` before the conversion, and raises
+            `OptionError` for values that are not allowed.
+        is_by_site: Whether each record is a question with its id in `Id`. In a folder of several
+            outputs, each site is then a folder with a file `train`.
     """
 
     name: str
@@ -125,9 +127,9 @@ _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def find_mismatch(value: Any, schema: JsonSchema, path: str = "") -> str:
-    """Describe how a value first differs from a schema of types, properties and items, if so.
+    """Describe the first difference between a value and a schema; empty if there is none.
 
-    Other keywords of JSON Schema are not checked.
+    Only types, properties and items are checked, not the other keywords of JSON Schema.
     """
     where = f"field {path}" if path else "the record"
     names = schema.get("type", ())
@@ -141,7 +143,7 @@ def find_mismatch(value: Any, schema: JsonSchema, path: str = "") -> str:
                 return f"{where} has no {name}, which its schema requires"
         for name, part in value.items():
             if name not in properties and schema.get("additionalProperties") is False:
-                return f"{where} has {name}, which its schema does not"
+                return f"{where} has {name}, which its schema does not allow"
             inner = f"{path}.{name}" if path else name
             if mismatch := find_mismatch(part, properties.get(name, {}), inner):
                 return mismatch

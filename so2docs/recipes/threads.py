@@ -1,15 +1,15 @@
-"""Recipes for whole threads as text: `thread`, and `chunks`, or `rag`.
+"""Recipes for threads as text: `thread` and `chunks` (also called `rag`).
 
-`thread` is a question with all of its answers as one text, for pre-training, and with comments if
-they are nested. Headings inside posts are two levels lower than on the site. The names follow
-Dolma's document format (https://github.com/allenai/dolma, docs/data-format.md), which datatrove's
-readers accept unchanged (`text`, `id`, `metadata`; other names join the metadata). The text is
-Markdown: the title, the question, and the answers by votes.
+`thread` is a question with all of its answers as one text for pre-training, with comments if they
+are nested. The text is Markdown: the title, the question, and the answers sorted by votes. Headings
+inside posts are two levels lower than on the site. The names follow Dolma's document format
+(https://github.com/allenai/dolma, docs/data-format.md). datatrove's readers accept this format
+unchanged: they read `text`, `id` and `metadata`, and add all other members to the metadata.
 
-`chunks` are passages of posts for retrieval, each short enough for a model, cut by
-semantic-text-splitter (https://github.com/benbrandt/text-splitter): at headings, then blocks,
-paragraphs, sentences and words, at the highest level where a passage fits, so that a code block is
-cut only if it is longer than a passage. Each passage comes from one post.
+`chunks` are passages of posts for retrieval, each short enough for a model. They are cut by
+semantic-text-splitter (https://github.com/benbrandt/text-splitter): at headings if the passages
+between them fit, or else at blocks, paragraphs, sentences or words. So a code block is cut only if
+it is longer than a passage. Each passage comes from one post.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _comments(post: Document) -> list[str]:
 
 
 def thread(question: Document) -> Iterator[Record]:
-    """Make one record of a question."""
+    """Make one record from a question."""
     authors = ((author["DisplayName"], author.get("Url")) for author in question["Authors"])
     yield {
         "id": posts.record_id(question, question["Id"]),
@@ -82,7 +82,7 @@ def chunks(
     overlap: int | None = None,
     tokenizer: str | None = None,
 ) -> Iterator[Record]:
-    """Make records of the passages of a question, then of its answers by votes.
+    """Make a record for each passage of a question, then of its answers, sorted by votes.
 
     Args:
         question: The document.
@@ -116,7 +116,7 @@ def check_splitter(
     tokenizer: str | None = None,
     **others: Any,
 ) -> None:
-    """Reject options that `Splitter` does not support."""
+    """Raise `OptionError` for options that `Splitter` does not support."""
     Splitter(max_length, overlap, tokenizer)
 
 

@@ -461,7 +461,7 @@ def test_ones_own_function() -> None:
         ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
         ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),
         ("test_recipes:HOST", "is not a function but str"),
-        (lambda document: [], "workers cannot import it: it has no name in its module"),
+        (lambda document: [], "workers cannot import it, because it has no name in its module"),
     ],
 )
 def test_refuses_invalid_recipes(recipe: Any, problem: str) -> None:
@@ -487,7 +487,7 @@ def test_a_function_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> Non
         (no_json, "TypeError: field day: Type is not JSON serializable: complex"),
         (Recipe("x", titles, record(title=INTEGER)), "field title is str; its schema says integer"),
         (Recipe("x", titles, record(name=TEXT)), "the record has no name, which its schema req"),
-        (Recipe("x", titles, record()), "the record has title, which its schema does not"),
+        (Recipe("x", titles, record()), "the record has title, which its schema does not allow"),
         (Recipe("x", nested, record(a=array(record(b=TEXT)))), "field a[1].b is bool; its schema"),
     ],
 )
