@@ -340,7 +340,11 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
         (["diff", "OLD", "NEW", "NEW/beer.jsonl.gz"], 2, "is a file; outputs of several sites go"),
         (["diff", "OLD", "NEW", "x", "--only", "all"], 2, "--only is 'all'"),
         (["diff", "OLD", "NEW", "x", "--format", "jsonl"], 2, "cannot represent deletions"),
-        (["diff", "OLD", "NEW", "x", "--nest", "votes"], 2, "--nest is for dumps; OLD or NEW is a"),
+        (
+            ["diff", "OLD", "NEW", "x", "--nest", "votes"],
+            2,
+            "--nest applies only to dumps, but OLD is",
+        ),
         (
             ["diff", "OLD", "NEW", "x", "--format", "jsonl", "--deleted", "x"],
             2,
@@ -376,7 +380,7 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
             2,
             "--site applies to one output; OLD holds 3",
         ),
-        (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest is for dumps; OLD is a folder of"),
+        (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest applies only to dumps, but OLD is"),
         (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without outputs of convert; it holds no"),
     ],
 )

@@ -25,7 +25,7 @@ from so2docs.commands.terminal import shows_progress, tell
     "inspect_dump",
     type=click.Path(),
     metavar="DUMP",
-    help="Inspect this dump, or use FILE.json, the output of so2docs inspect --json.",
+    help="Dump to inspect, or FILE.json, the output of so2docs inspect --json.",
 )
 @click.option("--force", is_flag=True, help="Replace a README.md that so2docs did not write.")
 @quiet
@@ -34,15 +34,15 @@ def card(
 ) -> None:
     """Write README.md, croissant.json and a manifest next to OUTPUT, as convert --card does.
 
-    The facts come from the manifest next to OUTPUT, from the report, or from the record in OUTPUT,
-    which lacks the SHA-256 of the dump. The card describes all outputs in the folder that have a
-    manifest.
+    The facts come from the manifest next to OUTPUT, from the report, or from the record in OUTPUT;
+    the record does not contain the SHA-256 of the dump. The card describes all outputs in the
+    folder that have a manifest.
 
     --inspect adds facts about the dump: form and compression, rows and dates of its tables, its
     licence, probable release, and declared counts that differ from its rows.
 
-    Exit codes: 0 done, 1 OUTPUT has no record of how it was made, or a file cannot be written, 2
-    usage error.
+    Exit codes: 0 done, 1 no record says how OUTPUT was made, or a file cannot be written, 2 usage
+    error.
     """
     from so2docs.metadata.card import describe_existing
 

@@ -72,15 +72,17 @@ def convert(
 
     A question or answer is kept if it passes all filters.
 
-    Exit codes: 0 done, 1 the dump or a file failed, 2 usage error, 130 interrupted (Ctrl-C), 143
-    terminated.
+    Exit codes: 0 done, 1 a dump cannot be converted or a file cannot be written, 2 usage error, 130
+    interrupted (Ctrl-C), 143 terminated.
     """
     keywords = given_keywords(options)
     if ":" in keywords.get("recipe", ""):
         sys.path.insert(0, os.getcwd())  # Find recipes in the current folder, as `python -m` does.
     if output_dir is not None:
         if output is not None:
-            raise click.UsageError("--output and --output-dir contradict each other; give one")
+            raise click.UsageError(
+                "--output and --output-dir contradict each other; give one of them"
+            )
         code = show_sites(convert_all, paths, output_dir, quiet=quiet, **keywords)
         if not quiet and code == 0:
             suggest(f"so2docs stats {shlex.quote(output_dir)}")
@@ -94,7 +96,7 @@ def convert(
 
 
 def _next_commands(report: Report) -> list[str]:
-    """Suggest commands for an output, except for standard output, split files and other formats."""
+    """List commands for the output; empty unless the output is one file of JSON lines."""
     output = shlex.quote(report.output)
     if report.index_path is not None:
         commands = (f"show {output} ID", f"serve {output}", f"stats {output}")
@@ -104,7 +106,7 @@ def _next_commands(report: Report) -> list[str]:
 
 
 def _dump_and_output(paths: tuple[str, ...], output: str | None) -> tuple[str, str | None]:
-    """Return DUMP and OUTPUT; refuse several dumps without a folder for their outputs."""
+    """Return DUMP and OUTPUT; reject several dumps without a folder for their outputs."""
     dump, *outputs = paths
     if output is not None:
         outputs.append(output)

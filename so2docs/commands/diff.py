@@ -33,7 +33,7 @@ from so2docs.options.keywords import NestName
 @click.option(
     "--ignore",
     metavar="NAMES",
-    help="Ignore changes of these fields, such as ViewCount,Answers.CommentCount.",
+    help="Ignore changes to these fields, such as ViewCount,Answers.CommentCount.",
 )
 @click.option(
     "--summary", is_flag=True, help="Print a table that counts the changes, without writing them."
@@ -59,10 +59,10 @@ from so2docs.options.keywords import NestName
     default="questions",
     show_default=True,
 )
-@table_option("site_field", "Field with the site's name, for ids such as SITE/1.")
+@table_option("site_field", "Field that contains the site's name, for ids such as SITE/1.")
 @table_option("nest", "Nest these tables when converting dumps.")
 @table_option("jobs", "Worker processes, for dumps and for folders.")
-@table_option("work_dir", "Folder for the outputs that dumps are converted to.")
+@table_option("work_dir", "Folder for the outputs that are made from dumps.")
 @table_option("update")
 @table_option("force", "Overwrite existing files.")
 @quiet
@@ -85,13 +85,13 @@ def diff(
     """Write the changes between OLD and NEW to CHANGES, in ascending order of question id.
 
     OLD and NEW are outputs of one site, converted with the same options, or dumps, which are
-    converted first. The default for CHANGES is standard output. Each line has a question that was
-    added, changed or deleted, with the new document. The first line identifies both outputs, and
-    the last line has the number of changes and a checksum, so `so2docs patch` can refuse a
-    different OLD or damaged changes.
+    converted first. The default for CHANGES is standard output. Each line describes a question that
+    was added, changed or deleted, and contains the new document. The first line identifies both
+    outputs. The last line contains the number of changes and a checksum. So `so2docs patch` can
+    reject a different OLD, or damaged changes.
 
-    OLD, NEW and CHANGES may be folders with an output for each site; then each site is compared.
-    All questions of a new site are added, and a missing site is listed. Existing changes between
+    If OLD, NEW and CHANGES are folders with an output for each site, each site is compared. All
+    questions of a new site count as added, and a missing site is listed. Existing changes between
     the same outputs are kept.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
@@ -103,8 +103,8 @@ def diff(
     if is_folder_of_outputs(old) or is_folder_of_outputs(new):
         if nest or work_dir:
             raise OptionError(
-                f"{flag('nest' if nest else 'work_dir')} is for dumps; {old} or {new} is a folder "
-                "of outputs"
+                f"{flag('nest' if nest else 'work_dir')} applies only to dumps, but "
+                f"{old if is_folder_of_outputs(old) else new} is a folder of outputs"
             )
         from so2docs.folders import diff_all
 

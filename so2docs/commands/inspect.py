@@ -1,4 +1,4 @@
-"""`so2docs inspect`: describe dumps. Modules are imported when the command runs."""
+"""`so2docs inspect`: describe dumps. Its modules are imported only when it runs."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def inspect(
 ) -> int:
     """Describe each DUMP without converting it.
 
-    The description has form and compression, rows, dates and order of each table, the probable
-    release, columns without values, rows made up by the publisher, and counts that differ from the
-    rows.
+    The description contains the form and compression of the dump, the rows, dates and order of each
+    table, the probable release, columns without values, rows made up by the publisher, and counts
+    that differ from the rows.
 
     Exit codes: 0 every table can be read, 1 a table cannot be read or is not well-formed XML, 2
     usage error.

@@ -1,4 +1,4 @@
-"""Make options of the command line from the table, and group them in the help."""
+"""Make command-line options from the table of options, and group them in the help."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from so2docs.progress import log
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 DEBUG = "so2docs.debug"
-"""Key of the context's setting to show errors with a traceback."""
+"""Key in the context's `meta`: whether errors are shown with a traceback."""
 
 
 class GroupedOption(click.Option):
@@ -118,7 +118,7 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
 
 
 def table_options(*where: Where, leave_out: tuple[str, ...] = ()) -> Decorator:
-    """Make the options of all functions named in `where`: see `Option.where`."""
+    """Make all options with these values of `Option.where`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for name in reversed([name for name in taken_by(*where) if name not in leave_out]):
@@ -144,7 +144,7 @@ quiet = click.option(
     group="Run",
     is_flag=True,
     callback=_be_quiet,
-    help="Print only errors, no progress and no summary.",
+    help="Print only warnings and errors, no progress and no summary.",
 )
 _DEBUG = GroupedOption(
     ["--debug"],
@@ -157,10 +157,10 @@ _DEBUG = GroupedOption(
 
 
 def spellings(arguments: Iterable[str]) -> dict[str, str]:
-    """Choose how errors spell each flag: as the user typed it, or else as documented.
+    """Choose how errors spell each option: as the user typed it, or else as documented.
 
     Returns:
-        The spelling of each flag, by the flag with the name of the keyword.
+        The spelling of each option, by the flag that is spelled like its keyword.
     """
     typed = {argument.partition("=")[0] for argument in arguments}
     return {
@@ -182,5 +182,5 @@ output_dir = click.option(
 
 
 def given_keywords(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the given options as keywords."""
+    """Return the options that the user has given, as keywords."""
     return {name: value for name, value in options.items() if value not in (None, ())}

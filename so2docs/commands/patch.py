@@ -34,13 +34,13 @@ def patch(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Apply CHANGES of diff to the output OLD, and write the output NEW.
+    """Apply CHANGES, which diff wrote, to the output OLD, and write the output NEW.
 
-    CHANGES may be - for standard input. NEW equals, byte for byte, the newer output compared by
-    diff. With changes written by diff --only or --ignore, NEW has only these changes.
+    CHANGES may be - for standard input. NEW is byte for byte the new output that diff read. With
+    changes written by diff --only or --ignore, NEW contains only these changes.
 
-    OLD, CHANGES and NEW may be folders; then the changes of each site are applied to its output. A
-    site without changes is listed as gone.
+    If OLD, CHANGES and NEW are folders, the changes of each site are applied to its output. A site
+    without changes is listed as gone.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """

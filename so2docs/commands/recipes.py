@@ -1,4 +1,4 @@
-"""`so2docs recipes`: list the recipes, each with a record."""
+"""`so2docs recipes`: list the recipes, each with an example of a record."""
 
 from __future__ import annotations
 

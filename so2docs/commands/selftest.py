@@ -1,4 +1,4 @@
-"""The command `selftest`, and the description of the installation for `--version --verbose`."""
+"""The command `selftest`, and a description of the installation for `--version --verbose`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from so2docs.parse import core
 
 
 def describe_installation() -> dict[str, str]:
-    """Describe the installation for a bug report: versions of the package, cores, libraries."""
+    """Describe the installation for a bug report: package, core, system, versions of libraries."""
     versions = {
         "so2docs": f"{so2docs.__version__} ({core.describe()})",
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -43,10 +43,10 @@ def _requirements() -> list[str]:
 
 @command()
 def selftest() -> None:
-    """Check this installation: convert a built-in sample, and compare the result.
+    """Check this installation: convert a built-in sample in several ways, and compare the outputs.
 
-    This tests both cores, worker processes, a 7z archive, and resuming after a kill. It takes a few
-    seconds.
+    This tests both cores, worker processes, a 7z archive, and resuming a conversion that was
+    killed. It takes a few seconds.
     """
     from so2docs.selftest import selftest as run
 

@@ -33,7 +33,7 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "sn
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on; 0.0.0.0 gives access to everybody who can reach this machine.",
+    help="Address to listen on; 0.0.0.0 gives access to anyone who can reach this machine.",
 )
 @table_option("site", "The site for links to the original posts, if a database is made.")
 @click.option(
@@ -46,8 +46,8 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "sn
     multiple=True,
     type=click.Path(exists=True),
     metavar="FOLDER|ZIP",
-    help="Show pictures in posts from this folder or file; they are named by the keys in their "
-    "URLs, such as KEY.png for i.stack.imgur.com/KEY.png. Repeatable.",
+    help="Show the pictures of posts from this folder or ZIP file. Files are named after the keys "
+    "in their URLs, such as KEY.png for i.stack.imgur.com/KEY.png. Repeatable.",
 )
 @click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
 @quiet
@@ -64,10 +64,10 @@ def serve(
 ) -> None:
     """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
 
-    It works offline: pages load nothing from the network. A DATABASE is made by `so2docs sqlite`;
-    for an OUTPUT, a database is made next to it first. All outputs and databases of a folder are
-    served; unusable ones are skipped with a message. Only this machine can connect, unless --host
-    is given.
+    The pages work offline: they load nothing from the network. `so2docs sqlite` makes a DATABASE;
+    for an OUTPUT, this command first makes a database next to it. From a folder, all outputs and
+    databases are served; unusable files are skipped with a message. Only this machine can connect,
+    unless --host is given.
     """
     require_packages("serve", *_NEEDED)
     from so2docs.serve.app import bind, is_loopback, make_server, open_sites

@@ -1,4 +1,4 @@
-"""`so2docs show`: show questions of an output. Modules are imported when the command runs."""
+"""`so2docs show`: show questions of an output. Its modules are imported only when it runs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     """Show the questions with these IDs in OUTPUT, with their answers.
 
     This takes milliseconds for files of any size, because convert writes an index, .OUTPUT.index. A
-    missing index is built first, in one pass. Given the ID of an answer, the command searches for
-    its question and shows that.
+    missing index is built first, in one pass. For the ID of an answer, the command finds and shows
+    the question of this answer.
     """
     from so2docs.reader.collection import open as open_output
     from so2docs.reader.page import as_page

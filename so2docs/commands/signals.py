@@ -24,10 +24,10 @@ class Terminated(BaseException):
 
 
 def end_at_once() -> None:
-    """Let a signal end the process until `raise_in_command`, because there is nothing to clean up.
+    """Let signals end the process at once, until `raise_in_command` is called.
 
-    An exception would not work here. Compiled modules turn it into another exception during their
-    import, or crash.
+    There is nothing to clean up yet. An exception would not work here: compiled modules that are
+    being imported turn it into another exception, or crash.
     """
     for number in _ENDS:
         # Shell scripts start background jobs with Ctrl-C ignored; leave it ignored.
@@ -45,9 +45,10 @@ def raise_in_command() -> None:
 
 
 def ignore() -> None:
-    """Ignore signals while the end of the command is reported.
+    """Ignore signals while the result of the command is reported.
 
-    Python resets its signal handlers before it exits; then a signal would replace the exit code.
+    Python resets its signal handlers before it exits; after that, a signal would change the exit
+    code.
     """
     for number in _ENDS:
         signal.signal(number, signal.SIG_IGN)

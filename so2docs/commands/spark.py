@@ -1,4 +1,4 @@
-"""`so2docs spark`: start a session and convert."""
+"""`so2docs spark`: start a Spark session, and convert dumps with it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _REMOTE = "sc://"
     "--master",
     metavar="URL",
     help="The Spark master, such as local[4], spark://host:7077, or sc://host:15002 for Spark "
-    "Connect.  [default: as Spark is set up, or all cores of this machine]",
+    "Connect.  [default: as configured in Spark, or all cores of this machine]",
 )
 @click.option(
     "--conf",
@@ -60,7 +60,7 @@ _REMOTE = "sc://"
     type=click.Choice(["stop", "skip"]),
     default="stop",
     show_default=True,
-    help="Whether a dump that cannot be converted is an error or skipped.",
+    help="Stop at a dump that cannot be converted, or skip it.",
 )
 @table_option("force", "Reconvert finished sites.")
 @table_option("update", "Reconvert finished sites if their dump or the options changed.")
@@ -84,8 +84,8 @@ def spark(
 
     The part files of a folder hold the lines that convert writes for the dump; in formats other
     than JSON lines, each part file is a complete file. Finished sites are left unchanged if they
-    are up to date. This needs PySpark and Java 17 or later (pip install pyspark) or, for Spark
-    Connect, only its client (pip install pyspark-client).
+    are up to date. The command needs PySpark (pip install pyspark) and Java 17 or later; for Spark
+    Connect, the client is enough (pip install pyspark-client).
 
     A question or answer is kept if it passes all filters. --limit applies to each dump, and --with
     reads the tables next to each dump.
@@ -159,8 +159,8 @@ def start_session(
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=f"{home}/bin" if home else None) is None:
-        where = f"JAVA_HOME ({home}) has none" if home else "no java is in the PATH"
+        where = f"JAVA_HOME ({home}) contains none" if home else "there is no java in the PATH"
         raise ClusterError(
-            f"Spark needs Java 17 or later, and {where}; install it, such as "
+            f"Spark needs Java 17 or later, but {where}; install Java, for example "
             "openjdk-17-jre-headless, or set JAVA_HOME"
         )

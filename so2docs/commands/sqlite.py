@@ -35,14 +35,14 @@ from so2docs.options.keywords import NestName
 @click.option(
     "--stemming",
     is_flag=True,
-    help="Find English words in all their forms: baking finds bake and baked.",
+    help="Find all forms of English words: baking also finds bake and baked.",
 )
 @table_option(
     "site_field",
     "Add a column for the site, for several OUTPUTs in one database; ids are only unique per site.",
 )
 @table_option(
-    "site", "The site for links to the original posts. [default: as in the name of OUTPUT]"
+    "site", "The site for links to the original posts. [default: from the name of OUTPUT]"
 )
 @table_option("nest", "Include these tables of a dump.")
 @click.option(
@@ -80,12 +80,12 @@ def sqlite(
 
     The tables are questions, answers, tags, question_tags and, if nested, comments, links, votes,
     history and users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT
-    with .db, in the current folder. It is renamed to its final name when it is complete. Files for
-    Datasette are written next to it: NAME.metadata.json and NAME.datasette.yaml. `so2docs serve`
-    shows the database in a browser.
+    with .db, in the current folder. The file is renamed to its final name when it is complete.
+    Files for Datasette are written next to it: NAME.metadata.json and NAME.datasette.yaml. The
+    command `so2docs serve` shows the database in a browser.
 
-    If OUTPUT is a folder of outputs, DATABASE is a folder for a database of each site or, with
-    --site-field, one database of all sites. Databases in a folder that are up to date are left
+    If OUTPUT is a folder of outputs, DATABASE is a folder with a database for each site or, with
+    --site-field, one database for all sites. Databases in a folder that are up to date are left
     unchanged.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
@@ -101,7 +101,9 @@ def sqlite(
                     f"{flag(name, path)} applies to one site; {folder} is a folder of outputs"
                 )
         if nest:
-            raise OptionError(f"{flag('nest')} is for dumps; {folder} is a folder of outputs")
+            raise OptionError(
+                f"{flag('nest')} applies only to dumps, but {folder} is a folder of outputs"
+            )
         if len(databases) != 1 or databases[0].endswith(DATABASE_ENDINGS):
             raise OptionError(
                 f"{folder}: is a folder of outputs; give one folder for their databases, or one "
@@ -126,8 +128,8 @@ def sqlite(
     if not sources or not last.endswith(DATABASE_ENDINGS):
         if sources and not os.path.exists(last) and "." in os.path.basename(last):
             raise OptionError(
-                f"{last}: is neither an output nor the name of a database; choose one that ends in "
-                f"{' or '.join(DATABASE_ENDINGS)}"
+                f"{last}: is neither an output nor the name of a database; choose a name that ends "
+                f"in {' or '.join(DATABASE_ENDINGS)}"
             )
         sources, database = list(paths), None
     result = to_sqlite(

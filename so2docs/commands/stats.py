@@ -1,4 +1,4 @@
-"""`so2docs stats`: statistics of an output. Modules are imported when the command runs."""
+"""`so2docs stats`: statistics of an output. Its modules are imported only when it runs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ from so2docs.errors import OptionError, flag
 def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> int:
     """Print statistics of OUTPUT: questions by year, answers, scores, tags, longest bodies.
 
-    If OUTPUT is a folder of outputs, a table of the sites is printed or, with --json, all
-    statistics.
+    If OUTPUT is a folder of outputs, print a table of the sites or, with --json, all statistics.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """

@@ -89,7 +89,8 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
 
     With --tag, --keep-users or --keep-posts, only rows that belong to the selected questions are
     written: the questions, their answers, the rows of these posts in other tables, and the users,
-    badges and tags of these rows. --since and --until then refer to the date of the question.
+    badges and tags of these rows. In this case, --since and --until apply to the date of the
+    question.
 
     With --output-dir, all paths are dumps, and each site gets a folder in DIR.
 

@@ -39,8 +39,8 @@ def tags(
     in .jsonl, .jsonl.gz or .jsonl.zst; - is standard output. The default is tags.jsonl.gz.
 
     Each line has the attributes of a row of Tags.xml. Tags with a description also have Excerpt
-    (text) and Wiki (HTML); ExcerptPost and WikiPost have the dates, authors and editors of these.
-    Lines are in the order of the dump.
+    (text) and Wiki (HTML); ExcerptPost and WikiPost have the dates, authors and editors of the
+    posts that contain these texts. Lines are in the order of the dump.
 
     With --output-dir, all paths are dumps, and DIR gets a file SITE.jsonl.gz for each dump.
     """

@@ -1,4 +1,4 @@
-"""Output of the commands: messages on stderr, results of several sites, text on a terminal."""
+"""Print what commands produce: messages on stderr, results of several sites, text to read."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ def say(message: object) -> None:
 
 
 def tell(text: object) -> None:
-    """Print a text such as a summary on stderr."""
+    """Print a text, such as a summary, on stderr."""
     click.echo(for_terminal(text), err=True)
 
 
 def suggest(*commands: str) -> None:
-    """Suggest commands for the written files, if stderr is a terminal."""
+    """Suggest the next commands for the output, if stderr is a terminal."""
     if commands and sys.stderr.isatty():
         tell(f"next: {' | '.join(commands)}")
 
 
 def shows_progress(quiet: bool = False) -> bool:
-    """Whether a progress bar is visible."""
+    """Whether to show progress bars: stderr is a terminal, and `quiet` is not set."""
     return not quiet and sys.stderr.isatty()
 
 
 def allow_any_encoding() -> None:
-    """Print question marks for characters that the terminal cannot encode."""
+    """Print a question mark for each character that the encoding of stdout does not have."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
 
 def draws_blocks() -> bool:
-    """Whether standard output supports the characters of bars."""
+    """Whether the encoding of stdout has the characters that bars are drawn with."""
     try:
         "█▏".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -79,14 +79,14 @@ def show_sites(
     is_asked: bool = False,
     **options: Any,
 ) -> int:
-    """Do the work on several sites, and report the results.
+    """Run a function on several sites, and report the results.
 
     Args:
-        run: Function that returns the result of each site.
+        run: Function that does the work and returns the result of each site.
         paths: Dumps or folders for the function.
         quiet: Report failures only.
         as_json: Print all results as JSON.
-        is_asked: Whether the table is the purpose of the command, and so goes to standard output.
+        is_asked: Whether the user asked for the table, so that it goes to standard output.
         options: Other arguments of the function.
 
     Returns:

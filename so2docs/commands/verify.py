@@ -31,12 +31,12 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) -> int:
     """Check OUTPUT against its manifest, written by convert --card, or against a report.
 
-    The command checks the size and SHA-256 of each file and the number of documents and answers,
-    and validates each document against its JSON Schema, which needs jsonschema-rs (pip install
-    jsonschema-rs). Formats other than jsonl and json are only checked for size and SHA-256. OUTPUT
+    The command checks the size and SHA-256 of each file and the number of documents and answers. It
+    validates each document against the JSON Schema, which needs jsonschema-rs (pip install
+    jsonschema-rs). For formats other than jsonl and json, it checks only size and SHA-256. OUTPUT
     is the name passed to convert, even if the output was split or moved. A file with the standard
     output of convert may have any name. If OUTPUT is a folder of outputs, each output is checked,
-    and an output without a manifest fails.
+    and an output without a manifest is an error.
 
     Exit codes: 0 the output matches, 1 it differs; the message names the difference.
     """
