@@ -18,7 +18,7 @@ from so2docs.commands.terminal import shows_progress, tell
 @click.option(
     "--report",
     metavar="FILE",
-    help="The report that convert wrote to FILE; a split output without a manifest needs it.",
+    help="File with the report of convert; needed for a split output without a manifest.",
 )
 @click.option(
     "--inspect",

@@ -61,7 +61,7 @@ from so2docs.options.keywords import NestName
 )
 @table_option("site_field", "Field that contains the site's name, for ids such as SITE/1.")
 @table_option("nest", "Nest these tables when converting dumps.")
-@table_option("jobs", "Worker processes, for dumps and for folders.")
+@table_option("jobs", "Number of worker processes for dumps and for folders.")
 @table_option("work_dir", "Folder for the outputs that are made from dumps.")
 @table_option("update")
 @table_option("force", "Overwrite existing files.")

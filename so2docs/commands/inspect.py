@@ -1,4 +1,4 @@
-"""`so2docs inspect`: describe dumps. Its modules are imported only when it runs."""
+"""`so2docs inspect`: describe dumps. Its modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from so2docs.escape import for_terminal
 @click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of text.")
 @click.option("--sha256", is_flag=True, help="Reread the files to compute their SHA-256.")
-@table_option("jobs", "Worker processes.")
+@table_option("jobs", "Number of worker processes.")
 @table_option("work_dir", "Folder for temporary files, which take 9 bytes per post.")
 @quiet
 def inspect(

@@ -21,7 +21,7 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 @click.argument("changes", type=click.Path())
 @click.argument("new", type=click.Path())
 @table_option("update")
-@table_option("jobs", "Worker processes, for folders.")
+@table_option("jobs", "Number of worker processes for folders.")
 @table_option("force", "Overwrite an existing NEW.")
 @quiet
 def patch(

@@ -1,4 +1,4 @@
-"""`so2docs show`: show questions of an output. Its modules are imported only when it runs."""
+"""`so2docs show`: show questions of an output. Its modules are imported when it runs."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _REMOTE = "sc://"
     help="A Spark setting. Repeatable.",
 )
 @table_option("site_field")
-@table_option("site", "Host name of the site, for a single dump.  [default: from its name]")
+@table_option("site", "Host name of the site, for a single dump.  [default: from the name of DUMP]")
 @click.option(
     "--on-error",
     type=click.Choice(["stop", "skip"]),

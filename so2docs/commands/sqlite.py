@@ -30,7 +30,7 @@ from so2docs.options.keywords import NestName
     type=click.Choice(get_args(Search)),
     default="all",
     show_default=True,
-    help="Content of the search index: titles and tags, also the text of bodies, or no index.",
+    help="Content of the search index: titles and tags; also the text of bodies; or no index.",
 )
 @click.option(
     "--stemming",
@@ -57,7 +57,7 @@ from so2docs.options.keywords import NestName
     metavar="DUMP",
     help="Include location, website and self-description of users, from Users.xml of the dump.",
 )
-@table_option("jobs", "Worker processes for reading a dump and making rows.")
+@table_option("jobs", "Number of worker processes for reading a dump and making rows.")
 @table_option("update")
 @table_option("force", "Overwrite an existing database.")
 @quiet

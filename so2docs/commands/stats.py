@@ -1,4 +1,4 @@
-"""`so2docs stats`: statistics of an output. Its modules are imported only when it runs."""
+"""`so2docs stats`: statistics of an output. Its modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from so2docs.errors import OptionError, flag
     metavar="FILE",
     help="Write a self-contained page with plots instead of printing.",
 )
-@table_option("jobs", "Worker processes.")
+@table_option("jobs", "Number of worker processes.")
 @quiet
 def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> int:
     """Print statistics of OUTPUT: questions by year, answers, scores, tags, longest bodies.

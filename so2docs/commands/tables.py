@@ -81,7 +81,7 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     DUMP is the archive of a site, a folder with its tables, or the file of one table with the
     others next to it. An archive is decompressed once.
 
-    Each table becomes a file such as Posts.parquet, or a table of tables.db or tables.duckdb. There
+    Each table becomes a file such as Posts.parquet, or a table in tables.db or tables.duckdb. There
     is a column for every attribute ever published. The column Other holds a JSON object of the
     attributes that have no column or have a value of another type. Integers have 64 bits, dates are
     timestamps in UTC, and tags are lists. Rows without an Id (strays) go to a side file. A file is

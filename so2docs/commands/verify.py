@@ -24,9 +24,9 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 @click.option(
     "--report",
     metavar="FILE",
-    help="The report that convert wrote to FILE.  [default: the manifest next to OUTPUT]",
+    help="File with the report of convert.  [default: the manifest next to OUTPUT]",
 )
-@table_option("jobs", "Worker processes, for a folder.")
+@table_option("jobs", "Number of worker processes for a folder.")
 @quiet
 def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) -> int:
     """Check OUTPUT against its manifest, written by convert --card, or against a report.

@@ -80,7 +80,7 @@ def typed_values(row: Row, attributes: Attributes) -> list[Any]:
 
 
 def why_stray(row: Row, key: str, row_name: str) -> str | None:
-    """Return why a row is a stray: its key is missing or not an integer. None for valid rows.
+    """Return why a row is a stray, if its key is missing or not an integer; None for other rows.
 
     Args:
         row: Attributes of the row.
@@ -108,7 +108,7 @@ class TableColumns:
 
     @cached_property
     def date(self) -> str | None:
-        """The first column of dates, the creation date; None if the table has no dates."""
+        """The first column with dates, the creation date; None if the table has no dates."""
         dates = [name for name, kind in self.table.attributes.items() if kind == DATE]
         return dates[0] if dates else None
 
@@ -191,7 +191,10 @@ class RowSelection:
     kept: tuple[tuple[str, str], ...] = ()
 
     def filter(self, rows: Any, columns: TableColumns) -> Any:
-        """Return the rows of an Arrow table that pass. Date limits drop rows without a date."""
+        """Return the rows of an Arrow table that pass the filter.
+
+        A limit of the date drops rows without a date.
+        """
         if self == _EVERYTHING:  # Return early, since importing `compute` takes 0.2 s.
             return rows
         import pyarrow as pa

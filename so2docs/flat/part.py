@@ -39,7 +39,7 @@ class Choice:
         dates: Range of dates of the questions.
         tags: Tags and patterns; a question must match one of them. If empty, any tags match.
         all_tags: Whether a question must match all of the tags.
-        users: Users; one of them must have asked or answered a question. None for any users.
+        users: Ids of users; one of them must have asked or answered a question. None for any users.
         posts: Ids of questions, or of answers to them; None for any posts.
     """
 
@@ -84,14 +84,14 @@ def find_part(
 
     Args:
         source: The dump.
-        choice: Questions of the part.
+        choice: Filters that choose the questions of the part.
         present: Names of the tables of the dump.
         written: Names of the tables to write.
         reader: Reader of the tables.
         work: Folder for temporary files and for files of ids; it must exist while rows are
             filtered.
         chunk_bytes: Size of a chunk in bytes.
-        settings: Settings of `BatchVisitor`.
+        settings: Other arguments of `BatchVisitor`.
 
     Returns:
         The row filter of each table to write, by name.

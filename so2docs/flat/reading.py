@@ -27,7 +27,7 @@ def visit_tables(
     jobs: int | None,
     progress: bool,
 ) -> Generator[tuple[Table, ChunkResult], None, None]:
-    """Read tables of a dump. An archive is read once, from start to end.
+    """Read tables of a dump with visitors. An archive is read once, from start to end.
 
     Args:
         dump: An archive or a folder with the tables, or one of their files.
@@ -38,7 +38,7 @@ def visit_tables(
         progress: Show progress bars.
 
     Yields:
-        Each table with the result of one of its chunks.
+        The table and the result of each chunk.
 
     Raises:
         DumpError: A table is missing, truncated or malformed.

@@ -103,7 +103,7 @@ DIALECTS: dict[SqlSystem, Dialect] = {
         absent="{column} NOT IN (SELECT Id FROM {target})",
     ),
 }
-"""The dialects, by name of the option."""
+"""The dialects, by short name of the system."""
 
 
 def definitions(tables: Iterable[Table], dialect: Dialect, *, load: bool = False) -> str:
@@ -114,7 +114,7 @@ def definitions(tables: Iterable[Table], dialect: Dialect, *, load: bool = False
 
     Args:
         tables: The tables.
-        dialect: The system.
+        dialect: The dialect of the database system.
         load: Whether to load the CSV files, and to count the rows.
     """
     return "\n".join([*_lines(dialect, list(tables), load=load), ""])

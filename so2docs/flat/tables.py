@@ -71,12 +71,12 @@ from so2docs.schema import DUMP, Table
 from so2docs.store.disk import disk_errors
 
 CHUNK_BYTES = 16 * 1024 * 1024
-"""Bytes of XML for each row group. This makes 6 MB of Parquet for posts, and 180,000 votes."""
+"""Bytes of XML in a row group: 6 MB of Parquet for posts, or 180,000 rows of votes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The options of a call, without the tables.
+    """The options of a call of `tables`, except the names of the tables.
 
     Attributes:
         format: Format of the files.
@@ -180,7 +180,7 @@ def open_columns(table: Table, request: _Request, path: str) -> Iterator[Columns
 
 @dataclass(slots=True)
 class FlatTable(Counts):
-    """Counts of a table, new or up to date: `rows = written + filtered + strays`.
+    """Counts of a table; `rows` is the sum of `written`, `filtered` and all `strays`.
 
     Attributes:
         name: Name of the table.
@@ -227,12 +227,12 @@ class FlatTable(Counts):
 
 @dataclass(slots=True, repr=False)
 class TablesReport(Printed, Mapping[str, FlatTable]):
-    """The tables of a dump by name, in the order of reading.
+    """The tables of a dump by name, in the order in which they are read.
 
     Attributes:
         folder: Folder of the tables.
         tables: Counts of each table, by name.
-        jobs: Worker processes.
+        jobs: Number of worker processes.
         seconds: Wall time in seconds.
         peak_memory_bytes: Peak resident memory, summed over all processes.
     """
@@ -258,7 +258,7 @@ class TablesReport(Printed, Mapping[str, FlatTable]):
         return any(table.is_new for table in self.tables.values())
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers of this dump for a table of several sites."""
+        """Return the numbers shown in a table of several sites."""
         tables = self.tables.values()
         numbers = {name: sum(getattr(table, name) for table in tables) for name in _SUMMED}
         return {"tables": len(tables), **numbers, "seconds": self.seconds}
@@ -436,7 +436,7 @@ def tables(
         files = find_dump_tables(source, table_names, catalog)
         every = find_dump_tables(source, (), catalog) if request.choice else None
         if every is not None and "posts" not in {file.table.name for file in every}:
-            find_dump_tables(source, ("posts",), catalog)  # Raises the error.
+            find_dump_tables(source, ("posts",), catalog)  # Raises the error for missing posts.
         targets = _targets(source, where, files, request, every)
         for target in targets:
             target.results = target.find(force=force, update=update)
@@ -620,7 +620,7 @@ class _Run:
         self._reader = reader
 
     def write(self, target: _TableFiles) -> list[FlatTable]:
-        """Write the tables of a target. Either all of its files are renamed, or none."""
+        """Write the tables of a target. Either all of its files are renamed, or none are."""
         with NewFiles() as files:
             files.claim(target.path, [file.file for file in target.files], force=True)
             files.outdate(*target.existing_files(), _strays_path(target.path))

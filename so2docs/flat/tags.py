@@ -39,7 +39,7 @@ _TAGS = DUMP["tags"]
 _TAGS_VERSION = 1
 """Version of the documents. Increase it when the same dump would give other documents."""
 _TYPES = {4: "Excerpt", 5: "Wiki"}
-"""Types of posts that describe tags, with the key of their text."""
+"""Types of posts that describe tags, with the key of their text in documents."""
 
 _POST_IDS = {"ExcerptPostId": "Excerpt", "WikiPostId": "Wiki"}
 _MADE = {"Name", OTHER, *_POST_IDS.values(), *(f"{key}Post" for key in _POST_IDS.values())}
@@ -80,7 +80,7 @@ class TagsReport(Printed):
     missing: int = 0
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers of this dump for a table of several sites."""
+        """Return the numbers shown in a table of several sites."""
         return {"tags": self.tags, "excerpts": self.excerpts, "wikis": self.wikis}
 
     def lines(self) -> Iterator[tuple[str, str]]:

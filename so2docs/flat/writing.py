@@ -102,7 +102,7 @@ class _LinesEncoder(Encoder):
 
 
 class CsvEncoder(_LinesEncoder):
-    """RFC 4180 with a header; a missing value is empty, and an empty text is `""`."""
+    """CSV by RFC 4180 with a header; a missing value is empty, and an empty text is `""`."""
 
     def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
         super().__init__(schema, dialect)
@@ -126,7 +126,7 @@ class CsvEncoder(_LinesEncoder):
 
 
 class JsonLinesEncoder(_LinesEncoder):
-    """JSON lines: an object of all columns for each row, dates as in the dump, tags as lists."""
+    """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
 
     def lines(self, table: Any) -> bytes:
         """Encode each row as a JSON object."""
@@ -227,7 +227,7 @@ class TableWriter:
         """Write the buffered data, and flush the files to disk.
 
         Returns:
-            The files by final name.
+            The state of each file, by its final name.
         """
         raise NotImplementedError
 

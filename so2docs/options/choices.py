@@ -29,7 +29,7 @@ class FormatTraits:
             its own.
         dates: Whether the first pass must write dates as `{"$date": ...}`.
         ids: Whether documents get an id for the target database.
-        needs: Package that must be installed; None if there is none.
+        needs: Package that must be installed; None if no package is needed.
     """
 
     extensions: tuple[str, ...]
@@ -83,7 +83,10 @@ def split_compression(path: str) -> tuple[str, Compression | None]:
 
 
 def formats_from_name(path: str) -> list[str]:
-    """List the formats with the extension of a path: built-in formats, or else other formats."""
+    """List the formats with the extension of a path.
+
+    Formats of other packages are listed only if no built-in format has the extension.
+    """
     plain, _ = split_compression(path)
     built_in = [name for name, traits in FORMATS.own.items() if plain.endswith(traits.extensions)]
     return built_in or [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]

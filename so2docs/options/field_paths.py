@@ -51,9 +51,9 @@ class Fields:
     """A selection of fields: the fields to keep, the fields to leave out, or all fields.
 
     Attributes:
-        kept: Names such as `Title`, `Answers` (all attributes) or `Answers.Body`; None for all
-            fields.
-        left_out: Names of the fields to leave out, in the same form.
+        kept: Names of the fields to keep, such as `Title`, `Answers` (all attributes) or
+            `Answers.Body`; None for all fields.
+        left_out: Names of the fields to leave out.
     """
 
     kept: tuple[str, ...] | None = None
@@ -175,7 +175,7 @@ _MOST_NAMES = 4096
 
 
 class FieldChoice(dict[str, "bool | FieldChoice"]):
-    """The decision for each field of the objects at a path: keep it, omit it, or select inside."""
+    """The decision for each field of the objects at a path: keep it, omit it, or select from it."""
 
     def __init__(self, fields: Fields, path: str = "", also: Collection[str] = ()) -> None:
         self._fields, self._path, self._also = fields, path, also

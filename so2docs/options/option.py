@@ -54,7 +54,7 @@ class Option:
         group: Heading in the help of a command.
         help: Description in one sentence.
         accepts: Type of the keyword.
-        decides: Which result depends on the value.
+        decides: The result that the option affects.
         default: Value if the keyword is absent.
         where: Functions that take the option.
         parse: Function that converts the name and value of the keyword to the value of the
@@ -106,7 +106,7 @@ class Option:
 
     @property
     def spellings(self) -> list[str]:
-        """All flags, long ones first: the documented flag, alternatives, the keyword as a flag."""
+        """All flags, long ones first; the first is the documented flag."""
         flags = [*self.flags, f"--{self.name.replace('_', '-')}"]
         return sorted(flags, key=lambda flag: not flag.startswith("--"))
 
@@ -152,7 +152,7 @@ class Option:
         return value if self.parse is None else self.parse(self.name, value)
 
     def from_text(self, text: str) -> Any:
-        """Convert text, for example from another program, to the value of the keyword."""
+        """Convert a text, such as an argument of the command, to the value of the keyword."""
         if str in self.kinds or get_origin(self.kinds[0]) is Literal:
             return text
         if self.is_switch and text.lower() in ("true", "false"):
@@ -170,7 +170,7 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
 
     Args:
         group: Heading in the help of a command.
-        decides: Which result depends on the value.
+        decides: The result that the option affects.
         help: Description in one sentence.
         default: Default of the field.
         entry: Other attributes of `Option`. `name` and `accepts` default to the name and the type
@@ -399,7 +399,7 @@ def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class IdList:
-    """Ids from a file, in a compact form that is sent to a worker with every task."""
+    """A set of ids, in a compact form that is sent to workers with every task."""
 
     packed: bytes
 

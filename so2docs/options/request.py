@@ -102,7 +102,7 @@ def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """Collect the files of tables given as keywords, by keyword."""
+    """Map the keywords for table files to the given paths."""
     names = dict.fromkeys(table.file_option for table in TABLES.values())
     return {
         name: OPTIONS[name].read(kwargs[name]) for name in names if kwargs.get(name) is not None
@@ -123,7 +123,7 @@ def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
-    """Return the names of the tables to nest, in reading order."""
+    """Return the names of the tables to nest, in the order in which they are read."""
     names = set(nest)
     options = {TABLES[name].file_option for name in names & TABLES.keys()}
     names |= tables.keys() - options

@@ -1,4 +1,4 @@
-"""Derive the site of a dump from the name of the dump."""
+"""Derive the site of a dump from its name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def without_date(name: str) -> str:
 
 
 def published_host(site: str | None) -> str | None:
-    """Return the host of the site that an archive or folder is named after; None if unpublished."""
+    """Return the host of the published site of this name; None for other names."""
     return site_host(site.lower()) if site and _PUBLISHED.fullmatch(site) else None
 
 

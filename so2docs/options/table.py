@@ -1,4 +1,4 @@
-"""The table of options: each option is declared once, as a field of these classes.
+"""The table of options: each option is declared once, as a field of a class in this module.
 
 The flags of the command line, keyword arguments (`make docs` generates their types in
 `keywords.py`), checks, names in messages and documentation are derived from this table. So are the
@@ -59,7 +59,7 @@ KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 
 MOST_FILES = 10_000
 UNDATED = "undated"
-"""Label of the file of questions without a date, if files are split by date."""
+"""Label of the file for questions without a date, if files are split by date."""
 
 Tables = Mapping[str, str | None]
 """The file of each table by name; None if no file is given."""
@@ -221,7 +221,7 @@ class Filters:
     def select(self) -> bool:
         """Whether rows are left out while they are parsed.
 
-        The cause is a filter other than a keep list, or a selection of fields without answers.
+        This is the case with filters other than keep lists, and with fields that exclude answers.
         """
         neutral = replace(
             Filters(limit=self.limit, kept=self.kept, left_out=self.left_out),
@@ -240,7 +240,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """The form of the output.
+    """Format, compression and splitting of the output.
 
     Attributes:
         is_looked_up: Whether an index supports lookup of single documents.
@@ -342,7 +342,7 @@ class OutputForm:
 
     @property
     def packing(self) -> Compression:
-        """The compression of the bytes on disk, by so2docs or inside the format."""
+        """The compression of the output, whether by so2docs or inside the format."""
         return self.compression if FORMATS[self.format].compressed else "zstd"
 
     @property
@@ -396,38 +396,40 @@ class Options:
         "answers with a lower `pm_score`.",
     )
     min_margin: int | None = _document(
-        f"Minimum difference between the scores of two answers, with {flag('recipe', 'pairs')}, "
-        "triplets or preferences.",
+        f"With {flag('recipe', 'pairs')}, triplets or preferences, the minimum difference between "
+        "the scores of two answers.",
         parse=at_least(1),
         usually="1; preferences keep all answers",
         more="The score is `pm_score`. Preferences leave out answers whose score differs by less "
         "from the scores of all other answers.",
     )
     conversational: bool = _document(
-        f"Write messages instead of texts, with {flag('recipe', 'pairs')}.", False
+        f"With {flag('recipe', 'pairs')}, write messages instead of texts.", False
     )
     implicit_prompt: bool = _document(
-        "Start both sides with the question, instead of writing it to a column, with "
-        f"{flag('recipe', 'pairs')}.",
+        f"With {flag('recipe', 'pairs')}, start both sides with the question, instead of writing "
+        "the question to a column.",
         False,
     )
     system: str | None = _document(
-        f"Start each conversation with this system message, with {flag('recipe', 'messages')}.",
+        f"With {flag('recipe', 'messages')}, start each conversation with this system message.",
         metavar="TEXT",
     )
     max_length: int | None = _document(
-        f"Maximum length of a passage, in characters or tokens, with {flag('recipe', 'chunks')}.",
+        f"With {flag('recipe', 'chunks')}, the maximum length of a passage, in characters or "
+        "tokens.",
         parse=at_least(1),
         usually=f"{CHARACTERS} characters or {TOKENS} tokens",
     )
     overlap: int | None = _document(
-        f"Maximum overlap with the previous passage, with {flag('recipe', 'chunks')}.",
+        f"With {flag('recipe', 'chunks')}, the maximum overlap of a passage with the previous "
+        "passage.",
         parse=at_least(0),
         usually="0",
     )
     tokenizer: str | None = _document(
-        f"Count tokens instead of characters, with {flag('recipe', 'chunks')}: a Hugging Face "
-        "tokenizer.json, or an OpenAI model such as gpt-4o.",
+        f"With {flag('recipe', 'chunks')}, measure passages in tokens of this tokenizer: a Hugging "
+        "Face tokenizer.json, or an OpenAI model such as gpt-4o.",
         metavar="NAME",
         remember=identify_tokenizer,
     )
@@ -636,7 +638,7 @@ class RunOptions:
     """
 
     jobs: int | None = _run(
-        "Worker processes.",
+        "Number of worker processes.",
         where="local",
         parse=at_least(1),
         flags=("-j",),
@@ -736,7 +738,7 @@ SETTINGS = (
     *("best", "min_margin", "conversational", "implicit_prompt", "system"),
     *("max_length", "overlap", "tokenizer"),
 )
-"""Options that apply only to certain recipes: `Recipe.settings`."""
+"""Options that apply only to certain recipes; see `Recipe.settings`."""
 
 GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
 """Groups of options, in the order of the help."""

@@ -1,1 +1,1 @@
-"""Recipes convert a document to the records of a data set. Pure functions."""
+"""Recipes: pure functions that convert a document to the records of a data set."""

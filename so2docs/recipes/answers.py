@@ -12,8 +12,8 @@ score of `preferences` decides which answer is better. A question gives at most 
 lvwerra/stack-exchange-paired on the Hugging Face hub. The pairs are drawn with the question's id as
 the seed, so that every run draws the same pairs.
 
-`triplets` are the same pairs in the form of sentence-transformers, with the columns in its order:
-`anchor`, `positive`, `negative`
+`triplets` are the same pairs in the form of sentence-transformers, which expects the columns in the
+order `anchor`, `positive`, `negative`
 (https://sbert.net/docs/sentence_transformer/dataset_overview.html).
 `kto` has TRL's unpaired preference form: `label` is true if the score of `preferences` is above 0.
 Answers with a score of 0 are left out.
@@ -155,7 +155,7 @@ MOST_PAIRS = 10
 
 
 def pairs(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make records of up to ten pairs of answers to a question, the best answers first.
+    """Make records from up to ten pairs of answers to a question, the best answers first.
 
     Args:
         question: The document.
@@ -188,7 +188,7 @@ def conversational_without_prompt(question: Document, **selection: Any) -> Itera
 
 
 def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str, Record]]:
-    """Yield question, better and worse answer of each pair, and the other members of its record."""
+    """Yield for each pair: question, better answer, worse answer, other members of the record."""
     answers = posts.rank(question)
     scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
     answers.sort(key=lambda answer: -scores[answer["Id"]])

@@ -129,8 +129,8 @@ def _link(user: Any, host: str) -> None:
 def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
     """Yield the displayed name and the profile URL of the author of a post or a comment.
 
-    The URL is None if the user id is unknown; an unknown author gives nothing. For a suggested
-    edit, the proposer is the author.
+    The URL is None if the user id is unknown; nothing is yielded for an unknown author. For a
+    suggested edit, the proposer is the author.
 
     Args:
         part: The post, the comment or the revision.
@@ -148,13 +148,13 @@ def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
             name = None
         user_id = proposer
     if user_id is not None:
-        # Without a name, use the name that the site shows.
+        # Without a name, use `user` and the id, as the site does.
         yield name or f"user{user_id}", user_url(base, user_id)
     elif name:
         yield name, None
 
 
 def writers(post: Row, base: str) -> dict[tuple[str, str | None], None]:
-    """Return the authors of a post and of its nested revisions, as given by `credit`."""
+    """Return the authors of a post and of its nested revisions as keys: see `credit`."""
     parts = (post, *_revisions(post))
     return {author: None for part in parts for author in credit(part, base)}

@@ -135,14 +135,14 @@ def choose_recipe(
 
 
 def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) -> None:
-    """Reject options for another recipe.
+    """Reject options that the recipe does not have.
 
     Args:
         settings: Given options that apply only to certain recipes.
         recipe: The recipe, if any.
 
     Raises:
-        OptionError: An option is for another recipe.
+        OptionError: An option needs another recipe.
     """
     for name, value in settings.items():
         if recipe is None or name not in recipe.settings:

@@ -105,9 +105,9 @@ def keep_best(question: Post) -> None:
 def preference_score(answer: Post, question: Post) -> int:
     """Compute the score of an answer on a scale for preference models.
 
-    The result is -1 for a negative score, and log2(1 + score), rounded, for other scores; accepted
-    answers with such a score get one more. Source: Askell and others, A General Language Assistant
-    as a Laboratory for Alignment (https://arxiv.org/abs/2112.00861), section 4.1.
+    The result is -1 for a negative score. Otherwise it is log2(1 + score), rounded, plus one if the
+    answer was accepted. Source: Askell and others, A General Language Assistant as a Laboratory for
+    Alignment (https://arxiv.org/abs/2112.00861), section 4.1.
     """
     votes = score(answer)
     if votes < 0:
