@@ -216,8 +216,8 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         ("convert posts.xml out.xml", "no output format has the extension .xml"),
-        ("convert posts.xml out.csv", "so2docs sqlite makes flat tables"),
-        ("convert posts.xml --format csv", "so2docs sqlite makes flat tables"),
+        ("convert posts.xml out.csv", "so2docs sqlite for flat tables"),
+        ("convert posts.xml --format csv", "so2docs sqlite for flat tables"),
         (
             "convert posts.xml out",
             "did you mean out.jsonl.gz, or, for several dumps, a fol",
@@ -239,7 +239,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convert posts.xml o.jsonl --tags a<b", "--tags is 'a<b'"),
         ("convert posts.xml o.jsonl --all-tags", "--all-tags needs --tag"),
         ("convert posts.xml o.jsonl --body mardown", "did you mean markdown?"),
-        ("sqlite q.jsonl.gz out.csv", "neither an output nor the name of a database; choose one"),
+        ("sqlite q.jsonl.gz out.csv", "neither an output nor the name of a database"),
         ("posts.xml o.jsonl", "did you mean `so2docs convert posts.xml o.jsonl`?"),
         ("convrt posts.xml", "did you mean convert?"),
     ],

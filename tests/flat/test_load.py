@@ -420,7 +420,7 @@ def test_a_pyarrow_that_cannot_write_null_words(
     hard_site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pyarrow.csv.WriteOptions", object)
-    with pytest.raises(so2docs.OptionError, match="a later pyarrow than"):
+    with pytest.raises(so2docs.OptionError, match="a newer pyarrow than"):
         so2docs.tables(hard_site, tmp_path, format="csv", load="mysql")
 
 
