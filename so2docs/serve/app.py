@@ -61,9 +61,9 @@ def open_sites(
     Args:
         paths: Outputs, dumps, databases, or folders of these.
         progress: Show progress bars.
-        site: Host name of the site.
+        site: Host name of the site, if the file names do not contain it.
         local: Reject requests whose `Host` is not this machine.
-        formulas: Whether posts have formulas in TeX.
+        formulas: Whether posts have TeX formulas; if None, the site or its posts decide.
         images: Folders and ZIP archives of pictures.
     """
     pictures = Pictures(images)
@@ -92,7 +92,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         raise So2docsError(
-            f"{host}:{port}: cannot listen there ({error.strerror or error}); choose another "
+            f"{host}:{port}: cannot listen ({error.strerror or error}); choose another "
             f"{flag('port' if error.errno in (errno.EADDRINUSE, errno.EACCES) else 'host')}"
         ) from error
     return bound
@@ -129,10 +129,10 @@ def make_server(app: Guard) -> uvicorn.Server:
 
 
 class Guard:
-    """Middleware that adds the security headers to every answer.
+    """Middleware that adds the security headers to every response.
 
-    Pages may load nothing from elsewhere. With `local`, requests must name this machine as their
-    `Host`: this prevents DNS rebinding.
+    Pages may not load anything from other hosts, except pictures on request. With `local`, requests
+    must name this machine as their `Host`, which prevents DNS rebinding.
     """
 
     def __init__(self, app: Starlette, *, local: bool) -> None:
@@ -173,7 +173,7 @@ class Guard:
         try:
             await self.app(scope, receive, send_with_headers)
         except asyncio.CancelledError:
-            # A request is pending while the server stops.
+            # The server stops while the request is pending.
             await refuse(503, "The server is stopping.")
         except Exception as error:
             _LOG.error("%s: %s: %s", for_terminal(scope["path"]), type(error).__name__, error)
@@ -184,7 +184,7 @@ def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) ->
     """Make the application.
 
     Args:
-        stores: The sites by the first part of their paths; a single site has an empty one.
+        stores: The sites by name; if there are several, the name is the first part of the path.
         pictures: The pictures of posts.
         local: Reject requests whose `Host` is not this machine.
     """

@@ -1,11 +1,11 @@
-"""Bodies, comments and titles -> safe HTML, or HTML with marked changes. Pure functions.
+"""Render bodies, comments and titles as safe HTML, and mark changes in texts. Pure functions.
 
-nh3 sanitizes bodies; links to pages of this reader become local, code is highlighted, formulas
+nh3 sanitizes bodies; links to pages of this reader become local, code is highlighted, and formulas
 become MathML. Every pattern takes linear time for any text.
 
-Two versions are compared by lines first, then by the words of changed lines. A comparison takes at
-most as many steps as pairs of equal items, times the length of the shorter side. If that is too
-many, one side is shown as removed and the other as added.
+Two versions of a text are compared line by line, then changed lines word by word. The steps of a
+comparison are at most the number of pairs of equal items times the length of the shorter side. If
+there are too many, the old version is shown as removed and the new one as added.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from so2docs.serve.pictures import picture_key
 from so2docs.sqlite.rows import is_html
 
 _MOST_STEPS = 5_000_000
-"""Steps of the comparison of lines, and of all comparisons of words in a text: 0.15 s at worst."""
+"""Maximum steps for comparing the lines of a text, and for comparing its words: 0.15 s at worst."""
 _CONTEXT = 2
-"""Unchanged lines shown before and after a change."""
+"""Number of unchanged lines shown before and after a change."""
 _MOST_SHOWN = 20_000
-"""Maximum characters shown of a change; a hundredth of this is shown of each line around it."""
+"""Maximum characters of changes shown for a text; of an unchanged line, a hundredth is shown."""
 _LEAST_ALIKE = 0.3
-"""Minimum share of common words for two versions of a line to be shown as one text."""
+"""Minimum share of unchanged characters for showing two versions of lines as one text."""
 _WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-"""A word or symbol with the white space after it; separate white space would match too often."""
+"""A word or symbol, with the white space after it to limit the number of equal items."""
 
 Change = tuple[int, int, int, int]
 """Start and end in the old sequence, and in the new one."""
@@ -71,7 +71,7 @@ class _Steps:
 
 
 def _changes(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[Change]:
-    """List the differences, in order."""
+    """List the differences between two sequences, in order."""
     first = _common(old, new)
     last = _common(old[first:][::-1], new[first:][::-1])
     a, b = old[first : len(old) - last], new[first : len(new) - last]
@@ -87,7 +87,7 @@ def _changes(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[Chan
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """Count equal items at the start."""
+    """Count the equal items at the start of two sequences."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
@@ -118,7 +118,10 @@ def _line(line: str) -> str:
 
 
 def _words(old: str, new: str, steps: _Steps, remaining: int) -> str:
-    """Mark the changed words of lines, or show old and new lines, `remaining` characters each."""
+    """Mark the changed words of lines.
+
+    If too much changed, show the old and the new lines, each up to `remaining` characters.
+    """
     if old and new and len(old) + len(new) <= remaining:
         before, after = _WORD.findall(old), _WORD.findall(new)
         changes = _changes(before, after, steps)
@@ -146,7 +149,7 @@ def _inline(before: list[str], after: list[str], changes: list[Change]) -> Itera
 
 
 def _cut(text: str, most: int) -> str:
-    """Escape the start of a text."""
+    """Truncate a text to `most` characters, and escape it."""
     return str(escape(text if len(text) <= most else f"{text[:most]} …"))
 
 
@@ -172,8 +175,8 @@ _ATTRIBUTES = {
 }
 _MOST_CODE = 20_000
 _MOST_DEPTH = 200
-"""Greatest depth of elements; a deeper body is shown as its source, since HTML parsers take
-quadratic time in the depth."""
+"""Maximum depth of elements; a deeper body is shown as its source, because HTML parsers take time
+quadratic in the depth."""
 _VOID = {"area", "br", "col", "hr", "img", "input", "wbr"}
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 # Matches output of nh3, where `<` and `>` in text and `"` in attributes are escaped.
@@ -217,7 +220,7 @@ class Renderer:
         images: Whether images are loaded from their URLs.
         tags: Tags of the question, which suggest the language of its code.
         sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
-        macros: Definitions in the formulas so far, by name.
+        macros: Macros defined in earlier formulas of the page, by name.
     """
 
     host: str | None = None
@@ -303,7 +306,7 @@ class Renderer:
     def _with_formulas(
         self, text: str, render_text: Callable[[str], str], hidden: str | None = None
     ) -> Iterator[str]:
-        """Render a text and its formulas; `hidden` is the text without code and URLs."""
+        """Render a text and its formulas; in `hidden`, U+0000 replaces code and URLs."""
         if not self.sign:
             yield render_text(text)
             return
@@ -414,7 +417,7 @@ _HEADING = re.compile(r"h[1-6]")
 
 
 def _heading(levels: list[int], match: re.Match[str]) -> str:
-    """Render the start or end of a heading: below the page's headings, without gaps in levels."""
+    """Render a tag of a heading, at a level below the page's headings and without gaps."""
     level = int(match["name"][1])
     if not match["end"]:
         while levels and levels[-1] >= level:
@@ -424,7 +427,7 @@ def _heading(levels: list[int], match: re.Match[str]) -> str:
 
 
 def _quotation(spoilers: list[bool], match: re.Match[str]) -> str:
-    """Render the start or end of a quotation; spoilers are folded."""
+    """Render the start or end tag of a quotation; spoilers are collapsed."""
     if match["end"]:
         return "</blockquote></details>" if spoilers.pop() else "</blockquote>"
     spoilers.append("spoiler" in match["rest"])
@@ -444,7 +447,7 @@ def _highlight(code: str, names: tuple[str, ...]) -> str | None:
 
 @cache
 def _lexer(name: str) -> Any:
-    """Find the lexer of a language by its name in tags and classes."""
+    """Find the lexer of a language by its name in a tag or class; None if there is none."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 

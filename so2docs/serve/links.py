@@ -13,8 +13,8 @@ from so2docs.escape import unescape
 AFTER_ADDRESS = ".,;:!?)*_"
 """Characters after a URL in a text that do not belong to the URL."""
 
-# A URL, or, in an attribute, a path on the same site. A slash that starts the next URL also ends
-# this one, so the time is linear.
+# A URL, or, in an attribute, a path on the same site. The repetition is possessive, so the time
+# is linear.
 _ADDRESS = re.compile(r"""(?:(?:https?:)?//|(?<=["'])/)[^\s"'<>()]{1,2000}+""", re.IGNORECASE)
 _TAG = re.compile(r"\[(?:meta-)?tag:([^\s\[\]]{1,100}+)\]")
 _PATHS = {
@@ -40,7 +40,7 @@ class Link(NamedTuple):
         host: The site's current host; empty for a site whose host is unknown.
         kind: `post`, `revisions`, `comment`, `user`, `tag`, `list` or `search`.
         name: Id, name of the tag, path of the list, or words to search for.
-        question: Id of the question of a post, which is shown if the post is missing; or empty.
+        question: Id of a post's question, which is shown if the post is missing; may be empty.
     """
 
     host: str
@@ -50,12 +50,12 @@ class Link(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The page as one string."""
+        """The fields as one string."""
         return " ".join(self)
 
 
 def parse_link(address: str, host: str | None) -> Link | None:
-    """Find the page that a URL leads to; None for other pages and invalid URLs.
+    """Find the page of a site that a URL leads to; None for other pages and invalid URLs.
 
     Args:
         address: A URL, or a path on the same site.

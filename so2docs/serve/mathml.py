@@ -1,8 +1,8 @@
-"""Formulas in TeX -> MathML, which a browser shows. Pure functions.
+"""Convert formulas from TeX to MathML, which browsers display. Pure functions.
 
-The sites show formulas with MathJax. Here, math-core converts them to MathML, with all text
-escaped; unsupported commands (plain TeX, mhchem) are rewritten first. Invalid formulas are shown as
-typed.
+The sites display formulas with MathJax. Here, math-core converts them to MathML and escapes all
+text; commands that it does not support (plain TeX, mhchem) are rewritten first. Invalid formulas
+are shown as typed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from so2docs.formulas import MOST_CHARACTERS
 
 _MOST_EM = 200
-"""Sum of the spaces, raises and thicknesses in a formula, beyond which they are cut."""
+"""Maximum sum of the widths, heights and other sizes in a formula; further ones are reduced."""
 _MOST_MACROS = 200
-"""Definitions kept for the later formulas of a page."""
+"""Maximum number of definitions kept for later formulas of a page."""
 _MOST_DEPTH = 200
-"""Maximum depth of groups; a deeper formula is shown as source."""
+"""Maximum depth of groups; a deeper formula is shown as its source."""
 
 
 def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) -> str | None:
@@ -27,8 +27,8 @@ def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) ->
 
     Args:
         tex: The formula.
-        is_block: Whether it is on a separate line.
-        macros: Definitions of earlier formulas on the page, by name, to which its own are added.
+        is_block: Whether the formula is displayed on a line of its own.
+        macros: Definitions in earlier formulas on the page, by name; those in this one are added.
     """
     if len(tex) > MOST_CHARACTERS or _depth(tex) > _MOST_DEPTH or not tex.strip():
         return None
@@ -48,7 +48,7 @@ def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) ->
 def _convert(tex: str, *, is_block: bool) -> str | None:
     converter, error = _converter()
     tex = _rewritten(tex)
-    # Retry without colours, of which some are unknown to the converter.
+    # If this fails, try again without colours: the converter does not know all of them.
     for source in dict.fromkeys((tex, _COLOUR.sub("", tex))):
         with suppress(error):
             output = converter.convert_with_local_state(source, displaystyle=is_block)
@@ -232,7 +232,7 @@ def _colour(match: re.Match[str]) -> str:
 
 
 def _rule(match: re.Match[str]) -> str:
-    """Convert a rule to a blank to fill in; remove a rule without width, which only adds height."""
+    """Convert a rule to an underlined space; remove a rule without width (it only adds height)."""
     is_wide = re.search("[1-9]", match[1]) is not None
     return rf"\underline{{\hspace{{{match[1]}}}}}" if is_wide else "{}"
 
@@ -258,7 +258,7 @@ def _arrow(match: re.Match[str]) -> str:
 
 
 def _rewritten(tex: str) -> str:
-    """Rewrite commands that math-core lacks by supported commands."""
+    """Replace commands that math-core lacks with supported ones."""
     tex = _RENAMED.sub(lambda m: rf"\{m[1]}{{{_NAMES[m[2]]}}}", tex)
     tex = _TEXT.sub(r"\\text", _DROPPED.sub("", tex))
     tex = _COLOURED.sub(_colour, tex)
@@ -318,7 +318,7 @@ _ARROWS = {"->": r"\to ", "<-": r"\leftarrow ", "<->": r"\leftrightarrow "}
 
 
 def _chemistry(group: str) -> str:
-    """Convert the most frequent forms of mhchem: counts below, charges above, arrows."""
+    """Convert the common forms of mhchem: subscript counts, superscript charges, arrows."""
     parts = []
     for match in _CHEMICAL.finditer(group):
         if arrow := match["arrow"]:

@@ -20,7 +20,7 @@ from so2docs.sqlite.build import find_database
 from so2docs.sqlite.sources import open_source
 
 _TAKEN = {"pictures", "static", "search", "search.json", "index.json"}
-"""Paths of the server, which cannot be names of sites."""
+"""Paths of the server that cannot be names of sites."""
 
 
 def open_stores(
@@ -30,10 +30,10 @@ def open_stores(
     site: str | None = None,
     formulas: bool | None = None,
 ) -> dict[str, Store]:
-    """Open the sites of outputs and databases, by their names in URLs.
+    """Open the sites of outputs and databases; return them by their names in URLs.
 
-    The database of an output is made next to it, once. Files of a folder that cannot be read are
-    logged.
+    If an output has no database yet, one is made next to it. Files in a folder that cannot be read
+    are skipped with a warning.
 
     Args:
         paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
@@ -66,10 +66,10 @@ def open_stores(
 
 
 def _inside(folder: str) -> list[str]:
-    """List the outputs in a folder, and the databases in it that were made from other outputs.
+    """List the outputs in a folder, and the databases that were not made from them.
 
     Raises:
-        OutputNotFoundError: The folder has no database.
+        OutputNotFoundError: The folder has neither outputs nor databases.
     """
     outputs = outputs_in(folder)
     databases, own = [], set()
@@ -110,11 +110,11 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
         return database
     if state == "unknown":
         raise OutputError(
-            f"{database}: exists{reason}; that name is needed for the database of the output: "
+            f"{database}: exists{reason}, but its name is needed for the database of the output; "
             "move the file away"
         )
     if state == "missing":
-        log.info(f"{path}: making the database {database}, which later starts reuse")
+        log.info(f"{path}: making the database {database}, to be reused later")
     else:
         log.info(f"{database}: was made from an earlier version of {path}; rebuilding it")
     product.build(force=False, update=True)

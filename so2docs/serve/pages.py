@@ -1,4 +1,4 @@
-"""Pages of one site or of several: a request -> values -> HTML or JSON."""
+"""Answer requests for the pages of one or several sites, as HTML or JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TAGS = 12
 
 
 def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
-    """Draw the plots of a front page as in `so2docs stats`, each with title and legend."""
+    """Draw the plots of a front page as in `so2docs stats`, each with a title and a legend."""
     charts = []
     years = sorted({*overview["questions_by_year"], *overview["answers_by_year"]})[-24:]
     if len(years) > 1:
@@ -81,11 +81,11 @@ _LINKED = {
     (True, False): "duplicate of",
     (True, True): "duplicates",
 }
-"""Labels of links, by whether one question is a duplicate, and by direction."""
+"""Labels of links; keys are whether a link marks a duplicate, and whether it points here."""
 _MADE = ("title", "excerpt", "snippet", "tags", "base")
 """Keys of rows that only templates use."""
 _SITE_SORTS = {"votes": "score", "activity": "active", "creation": "newest"}
-"""Orders, by the names that the sites use."""
+"""Sort orders of the reader, by the names that the sites use for them."""
 _NOT_INCLUDED = {
     "Comments": "comments",
     "Links": "links between questions",
@@ -94,7 +94,7 @@ _NOT_INCLUDED = {
     "Answers": "answers",
     "History": "close reasons and revisions",
 }
-"""Names of parts for the page `about`, which lists the parts that no document has."""
+"""Names that the page `about` shows for parts that no document has."""
 
 Values = dict[str, Any]
 
@@ -112,7 +112,7 @@ class _UserId(IntegerConvertor):
 
 
 class _Json(StringConvertor):
-    """The end of a URL, with or without `.json`."""
+    """The end of a path: `.json` or nothing."""
 
     regex = r"(?:\.json)?"
 
@@ -139,7 +139,7 @@ class Pages:
         Args:
             store: The database of the site.
             base: Prefix of the paths of this site.
-            environment: The environment of the templates.
+            environment: The Jinja environment with the templates.
             renderings: The renderer of texts.
             several: Whether the server has other sites.
         """
@@ -220,7 +220,7 @@ class Pages:
         }
 
     def with_titles(self, rows: Iterable[Values]) -> list[Values]:
-        """Convert titles and excerpts of rows to HTML, and tags to a list."""
+        """Convert titles, excerpts and snippets of rows to HTML, and tags to lists."""
         sign = self.store.sign
         texts_by_row = []
         for row in rows:
@@ -239,7 +239,7 @@ class Pages:
         ]
 
     def _titles(self, texts: Iterable[str]) -> dict[str, Markup]:
-        """Convert titles to HTML, with the marks of search results."""
+        """Map titles and excerpts to their HTML, in which the words of a search are marked."""
         sign = self.store.sign
         titles = {text: Markup(mark_words(remove_bidi_controls(text))) for text in texts}
         formulas: list[Text] = [
@@ -249,12 +249,15 @@ class Pages:
         return titles | {text: title for (_, text), title in rendered.items()}
 
     def _render(self, renderer: Renderer, texts: Iterable[Text]) -> dict[Text, Markup]:
-        """Render texts; return their HTML by text."""
+        """Render texts; map each text to its HTML."""
         some = list(dict.fromkeys(texts))
         return dict(zip(some, self._renderings.render(renderer, some), strict=True))
 
     def _linked_pages(self, texts: Iterable[str]) -> dict[str, str]:
-        """Find the paths of pages in this reader that texts link to, by `Link.key`."""
+        """Map the `Link.key` of each link in the texts to the path of its page in this reader.
+
+        Links to missing pages are left out. A picture on disk has the key `picture KEY`.
+        """
         links: dict[str, list[Link]] = {}
         texts = list(texts)
         for link in find_links(texts, self.store.site.host):
@@ -268,7 +271,7 @@ class Pages:
         return pages
 
     def find_pages(self, links: Sequence[Link]) -> dict[str, str]:
-        """Find the paths of the linked pages that exist on this site, by `Link.key`."""
+        """Map the `Link.key` of each link to its path; leave out links to missing pages."""
         store, ids = self.store, dict[str, set[int]]()
         for link in links:
             if link.kind in ("post", "revisions", "comment", "user"):
@@ -320,7 +323,7 @@ class Pages:
     def questions(self, request: Request) -> Response:
         """Show a list of questions: all, those from a year, or those with one or several tags.
 
-        Questions of `a+b` have both tags; `a+or+b` is a search for questions with one of them.
+        `a+b` lists questions with both tags; `a+or+b` redirects to a search for either tag.
         """
         sort = _choice(request, "sort", SORTS, _SITE_SORTS)
         text = request.path_params.get("tag") or request.query_params.get("tag", "")
@@ -362,7 +365,7 @@ class Pages:
         return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
 
     def _described(self, tag: str | None) -> Values:
-        """Convert the description of a tag to HTML that is safe to show."""
+        """Return the excerpt of a tag as text, and its wiki as HTML that is safe to show."""
         described = {} if tag is None else self.store.tag_texts(tag)
         wiki = described.get("Wiki") or ""
         return {
@@ -371,7 +374,7 @@ class Pages:
         }
 
     def _renderer(self, texts: Iterable[str], **settings: Any) -> Renderer:
-        """Make a renderer of texts, which links to pages of this reader if possible."""
+        """Make a renderer whose links lead to pages of this reader if it has them."""
         pages = self._linked_pages(texts)
         return Renderer(self.store.site.host, pages, sign=self.store.sign, **settings)
 
@@ -390,7 +393,7 @@ class Pages:
         if not self.store.has_users:
             raise HTTPException(
                 404,
-                "This database has no users; rebuild it from documents with users: --with users.",
+                "This database has no users; rebuild it from documents made with --with users.",
             )
         like = request.query_params.get("like", "").strip()
         sort = _choice(request, "sort", USER_SORTS)
@@ -458,7 +461,7 @@ class Pages:
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
         if query.has_text and not self.store.about.has_search:
             raise HTTPException(
-                404, "This database has no full text; rebuild it with --search all or titles."
+                404, "This database has no full-text index; rebuild it with --search all."
             )
         results = self.store.search(query, page, sort)
         query.problems += hints([self.store], query)
@@ -508,19 +511,19 @@ class Pages:
         return thread.thread(document, self._render(renderer, texts), self.store.site.host)
 
     def _states(self, document: Values, post_ids: list[int], originals: list[Values]) -> Values:
-        """Make the states of posts shown to readers, and the lengths of their histories.
+        """Describe the states of posts, such as closed, and count the entries of their histories.
 
         Args:
             document: The document of the question.
             post_ids: Ids of the question and of the answers shown.
-            originals: Questions that this one duplicates, by its links.
+            originals: Questions of which this one is a duplicate, according to its links.
         """
         events = self.store.events(post_ids)
         states_by_post = {post_id: thread.states(events.get(post_id, ())) for post_id in post_ids}
         of_question = states_by_post[post_ids[0]]
         closed = of_question.get("PostClosed", thread.closing(document))
         if closed is not None or originals:
-            # Add the originals from links, which may be newer than the closing, or the only source.
+            # Links may be newer than the closing, or the only source, so add their originals.
             linked = (row["Id"] for row in originals)
             ids = dict.fromkeys([*thread.original_ids([closed or {}]), *linked])
             closed = {"Events": [], **(closed or {}), "OriginalQuestionIds": list(ids)}
@@ -538,7 +541,7 @@ class Pages:
         }
 
     def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> thread.Known:
-        """Look up users, titles and posts that entries of the history refer to."""
+        """Look up the users and questions that entries of the history refer to."""
         titles = self.store.titles(thread.original_ids(entries))
         html_titles = self._titles(title for title in titles.values() if title)
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
@@ -557,7 +560,7 @@ class Pages:
         if not self.store.has_history:
             raise HTTPException(
                 404,
-                "This database has no history; rebuild it from documents with it: --with history.",
+                "This database has no history; rebuild it from documents made with --with history.",
             )
         results = self.store.revisions(post_id, page_number(request))
         is_back = any(row.get("RollbackTo") for row in results.rows)
@@ -575,12 +578,12 @@ class Pages:
         return self._list(request, "revisions", results, {}, values, path=path)
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
-        """Find linked questions, by kind of link."""
+        """Find the linked questions, grouped by the label of the link."""
         links: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
         listed = set()
         rows = self._named(self.store.linked_questions(question_id))
-        # List a question that is linked in several ways once, as a duplicate if one of the links
-        # says so.
+        # List a question with several links only once, as a duplicate if one of the links marks it
+        # as a duplicate.
         for row in sorted(rows, key=lambda row: row["kind"] != "duplicate"):
             if row["Id"] not in listed:
                 links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
@@ -588,13 +591,13 @@ class Pages:
         return links
 
     def _related(self, document: Values, links: dict[str, list[Values]]) -> list[Values]:
-        """Find questions with the same tags that are not linked with this question."""
+        """Find questions that share tags with this question and are not linked to it."""
         linked = {row["Id"] for rows in links.values() for row in rows}
         rows = self.store.related_questions(document["Id"], thread.tags(document))
         return self._named([row for row in rows if row["Id"] not in linked][:_ON_QUESTION])
 
     def _named(self, rows: Sequence[Values]) -> list[Values]:
-        """Add titles to rows of questions; a question without one gets a substitute."""
+        """Add titles to rows of questions; a question without a title gets one with its id."""
         return [
             {**row, "title": row["title"] or thread.question_title(row)}
             for row in self.with_titles(rows)
@@ -636,7 +639,7 @@ class Pages:
 
 
 class AllSites:
-    """Handles requests about all sites together: a list of sites, and a search."""
+    """Handles requests for all sites together: the list of sites, and the search."""
 
     def __init__(self, sites: list[Pages], environment: Environment) -> None:
         self._sites, self._environment = sites, environment
@@ -658,12 +661,12 @@ class AllSites:
         return self._answer(request, "sites.html", {"title": "Sites", "sites": sites}, data)
 
     def search(self, request: Request) -> Response:
-        """Show the posts of all sites that match a search."""
+        """Show the posts on all sites that match a search."""
         values, data = _search(request, self._found, "", _MOST_PAGES_OF_ALL_SITES)
         return self._answer(request, "search.html", values, data)
 
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        """Merge the first results of each site to a page of results."""
+        """Return a page of the merged results of all sites."""
         pages = {id(pages.store): pages for pages in self._sites}
         stores = [pages.store for pages in self._sites]
         hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
@@ -682,13 +685,13 @@ def _search(
     base: str,
     most_pages: int = MOST_PAGES,
 ) -> tuple[Values, Values]:
-    """Make the values of a page of results, for the template and as JSON.
+    """Run a search; return the values of its page for the template, and the data for JSON.
 
     Args:
         request: The request.
-        find: Returns a page of posts in an order, with titles for the template.
+        find: Function that returns the posts for a query, a sort order and a page number.
         base: Prefix of the path.
-        most_pages: The last page that can be requested.
+        most_pages: Number of the last page that can be requested.
     """
     text = request.query_params.get("q", "").strip()[:500]
     sort = _choice(request, "sort", SEARCH_SORTS)
@@ -725,13 +728,17 @@ def _search(
 
 
 def _address(path: str, query: Values) -> str:
-    """Append a query to a path."""
+    """Append parameters to a path; leave out those that are None."""
     values = {name: value for name, value in query.items() if value is not None}
     return f"{path}?{urlencode(values, quote_via=quote)}" if values else path
 
 
 def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_PAGES) -> Values:
-    """Make links to the previous and the next page, and the number of pages if it is known."""
+    """Return the page number, the number of pages, and the paths of the previous and next page.
+
+    The number of pages is None if it is unknown or above `most`; the path of a missing page is
+    None.
+    """
 
     def address(number: int) -> str:
         return _address(path, query | {"page": number if number > 1 else None})
@@ -749,7 +756,7 @@ def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_
 def _answer(
     request: Request, environment: Environment, template: str, values: Values, data: Any
 ) -> Response:
-    """Render a template, or return JSON if the request wants it."""
+    """Render a template, or return JSON if the request asks for it."""
     if wants_json(request):
         return Response(orjson.dumps(data), media_type="application/json")
     page = environment.get_template(template).render(values)
@@ -757,13 +764,13 @@ def _answer(
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a request is for JSON, by its URL or its headers."""
+    """Whether a request asks for JSON, in its URL or its headers."""
     accepted = request.headers.get("accept", "")
     return request.url.path.endswith(".json") or accepted.startswith("application/json")
 
 
 def page_number(request: Request) -> int:
-    """Return the requested page; 1 if it is not a number."""
+    """Return the requested page number, up to `MOST_PAGES`; 1 if it is invalid."""
     text = request.query_params.get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
     return min(max(number, 1), MOST_PAGES)
@@ -779,16 +786,16 @@ def _choice(
     choices: Sequence[str] | Mapping[str, Any],
     other_names: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the requested choice; the first if there is no request.
+    """Return the requested value of a parameter, or the first choice if there is none.
 
     Args:
         request: The request.
         name: The parameter.
-        choices: Its values.
-        other_names: Values that mean one of these.
+        choices: Its valid values.
+        other_names: Other names of these values, in lower case.
 
     Raises:
-        HTTPException: The requested choice is unknown.
+        HTTPException: The requested value is unknown.
     """
     names = tuple(choices)
     chosen_name = request.query_params.get(name) or names[0]

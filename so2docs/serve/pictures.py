@@ -1,4 +1,4 @@
-"""Pictures of posts on disk: files of folders and ZIP archives, by the keys in their URLs."""
+"""Find pictures of posts in folders and ZIP archives, by the keys in their URLs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES = {
     b"RIFF": "image/webp",
     b"BM": "image/bmp",
 }
-"""Types of pictures by their first bytes. SVG is not among them: it can have scripts."""
+"""Types of pictures by their first bytes. SVG is left out, because it can contain scripts."""
 _EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _MOST_BYTES = 1 << 26
 
@@ -68,11 +68,11 @@ class Pictures:
                 self._places.setdefault(stem, (place, name))
 
     def find(self, keys: Iterable[str]) -> list[str]:
-        """Select the keys whose pictures are here."""
+        """Select the keys that have a picture."""
         return [key for key in keys if key in self._places]
 
     def read(self, key: str) -> tuple[bytes, str] | None:
-        """Read a picture and its type; None if the file is missing or not a picture."""
+        """Read a picture and find its media type; None if the file is missing or not a picture."""
         if key not in self._places:
             return None
         place, name = self._places[key]

@@ -1,8 +1,8 @@
-"""A search: typed text -> words and filters in SQL; marking words in results. Pure functions.
+"""Parse searches into words and filters in SQL, and mark words in results. Pure functions.
 
-Frequent filters need only the indexes of questions and answers, not their rows. SQLite's `snippet`
-looks up each result in the full-text index a second time, which takes longer than the search for
-frequent words.
+Frequent filters need only the indexes of questions and answers, not their rows. Words are marked
+here, because SQLite's `snippet` looks up each result in the full-text index again; for frequent
+words, this takes longer than the search.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from so2docs.sqlite.accents import pair_signs, remove_accents
 
 KINDS = ("question", "answer", "answered", "unanswered", "accepted", "closed", "duplicate")
 MOST_WORDS = 32
-"""Maximum number of words in a search. Each word of a phrase counts, because FTS5 looks it up.
+"""Maximum number of words in a search, including each word of a phrase.
 
-It does so inside one step of SQLite's virtual machine, which no deadline can stop, and each word
-takes memory for its positions in a post. A heap limit of SQLite would apply to the whole process,
-so that another user's request could fail.
+FTS5 looks up all words in one step of SQLite's virtual machine, which no deadline can stop, and
+takes memory for the positions of each word in a post. A heap limit of SQLite is no alternative: it
+would apply to the whole process, and could make the request of another user fail.
 """
 
 TEXT_FILTERS = ("title", "body", "code")
@@ -76,8 +76,8 @@ class Filter(NamedTuple):
 
     Attributes:
         name: `is`, `score`, `answers`, `views`, `created` or `user`.
-        low: Least value; of `is` one of `KINDS` or `isaccepted`, of `user` an id or a name.
-        high: Greatest value of a range.
+        low: Lower bound; for `is`, one of `KINDS` or `isaccepted`; for `user`, an id or a name.
+        high: Upper bound; None for `is` and `user`.
         is_unwanted: Whether posts that meet the condition are left out.
     """
 
@@ -92,18 +92,18 @@ class Query:
     """A search.
 
     Attributes:
-        match: Query for the full-text index; empty without words.
+        match: Query for the full-text index; empty if there are no words to find.
         tags: Groups of tags; the question must have a tag of each group.
         without_tags: Tags that the question must not have.
         conditions: Conditions on anything but words; all must hold.
         code: Words that posts must contain character by character, ignoring case.
-        without_code: Words of this kind that posts must not contain.
-        filters: Tags and conditions, as they were typed.
+        without_code: Words that posts must not contain, matched in the same way as `code`.
+        filters: Tags and conditions as typed.
         problems: Messages about ignored parts.
-        words: Words to find, as they were typed.
-        plain: The words that match in any form: those without quotes and signs.
-        others: Phrases for the index that posts must have besides the plain words.
-        unwanted: Phrases for the index that posts must not have.
+        words: Words to find, as typed.
+        plain: Words that match in any form: those without quotes or signs.
+        others: Phrases, quoted for the index, that posts must have besides the plain words.
+        unwanted: Phrases, quoted for the index, that posts must not have.
     """
 
     match: str = ""
@@ -127,7 +127,7 @@ class Query:
 
     @property
     def has_text(self) -> bool:
-        """Whether the query needs the texts of a database."""
+        """Whether the search needs the full-text index of a database."""
         return bool(self.match or self.code or self.without_code)
 
     def kinds(self) -> set[str]:
@@ -198,7 +198,7 @@ def parse(text: str) -> Query:
 
 
 def _set_match(query: Query, required: list[str], unwanted: list[str]) -> None:
-    """Write the query for the full-text index."""
+    """Set the query for the full-text index, or report that it would only exclude words."""
     query.match = " AND ".join(required)
     if unwanted and required:
         query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
@@ -208,7 +208,7 @@ def _set_match(query: Query, required: list[str], unwanted: list[str]) -> None:
 
 
 def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None:
-    """Add a tag, after an `or` to the group of the previous tag."""
+    """Add a tag; after an `or`, add it to the group of the previous tag."""
     tag = part["tag"].lower()
     if part["minus"] is not None:
         if part["or"]:
@@ -224,7 +224,7 @@ def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None
 
 
 def _few(query: Query, phrases: list[str]) -> list[str]:
-    """Remove repeated phrases, and those after the limit of words."""
+    """Remove repeated phrases, and those beyond the maximum number of words."""
     count, few = 0, []
     for phrase in dict.fromkeys(phrases):
         count += len(_WORD.findall(phrase.split('"')[1]))
@@ -269,7 +269,7 @@ def _add_filter(query: Query, name: str, value: str, typed: str, *, is_unwanted:
 
 
 def _code(word: str) -> str:
-    """Return a word of code in lower case; empty for an ordinary word."""
+    """Return a word of code in lower case; an empty string for an ordinary word."""
     if _OPERATOR.fullmatch(word):
         return word
     word = word.rstrip("*").rstrip(_AROUND_WORDS)
@@ -277,7 +277,7 @@ def _code(word: str) -> str:
 
 
 def _quote_phrase(words: str) -> list[str]:
-    """Quote a phrase for the index; empty without a letter or digit."""
+    """Quote a phrase for the index; return an empty list if it has no letter or digit."""
     if not _LETTER.search(words):
         return []
     end = " *" if words.endswith("*") and len(words) > 3 else ""
@@ -310,7 +310,7 @@ _COLUMNS = {
 
 
 class _Columns(dict[str, str]):
-    """Names in the templates of conditions: `{p}`, the question, and columns of the post."""
+    """Values for the names in conditions: `{p}` is the question, others are columns of the post."""
 
     def __init__(self, post: str, question: str) -> None:
         super().__init__(p=question)
@@ -326,9 +326,9 @@ class Conditions:
 
     Attributes:
         of_post: Conditions on a question or an answer, in terms of its columns: `{Score} > 3`.
-        of_question: Conditions on its question `{p}`.
+        of_question: Conditions on the question `{p}` of the post.
         of_text: Conditions on the text `x` of a post, matched character by character.
-        tag: A tag that all questions have, to select by first; may be empty.
+        tag: A tag that all matching questions have, by which to select first; may be empty.
         has_owner: Whether posts are selected by the ids of their owners.
         values: Values of the parameters.
     """
@@ -341,16 +341,16 @@ class Conditions:
     values: dict[str, Any] = field(default_factory=dict)
 
     def key(self, value: Any) -> str:
-        """Add a value; returns its parameter."""
+        """Add a value; return its parameter, such as `:v0`."""
         name = f"v{len(self.values)}"
         self.values[name] = value
         return f":{name}"
 
     def on(self, post: str, question: str) -> str:
-        """Write all conditions on posts and questions.
+        """Return the SQL of all conditions on posts and questions.
 
         Args:
-            post: SQL of a column of the post, whose name replaces `{0}`.
+            post: SQL for a column of the post; the column's name replaces `{0}`.
             question: Name of the table of its question.
         """
         columns = _Columns(post, question)
@@ -359,10 +359,10 @@ class Conditions:
 
 
 def parse_conditions(query: Query, tables: Collection[str]) -> Conditions:
-    """Translate the conditions of a query, apart from its words, to SQL.
+    """Translate the conditions of a query to SQL, except for words of the full-text index.
 
     Args:
-        query: The query; parts that need a table that is missing are added to its problems.
+        query: The query; conditions that need a missing table are reported in its problems.
         tables: Tables of the database.
     """
     conditions = Conditions()
@@ -392,9 +392,9 @@ def parse_conditions(query: Query, tables: Collection[str]) -> Conditions:
         conditions.of_question.append("0")
     for words, sql in ((query.code, "({})"), (query.without_code, "NOT coalesce({}, 0)")):
         for text in words:
-            # Search without case only if the text has letters, since making a text lower-case takes
-            # as long as searching it. Do not use LIKE, which needs seconds for a megabyte of one
-            # character.
+            # Ignore case only if the word has letters, because converting a column to lower case
+            # takes as long as searching it. Do not use LIKE, which takes seconds for a megabyte of
+            # one character.
             column = "lower(x.{})" if _LETTER.search(text) else "x.{}"
             columns = (column.format(name) for name in ("Title", "Tags", "Body"))
             tests = (f"instr({column}, {conditions.key(text)})" for column in columns)
@@ -403,7 +403,7 @@ def parse_conditions(query: Query, tables: Collection[str]) -> Conditions:
 
 
 def _add_owner(conditions: Conditions, condition: Filter, tables: Collection[str]) -> None:
-    """Add the owner of a post, by id or by name, ignoring case."""
+    """Add a condition on the owner of a post: an id, or a name in any case."""
     key = conditions.key(condition.low)
     if isinstance(condition.low, int):
         sql = f"{{OwnerUserId}} = {key}"
@@ -419,7 +419,7 @@ def _add_owner(conditions: Conditions, condition: Filter, tables: Collection[str
 def _add_kind(
     query: Query, conditions: Conditions, condition: Filter, tables: Collection[str]
 ) -> None:
-    """Add the kind of a post or the state of its question."""
+    """Add a condition on the state of a question, or for accepted answers."""
     word = "NOT " * condition.is_unwanted
     if condition.low == "duplicate" and "links" not in tables:
         query.problems.append("duplicates are unknown, because the documents have no links")
@@ -438,7 +438,7 @@ _ENDING = re.compile(r"(?:ing|ed|es|s|e|y|ies|ly|er|ation|ment)$")
 
 
 def fold(word: str) -> str:
-    """Normalize a word as the full-text index does: without case and accents."""
+    """Normalize a word as the full-text index does: in lower case, without accents."""
     if word.isascii():
         return word.lower()
     parts = unicodedata.normalize("NFKD", word.casefold())
@@ -450,8 +450,8 @@ def split_terms(words: Sequence[str], *, stemming: bool = False) -> list[str]:
 
     Args:
         words: The words of the query.
-        stemming: Whether the index stems English words; a term is then the word without its
-            ending.
+        stemming: Whether the index stems English words; each term is then a prefix, a word
+            without its ending.
     """
     terms = []
     for text in words:
@@ -473,7 +473,7 @@ def mark(text: str, terms: Sequence[str]) -> str:
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
-    """Mark the terms in the part of a text that has most of them; without any, in its start."""
+    """Return the part of a text with the most terms, marked; its start if it has none."""
     is_found = _matcher(terms)
     places = [match.span() for match in _WORD.finditer(text)]
     words = ((number, fold(text[start:end])) for number, (start, end) in enumerate(places))
@@ -492,7 +492,7 @@ def snippet(text: str, terms: Sequence[str]) -> str:
 
 
 def _matcher(terms: Sequence[str]) -> Callable[[str], bool]:
-    """Make a test whether a folded word matches a term."""
+    """Return a function that checks whether a folded word matches a term."""
     whole = {term for term in terms if not term.endswith("*")}
     starts = tuple(term[:-1] for term in terms if term.endswith("*"))
     return lambda word: word in whole or word.startswith(starts)

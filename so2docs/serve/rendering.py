@@ -1,8 +1,8 @@
 """Render texts of a dump as HTML in separate processes.
 
-Libraries that sanitize, highlight and read formulas work on untrusted text and hold the interpreter
-lock, so they run in worker processes. A text that takes too long or too much memory ends its
-worker and is shown as its source. Meanwhile the server answers and can be stopped.
+The libraries that sanitize HTML, highlight code and convert formulas process untrusted text and
+hold the GIL, so they run in worker processes. A text that takes too much time or memory ends its
+worker and is shown as its source. Meanwhile, the server answers other requests and can be stopped.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from so2docs.serve.bodies import Kind, Renderer
 
 _WORKERS = 2
 _CPU_SECONDS = 3
-"""CPU seconds for one text, after which the system ends the process."""
+"""CPU seconds for one text, after which the system ends the worker."""
 _PAGE_SECONDS = 30
-"""Seconds for all texts of a page, if the system cannot limit CPU time."""
+"""Wall seconds for the texts of a page; the only limit if the system cannot limit CPU time."""
 _MOST_FAILURES = 3
-"""Failed texts of a page after which the other texts are shown as their source."""
+"""Number of failed texts of a page after which all further texts are shown as their source."""
 _MOST_MEMORY = 1 << 30
 _MOST_REMEMBERED = 1_000
 
@@ -35,13 +35,13 @@ Text = tuple[Kind, str]
 
 
 class Renderings:
-    """Renders texts in some worker processes, which start when they are needed."""
+    """Renders texts in worker processes, which start when they are needed."""
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
         """Prepare the renderer.
 
         Args:
-            command: The command of a worker; this module if None.
+            command: Command that starts a worker; if None, Python with this module.
         """
         # Use the import path of this process, so that modules in the current folder are not
         # imported.
@@ -107,7 +107,7 @@ class Renderings:
 
     @contextmanager
     def _worker(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Borrow a worker, which no other thread then uses."""
+        """Borrow a worker; until it is returned, no other thread uses it."""
         process = self._slots.get()
         is_whole = False
         try:
@@ -119,7 +119,7 @@ class Renderings:
             yield process
             is_whole = process.poll() is None
         finally:
-            # Drop a worker that ended; it is replaced when one is needed.
+            # Drop a worker that has ended; a new one starts when it is needed.
             if process is not None and (self._is_closed or not is_whole):
                 self._forget(process)
                 process = None
@@ -146,7 +146,7 @@ class Renderings:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process, wait for its end, and close the pipes to it."""
+    """Kill a process, wait for it to end, and close its pipes."""
     process.kill()
     process.wait()
     with suppress(OSError), process:
@@ -154,7 +154,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def work() -> None:
-    """Answer the requests on standard input, one text per line, until its end."""
+    """Answer requests from standard input until it ends, with a line of output for each text."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The server handles Ctrl-C.
     _limit_memory()
     for line in sys.stdin.buffer:
@@ -173,12 +173,12 @@ def _render(renderer: Renderer, kind: Kind, text: str) -> str | None:
         return renderer.render(kind, text)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # Errors of compiled libraries are not always an `Exception`.
+    except BaseException:  # Compiled libraries also raise errors that do not extend `Exception`.
         return None
 
 
 def _limit_time(seconds: float) -> None:
-    """Limit the CPU seconds of this process; 0 lifts the limit."""
+    """Limit the CPU time of this process, in seconds; 0 removes the limit."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 

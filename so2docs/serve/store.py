@@ -1,6 +1,6 @@
-"""Queries of the pages: lists, tags, users, search, a document. Thread-safe.
+"""Run the database queries of the pages: lists, tags, users, search, documents. Thread-safe.
 
-A database is opened for reading, and reopened if it was replaced.
+A database is opened for reading, and reopened after it was replaced.
 """
 
 from __future__ import annotations
@@ -46,40 +46,40 @@ USERS_PAGE = 40
 ANSWERS_PAGE = 50
 REVISIONS_PAGE = 20
 _RANKED = 2_000
-"""Maximum posts ranked by relevance, since ranking takes microseconds for each post with any of the
-words."""
+"""Maximum number of posts ranked by relevance; ranking takes microseconds for each post with any of
+the words."""
 _FILTERED = 5_000
 _SENTENCE = 4
 """Minimum number of words of a search that also finds posts with only some of its words."""
 _LOOSE = 20_000
-"""Maximum number of posts with any of the words that such a search uses, the rarest words first."""
+"""Maximum number of posts with the words that such a search uses; it takes the rarest first."""
 _MOST_FORMS = 16
 _HINTED, _HINTING = 4, 4
-"""Maximum unknown words that get a hint, and sites asked for one."""
+"""Maximum number of unknown words that get a hint, and of sites searched for similar words."""
 _VOCABULARY = 3_000
 """Maximum number of words of the index that are compared with an unknown word."""
 _STEMMERS = {"en": "english", "es": "spanish", "pt": "portuguese", "ru": "russian"}
 MOST_RESULTS = 10_000
 _FEW = 2_000
 _VOTE = 0.05
-"""Weight of the score, and of being accepted, in the order of relevance."""
+"""Weight of the score, and of acceptance, in the order by relevance."""
 _EXCERPT = 6_000
 """Characters of a body searched for a snippet."""
 _LIST_EXCERPT = 700
 _SEARCHES = 16
-"""Number of searches whose results are cached for other pages, at most a megabyte each."""
+"""Number of searches whose results are cached for further pages, at most a megabyte each."""
 _SAMPLE = 300
-"""Posts examined for formulas if the site's host name does not decide it."""
+"""Number of posts searched for formulas if the host name does not tell whether there are any."""
 _SECONDS = 10.0
-"""CPU seconds that a query may take, or all queries of a search together."""
+"""CPU seconds that a query may take, or that all queries of a search may take together."""
 _DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 _STEPS = 50_000
-"""Steps of SQLite's virtual machine between two checks of the time."""
+"""Steps of SQLite's virtual machine between two checks of the deadline."""
 _CACHE_KIB = 4 * 1024
 _RELATED_OF = 2_000
 _RELATED = 12
 _MOST_TAGS = 5
-"""Maximum tags for finding related questions; no site allows more."""
+"""Maximum number of tags for finding related questions; no site allows more."""
 _IS_OF_TAG = "t.Tag = :tag0 AND t.QuestionId = q.Id"
 _IS_OF_YEAR = "q.CreationDate BETWEEN :year AND :year || '~'"
 _BETWEEN_TAGS = re.compile(r"\s+|\+(?=[^+\s])")
@@ -99,7 +99,7 @@ USER_SORTS = {"reputation": "Reputation DESC, Id", "name": "DisplayName, Id", "n
 
 Row = dict[str, Any]
 Hit = tuple[bool, int, float]
-"""A search result: whether it is an answer, its id, and its rank (or score, in that order)."""
+"""A search result: whether it is an answer, its id, and its rank or score."""
 
 
 class Found(NamedTuple):
@@ -127,7 +127,7 @@ class ResultPage:
         has_more: Whether there is another page.
         is_cut: Whether more posts match than were examined.
         page: Number of the page.
-        size: Results of a page.
+        size: Number of results per page.
     """
 
     rows: list[Row]
@@ -140,7 +140,7 @@ class ResultPage:
 
 @dataclass(slots=True)
 class _State:
-    """The state of a database when it was opened."""
+    """A database as it was when it was opened, with its connections and caches."""
 
     file: FileIdentity
     about: About
@@ -186,25 +186,25 @@ class Store:
 
     @property
     def has_users(self) -> bool:
-        """Whether the database knows users."""
+        """Whether the database has users."""
         return "users" in self.about.rows
 
     @property
     def has_badges(self) -> bool:
-        """Whether the database knows badges of users."""
+        """Whether the database has badges of users."""
         sql = "SELECT 1 FROM users WHERE Badges IS NOT NULL LIMIT 1"
         return self.has_users and self._value(sql) is not None
 
     @property
     def has_history(self) -> bool:
-        """Whether the database knows the history of posts."""
+        """Whether the database has the history of posts."""
         return "history" in self.about.rows
 
     def _open(self, about: About, site: SiteAbout) -> _State:
         state = _State(_identify(about.path), about, site)
         with self._connection(state) as connection:
             if about.site_field is not None:
-                # The rows of a site are consecutive; with their bounds, a search skips other sites.
+                # The rows of a site are consecutive, so a search skips other sites by bounds.
                 bounds = connection.execute(
                     "SELECT min(Row), max(Row) FROM (SELECT Row FROM questions UNION ALL "
                     "SELECT Row FROM answers)"
@@ -224,7 +224,7 @@ class Store:
         """Return the database, reopened if it was replaced.
 
         Raises:
-            OutputError: It was replaced by another file, or was removed.
+            OutputError: It was removed, or replaced by a file without the site.
         """
         state = self._state
         if _identify(state.about.path) == state.file:
@@ -280,7 +280,7 @@ class Store:
             return [dict(row) for row in connection.execute(sql, values)]
 
     def _page(self, sql: str, page: int, size: int, **values: Any) -> ResultPage:
-        """Read a page of the rows of a statement, without counting them."""
+        """Read a page of the rows that a statement selects, without counting all of them."""
         rows = self._rows(f"{sql} LIMIT {size + 1} OFFSET {size * (page - 1)}", **values)
         return ResultPage(rows[:size], has_more=len(rows) > size, page=page, size=size)
 
@@ -290,7 +290,7 @@ class Store:
         return None if row is None else row[0]
 
     def _narrow(self, table: str, alias: str, columns: tuple[str, ...] = ()) -> str:
-        """Write SQL for a table of the site that is read from an index alone."""
+        """Return SQL for the rows of the site in a table, read only from an index."""
         index = index_name(table, columns or LAYOUTS[table].indexes[0])
         site_field = self.about.site_field
         if site_field is None:
@@ -301,7 +301,10 @@ class Store:
     # Documents.
 
     def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
-        """Read a question with its answers, or some of them; None if it does not exist."""
+        """Read a question with its answers; None if it does not exist.
+
+        With `answer_ids`, it has only these answers, in this order.
+        """
         with self._connection() as connection:
             document = StoredDocuments(connection).get(question_id)
         if document is not None and answer_ids is not None:
@@ -325,7 +328,7 @@ class Store:
         return [answer_id for *_, answer_id in sorted(ranks)]
 
     def find_questions(self, post_ids: Iterable[int]) -> dict[int, int]:
-        """Find the questions of posts in this database: question ids by post id."""
+        """Map the ids of posts in this database to the ids of their questions."""
         ids = _comma_separated(post_ids)
         rows = self._rows(
             f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
@@ -338,7 +341,7 @@ class Store:
         return self.find_questions([post_id]).get(post_id)
 
     def find_comments(self, comment_ids: Iterable[int]) -> dict[int, int]:
-        """Find the posts of comments in this database: post ids by comment id."""
+        """Map the ids of comments in this database to the ids of their posts."""
         is_known = "comments" in self.about.rows
         return self._column("comments", "PostId", comment_ids) if is_known else {}
 
@@ -366,7 +369,9 @@ class Store:
         )
 
     def related_questions(self, question_id: int, tags: Sequence[str]) -> list[Row]:
-        """Find the best of the latest questions with the same tags, rare tags before frequent ones.
+        """Find questions that share tags with a question, rare tags first, then by score.
+
+        Only the latest questions of each tag are considered.
 
         Args:
             question_id: The question, which is left out of the result.
@@ -392,7 +397,7 @@ class Store:
     # History.
 
     def events(self, post_ids: Iterable[int]) -> dict[int, list[Row]]:
-        """Read the history of posts in chronological order, without its texts, by post id."""
+        """Map the ids of posts to their history entries without texts, in chronological order."""
         events: dict[int, list[Row]] = {}
         if self.has_history:
             for row in self._rows(
@@ -405,7 +410,7 @@ class Store:
     def revisions(self, post_id: int, page: int) -> ResultPage:
         """Read a page of the history of a post, the latest entry first.
 
-        An entry with a text of the post also has the previous text, such as `OldBody`.
+        An entry with a new text of the post also has the previous text, such as `OldBody`.
         """
         results = self._page(
             f"SELECT {_EVENT}, {', '.join(_TEXTS)} FROM history WHERE PostId = :id "
@@ -434,7 +439,7 @@ class Store:
         return results
 
     def revision_numbers(self, post_id: int) -> dict[str, int]:
-        """Number the history entries of a post, starting at 1, by GUID."""
+        """Map the GUIDs of a post's history entries to their numbers, starting at 1."""
         rows = self._rows(
             "SELECT RevisionGUID FROM history WHERE PostId = :id ORDER BY CreationDate, Id",
             id=post_id,
@@ -442,16 +447,16 @@ class Store:
         return {row["RevisionGUID"]: number for number, row in enumerate(rows, 1)}
 
     def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
-        """Return the names of users by id, for the users in this database."""
+        """Map the ids of users in this database to their names."""
         names = self._column("users", "DisplayName", user_ids) if self.has_users else {}
         return {user_id: name for user_id, name in names.items() if name is not None}
 
     def titles(self, question_ids: Iterable[int]) -> dict[int, str | None]:
-        """Return the titles of questions by id, for the questions in this database."""
+        """Map the ids of questions in this database to their titles."""
         return self._column("questions", "Title", question_ids)
 
     def _column(self, table: str, column: str, ids: Iterable[int]) -> dict[int, Any]:
-        """Return the values of a column by id, for the rows in this database."""
+        """Map the ids of rows in this database to the values of a column."""
         rows = self._rows(f"SELECT Id, {column} FROM {table} WHERE Id IN ({_comma_separated(ids)})")
         return {row["Id"]: row[column] for row in rows}
 
@@ -466,10 +471,10 @@ class Store:
         unanswered: bool = False,
         page: int = 1,
     ) -> ResultPage:
-        """Return a page of the questions that have all of some tags, or that were asked in a year.
+        """Return a page of all questions, of those with all given tags, or of those from a year.
 
-        By date, read the index of a tag or of dates. By score, read all questions in that order if
-        many of them pass, else sort those that pass.
+        Sorted by date, questions are read from the index of a tag or of dates. For other orders,
+        all questions are read in that order if many of them pass; if few pass, these are sorted.
         """
         order, index = SORTS[sort]
         source, overview = self._narrow("questions", "q", index), self.site.overview
@@ -512,7 +517,7 @@ class Store:
         return int(self._value(sql, **_tag_values(tags)))
 
     def _summaries(self, question_ids: list[int]) -> list[Row]:
-        """Read the columns of questions that lists show, in the order of the ids."""
+        """Read the columns that lists show, for questions in the order of the given ids."""
         name, join = self._owner("q")
         rows = self._rows(
             "SELECT q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, "
@@ -525,7 +530,7 @@ class Store:
         return sorted(rows, key=lambda row: question_ids.index(row["Id"]))
 
     def _owner(self, alias: str) -> tuple[str, str]:
-        """Return the name of a post's owner in SQL, and the join that it needs."""
+        """Return SQL for the name of a post's owner, and for the join that it needs."""
         own = f"{alias}.OwnerDisplayName"
         if not self.has_users:
             return own, ""
@@ -548,7 +553,7 @@ class Store:
         return rows[0] if rows else {"Excerpt": None, "Wiki": None}
 
     def tag_names(self, text: str) -> list[str]:
-        """Return the tags in a URL such as `a+b`, in the case of the database."""
+        """Return the tags in a URL such as `a+b`, in lower case if they are otherwise unknown."""
         is_one = self.tag(text) or self.tag(text.lower())
         names = [text] if is_one else _BETWEEN_TAGS.split(text)
         names = [name for name in names if name][: 2 * _MOST_TAGS]
@@ -563,7 +568,7 @@ class Store:
         return results
 
     def related_tags(self, tags: Sequence[str]) -> list[str]:
-        """Return the most frequent other tags of the latest questions with all of some tags."""
+        """Return the most frequent other tags of the latest questions with all given tags."""
         tags = sorted(tags, key=self.tag)
         where = " AND ".join(["t.Tag = :tag0", *_have_tags(tags[1:], "t.QuestionId")])
         rows = self._rows(
@@ -595,7 +600,7 @@ class Store:
         return results
 
     def user(self, user_id: int) -> Row | None:
-        """Read a user with the number of their posts; None if there is neither a row nor a post."""
+        """Read a user and count their posts; None if the user has neither a row nor a post."""
         names = ("DisplayName", "Reputation", "CreationDate", "Badges", *PROFILE)
         sql = f"SELECT {', '.join(names)} FROM users WHERE Id = :id"
         rows = self._rows(sql, id=user_id) if self.has_users else []
@@ -610,7 +615,7 @@ class Store:
     # Search.
 
     def search(self, query: Query, page: int = 1, sort: str = "relevance") -> ResultPage:
-        """Return a page of posts, the best first."""
+        """Return a page of the posts that match, in an order of `SEARCH_SORTS`."""
         found = self.hits(query, sort)
         hits, is_cut, _ = found
         query.problems += describe_partial(query, [found])
@@ -618,7 +623,7 @@ class Store:
         return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
 
     def hits(self, query: Query, sort: str) -> Found:
-        """Return all results of a search, cached for its other pages."""
+        """Return all results of a search, and cache them for its further pages."""
         searches = self._current().searches
         conditions = parse_conditions(query, self.about.rows)
         key = f"{sort} {query!r}"
@@ -639,7 +644,10 @@ class Store:
         return found
 
     def _match(self, query: Query, conditions: Conditions, sort: str) -> Found:
-        """Find posts with all words in any form, or with some of the words of a sentence."""
+        """Find posts with all words in any form.
+
+        For a sentence, or if no post has all words, find posts with some of the words.
+        """
         words = [word for word in query.plain if word not in COMMON] or query.plain
         groups = {word: self._forms(word) or [word] for word in words}
         common = {word: [word] for word in query.plain if word not in groups}
@@ -653,7 +661,7 @@ class Store:
         return found
 
     def _match_loosely(self, query: Query, groups: dict[str, list[str]]) -> str:
-        """Make the query for posts with some words: the rarest, so that few posts are ranked."""
+        """Make the query for posts with any of the rarest words, so that few posts are ranked."""
         counts = {word: self._count(query.match_forms([groups[word]], "AND"), _LOOSE)
                   for word in groups}  # fmt: skip
         kept: list[list[str]] = []
@@ -670,7 +678,7 @@ class Store:
         forms = known.get(word)
         if forms is None:
             stem = self._stem(word)
-            # The stem of a word in -y ends in -i, so search for words without the last letter.
+            # A word in -y has a stem in -i, so look up words by the stem without its last letter.
             start = stem.removesuffix("i") if word.startswith(stem) else stem[:-1]
             # A stemmed index has no words to list, only stems.
             is_stemmed = self.about.record.options["stemming"] or len(start) < 2
@@ -703,7 +711,7 @@ class Store:
         return bool(self._forms(word))
 
     def similar_word(self, word: str) -> str:
-        """Find the most frequent word of the index that resembles a word; empty without any."""
+        """Find the most frequent similar word of the index; empty if there is none."""
         rows = self._vocabulary(word[:2], f"{word[:2]}\U0010ffff")
         counts = {row["term"]: row["doc"] for row in rows}
         similar = get_close_matches(word, counts, 3, 0.75)
@@ -727,7 +735,7 @@ class Store:
         rank, latest = "bm25(search, 10.0, 4.0, 1.0)", "ORDER BY 2" * is_loose
         order = {"newest": "Id DESC", "score": "Score DESC, Id DESC"}.get(sort, "Rank, Id DESC")
         if is_cut:
-            # If there are too many matches, rank only the latest, by score.
+            # If too many posts match, take only the latest, and sort by score instead of rank.
             rank, latest = "0.0", "ORDER BY rowid DESC"
             order = "Score DESC, Id DESC" if sort == "relevance" else order
         kinds = {"question": "q.Id IS NOT NULL", "answer": "a.Id IS NOT NULL"}
@@ -757,7 +765,7 @@ class Store:
         return Found([(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut)
 
     def _count(self, match: str, most: int) -> int:
-        """Count the posts that match; `most` + 1 if there are more."""
+        """Count the posts that match, up to `most` + 1."""
         low, high = self._current().rows
         count = self._value(
             "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
@@ -770,9 +778,10 @@ class Store:
         return int(count)
 
     def _filter(self, query: Query, conditions: Conditions, sort: str) -> Found:
-        """Find posts by filters and signs alone.
+        """Find posts by filters and operators alone.
 
-        They are questions, unless there are signs or a filter asks for answers.
+        Only questions are found, unless the query has operators, an owner, or a filter on the kind
+        of post.
         """
         of_query = query.kinds()
         if len(of_query) == 1:
@@ -794,7 +803,7 @@ class Store:
         return Found(hits, len(matches) > MOST_RESULTS)
 
     def _filter_sql(self, kind: str, conditions: Conditions, by: str) -> str:
-        """Write SQL for the posts of a kind that pass the filters."""
+        """Return SQL for the posts of a kind that pass the filters."""
         alias, where = kind[0], "1"
         order = f"{alias}.Id DESC" if by == "Id" else f"{alias}.Score DESC, {alias}.Id DESC"
         questions = self._narrow("questions", "q")
@@ -869,7 +878,7 @@ class Store:
 
 @contextmanager
 def one_deadline() -> Iterator[None]:
-    """Give all queries in the context, on any site, the time of a single query in total."""
+    """Limit all queries in the context, on any site, to the time of a single query in total."""
     token = _DEADLINE.set(time.thread_time() + _SECONDS)
     try:
         yield
@@ -880,7 +889,7 @@ def one_deadline() -> Iterator[None]:
 def search_all(
     stores: Sequence[Store], query: Query, sort: str, most: int
 ) -> tuple[list[tuple[Store, Hit]], int, bool]:
-    """Search several sites; sites without a full-text index are left out where it is needed.
+    """Search several sites; skip sites without a full-text index if the query needs one.
 
     Args:
         stores: The sites.
@@ -889,7 +898,7 @@ def search_all(
         most: Maximum number of results.
 
     Returns:
-        The first results, each with its site; the number of all; whether more posts match.
+        The first results, each with its site; the number of all results; whether more posts match.
     """
     merged: list[tuple[Any, Store, Hit]] = []
     founds: list[Found] = []
@@ -914,7 +923,7 @@ def search_all(
 
 
 def describe_partial(query: Query, founds: Sequence[Found]) -> list[str]:
-    """Make a message if results have only some of the words, on all sites or on some of them."""
+    """Return a message if the results have only some of the words, on one or more sites."""
     founds = [found for found in founds if found.hits]
     partial = sum(found.is_partial for found in founds)
     if not partial:
@@ -925,7 +934,7 @@ def describe_partial(query: Query, founds: Sequence[Found]) -> list[str]:
 
 
 def hints(stores: Sequence[Store], query: Query) -> list[str]:
-    """Make hints about words that no post has, with a similar word from the first site with one."""
+    """Return hints about words that no post has; each suggests a similar word if a site has one."""
     stores = [store for store in stores if store.about.has_search]
     unknown = [word for word in query.plain if stores and len(word) > 3
                and not any(store.has_word(word) for store in stores)]  # fmt: skip
@@ -966,7 +975,7 @@ _EVENT = ", ".join(
 
 
 def _event(row: Row) -> Row:
-    """Parse the lists in an entry of the history."""
+    """Parse the columns of a history entry that hold JSON."""
     other: Row = orjson.loads(row.pop(OTHER) or "{}")
     return other | {
         name: orjson.loads(value) if name in _EVENT_LISTS and value else value
@@ -975,12 +984,12 @@ def _event(row: Row) -> Row:
 
 
 def _tag_values(tags: Sequence[str]) -> dict[str, str]:
-    """Return the values of parameters for tags, by name."""
+    """Return tags as values of the parameters `tag0`, `tag1` and so on."""
     return {f"tag{number}": tag for number, tag in enumerate(tags)}
 
 
 def _have_tags(others: Sequence[str], question_id: str) -> list[str]:
-    """Return SQL conditions for questions with the tags after the first one."""
+    """Return SQL conditions that a question has the tags after the first one."""
     return [
         f"EXISTS (SELECT 1 FROM question_tags h WHERE h.Tag = :tag{number} "
         f"AND h.QuestionId = {question_id})"
@@ -993,7 +1002,7 @@ def _comma_separated(ids: Iterable[int]) -> str:
 
 
 def _start_as_text(body: str | None) -> str:
-    """Extract the text from the start of a body, without a tag that is cut off."""
+    """Extract the text from the start of a body, without an incomplete tag at its end."""
     body = body or ""
     start = body.rfind("<")
     return html_to_text(body[:start] if start > body.rfind(">") else body)

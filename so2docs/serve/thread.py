@@ -1,4 +1,4 @@
-"""Documents and the history of their posts -> values for templates. Pure functions.
+"""Turn documents and the history of their posts into values for templates. Pure functions.
 
 Documents may come from another program, so values of unexpected types are left out.
 """
@@ -19,7 +19,7 @@ Values = dict[str, Any]
 
 
 def document_texts(document: Values) -> Iterator[Text]:
-    """Yield the texts of a document to render."""
+    """Yield the texts of a document that must be rendered."""
     yield "title", question_title(document)
     for post in _posts(document):
         yield "body", _text(post, "Body")
@@ -28,7 +28,7 @@ def document_texts(document: Values) -> Iterator[Text]:
 
 
 def question_title(question: Values) -> str:
-    """Return the title of a question, or its id without a title."""
+    """Return the title of a question, or `Question ID` if it has none."""
     return str(question.get("Title") or f"Question {question['Id']}")
 
 
@@ -158,10 +158,10 @@ def original_ids(entries: Iterable[Values]) -> list[int]:
 
 
 def states(entries: Iterable[Values]) -> dict[str, Values]:
-    """Select the entries that determine the current state of a post, by event.
+    """Map each event that determines the current state of a post to its latest entry.
 
     Args:
-        entries: Entries of the history in time order.
+        entries: Entries of the history in chronological order.
     """
     current: dict[str, Values] = {}
     for entry in entries:
@@ -173,7 +173,7 @@ def states(entries: Iterable[Values]) -> dict[str, Values]:
 
 
 def closing(question: Values) -> Values | None:
-    """Describe the closing of a question by the question's attributes, without its history."""
+    """Describe the closing of a question from its attributes alone; None if it is not closed."""
     closed = question.get("Closed")
     closed = closed if isinstance(closed, dict) else {}
     date = closed.get("Date") or question.get("ClosedDate")
@@ -185,7 +185,7 @@ def closing(question: Values) -> Values | None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The objects that entries of the history refer to; makes values of entries for templates.
+    """Makes the values of history entries for templates, from the objects that entries refer to.
 
     Attributes:
         base: Prefix of the paths of the site.
@@ -193,7 +193,7 @@ class Known:
         names: Names of users by their ids.
         titles: Titles of questions by their ids.
         numbers: Numbers of revisions by their GUIDs.
-        address: Function that returns the URL of a link, or None.
+        address: Function that makes a URL absolute or local; it returns None for invalid URLs.
     """
 
     base: str
@@ -214,7 +214,7 @@ class Known:
         url, rolled_to = entry.get("Url"), entry.get("RollbackTo")
         proposed = entry.get("ProposedBy")
         reason, events = entry.get("CloseReason"), _list(entry, "Events")
-        # Leave out the comment of a notice, an id in a table that no dump contains.
+        # The comment of a notice is an id in a table that no dump contains, so leave it out.
         comment, is_notice = _text(entry, "Comment"), any("Notice" in str(name) for name in events)
         return {
             "what": _what(events),
@@ -235,7 +235,7 @@ class Known:
         }
 
     def _original(self, question_id: int) -> Values:
-        """Make the link to the original of a duplicate, on this site or at its original URL."""
+        """Make the link to the original of a duplicate: its page here, else its URL on the site."""
         if question_id in self.titles:
             address: str | None = f"{self.base}/questions/{question_id}"
         else:
@@ -252,12 +252,12 @@ class Known:
 
 
 def entry_texts(entry: Values) -> list[Text]:
-    """Return the texts of an entry whose changes are rendered."""
+    """Return the texts of an entry, each with its previous version, for rendering the changes."""
     return [text for name in _TEXTS if (text := _change(entry, name)) is not None]
 
 
 def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
-    """Show the changes of an entry to the texts of its post, or the first version of a text."""
+    """Make the values that show the changes of an entry, or the first version of a text."""
     texts = {name: _change(entry, name) for name in _TEXTS if isinstance(entry.get(name), str)}
     return {
         "number": entry["Number"],
@@ -271,7 +271,7 @@ def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
 
 
 def _change(entry: Values, name: str) -> Text | None:
-    """Return the text of an entry and the previous one; None unless both exist."""
+    """Return a text of an entry and its previous version; None unless both exist."""
     new, old = entry.get(name), entry.get(f"Old{name}")
     return ("diff", f"{old}\0{new}") if isinstance(new, str) and isinstance(old, str) else None
 

@@ -102,8 +102,8 @@ def test_comments_are_credited_and_safe(databases: list[Path]) -> None:
 
 def test_errors_are_told(databases: list[Path]) -> None:
     expected: list[tuple[str, dict[str, Any], str]] = [
-        ("get_question", {"post_id": 1}, f"name a site, one of {HOST}, {OTHER}"),
-        ("get_question", {"post_id": 1, "site": "x"}, "name a site"),
+        ("get_question", {"post_id": 1}, f"choose a site: {HOST}, {OTHER}"),
+        ("get_question", {"post_id": 1, "site": "x"}, "unknown site 'x'; choose a site"),
         ("get_question", {"post_id": 1 << 70, "site": OTHER}, "there is no post"),
         ("get_answers", {"post_id": -1, "site": OTHER}, "there is no post -1"),
         ("search", {"query": " "}, "the query is empty"),

@@ -1,8 +1,8 @@
 "use strict";
-// Light or dark, as chosen; else as the system says. Runs before anything is drawn.
+// Apply the chosen theme; by default, follow the system. Runs before the page is drawn.
 const root = document.documentElement;
 let chosen = null;
-try { chosen = localStorage.getItem("theme"); } catch { /* not allowed to remember */ }
+try { chosen = localStorage.getItem("theme"); } catch { /* storage is not allowed */ }
 if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -13,10 +13,10 @@ document.addEventListener("DOMContentLoaded", () => {
       ? root.dataset.theme === "dark"
       : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
-    try { localStorage.setItem("theme", root.dataset.theme); } catch { /* for this page, then */ }
+    try { localStorage.setItem("theme", root.dataset.theme); } catch { /* applies to this page only */ }
   });
 
-  // Fields that filter a list do so while somebody types: here, if all of it is here.
+  // Filter lists while the user types: in the page if it has the whole list, else on the server.
   const filter = document.querySelector("[data-while-typing]");
   if (filter) {
     const items = [...document.querySelectorAll(".all-tags li, .people li")];
@@ -32,7 +32,7 @@ document.addEventListener("DOMContentLoaded", () => {
       }
       clearTimeout(waiting);
       waiting = setTimeout(() => {
-        try { sessionStorage.setItem("typing", filter.id); } catch { /* the field is left, then */ }
+        try { sessionStorage.setItem("typing", filter.id); } catch { /* the field loses focus */ }
         filter.form.requestSubmit();
       }, 400);
     });
@@ -42,7 +42,7 @@ document.addEventListener("DOMContentLoaded", () => {
         filter.focus();
         filter.setSelectionRange(filter.value.length, filter.value.length);
       }
-    } catch { /* not allowed to remember */ }
+    } catch { /* storage is not allowed */ }
   }
 
   const rows = [...document.querySelectorAll("[data-rows] > li, [data-row]")];
