@@ -26,8 +26,8 @@ class SiteAbout:
         name: Value in the column of sites; None in a database of one site.
         host: Host name of the site; None if unknown.
         parts: Keys of the nested parts that its documents hold, such as `Comments` and `Owner`.
-        overview: Counts for a front page.
-        source: Name of the input file; empty without a file.
+        overview: Counts for the front page.
+        source: Name of the input file; empty for documents from a program.
     """
 
     name: str | None
@@ -54,7 +54,7 @@ class About:
     Attributes:
         path: Name of the file.
         record: Record of how the database was made.
-        rows: Rows by table.
+        rows: Number of rows in each table.
         provenance: Provenance of the documents of each source; None if unknown.
         sites: The sites, in ascending order of name.
     """
@@ -67,7 +67,7 @@ class About:
 
     @property
     def site_field(self) -> str | None:
-        """Column of the site, or None."""
+        """Column for the site; None in a database of one site."""
         return cast("str | None", self.record.options["site_field"])
 
     @property
@@ -160,13 +160,13 @@ def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
 
 
 _TITLES = {
-    "questions": "Questions: the attributes of their rows under the dump's own names",
+    "questions": "Questions; columns have the names of attributes in the dump",
     "answers": "Answers; ParentId is the question",
-    "tags": "Tags, with the number of their questions, excerpts and wikis",
+    "tags": "Tags with their numbers of questions, excerpts and wikis",
     "question_tags": "Tags of each question",
     "comments": "Comments on questions and answers",
     "links": "Links between questions: related ones and duplicates",
-    "history": "Revisions and other events of posts: an entry for each action of a user",
+    "history": "Revisions and other events of posts, one entry for each action of a user",
     "votes": "Votes, counted by post and type",
     "users": "Users named by posts and comments",
     "documents": "Questions with everything nested in them, as JSON compressed by zstd",
@@ -181,7 +181,7 @@ _WITHOUT_COUNT = ("documents", "posts", "accepted")
 
 
 def datasette_files(database: str, about: About) -> dict[str, bytes]:
-    """Make the files for Datasette next to a database, by name.
+    """Return the contents of the files for Datasette next to a database, by file name.
 
     Datasette before 1.0 reads everything from the metadata; 1.0 reads tables and queries from its
     configuration in YAML, a superset of JSON.
@@ -269,7 +269,7 @@ def _queries(about: About) -> dict[str, Any]:
     if about.has_search:
         row = "Id" if site is None else "Row"
         queries["find"] = {
-            "title": "Find words; the best first",
+            "title": "Posts that contain words, best matches first",
             "sql": f"SELECT {'' if site is None else f'texts.{quoted(site)}, '}texts.Id, "
             "texts.Title, snippet(search, -1, '[', ']', ' … ', 24) AS Snippet FROM search "
             f"JOIN texts ON texts.{row} = search.rowid WHERE search MATCH :words "

@@ -1,8 +1,8 @@
-"""Further forms of words, so that FTS5 finds them. Pure functions.
+"""Make additional forms of words, so that FTS5 finds them. Pure functions.
 
 FTS5 removes accents from Latin letters only, so Greek and Cyrillic words are also indexed without
-accents. FTS5 takes a run of Chinese or Japanese characters for one word, so pairs of adjacent
-characters are indexed, too.
+accents. FTS5 treats a run of Chinese or Japanese characters as one word, so pairs of adjacent
+characters are also indexed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _GREEK = (*range(0x370, 0x400), *range(0x1F00, 0x2000))
 _CYRILLIC = range(0x400, 0x530)
 _GRAVE = "\u0300"
 _IO = "\u0435\u0308"
-"""The Cyrillic letter io as Unicode decomposes it: the only one often written without its dots.
-Short i, yi and short u are separate letters, not accented ones."""
+"""The Cyrillic letter io, decomposed by Unicode. It is often written without its dots; short i, yi
+and short u are separate letters, not accented ones."""
 
 
 def _bases() -> dict[str, str]:

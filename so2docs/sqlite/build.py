@@ -2,7 +2,7 @@
 
 The file is written as `DATABASE.part`, without a journal, and renamed when complete. Memory holds
 some batches of documents and the page cache set in `file`. Worker processes make the rows and the
-full-text index; this process nests documents and inserts rows.
+full-text index; this process reads documents and inserts rows.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Connection = sqlite3.Connection
 def create_indexes(
     connection: Connection, tables: list[str], site_field: str | None, *, progress: bool
 ) -> None:
-    """Make the tables of tags, rows of users known only by their ids, and all indexes."""
+    """Make the tables of tags, rows for users known only by id, the views, and all indexes."""
     import sqlite_utils  # Imported here, because it imports pandas if that is installed.
 
     site = [] if site_field is None else [site_field]
@@ -90,7 +90,7 @@ def create_indexes(
         f"SELECT {tag}, count(*) FROM question_tags GROUP BY {tag}",
     ]
     if has_users:
-        # Add a row with only an id for each user whom posts name but the dump lacks.
+        # Add a row with only an id for each user who is referenced but missing in the documents.
         statements += [
             f"INSERT OR IGNORE INTO users ({listed([*site, 'Id'])}) "
             f"SELECT DISTINCT {listed([*site, column])} FROM {table} WHERE {column} IS NOT NULL"
@@ -167,7 +167,7 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
 _BATCH = 500
 _BATCH_BYTES = 8 * 1024 * 1024
 _MOST_MAKERS = 2
-"""Number of processes that make rows; two are as fast as the inserts."""
+"""Maximum number of processes that make rows; two are as fast as the inserts."""
 _MADE_AT_THE_END = ("tags", "question_tags")
 
 
@@ -177,7 +177,7 @@ class Database:
 
     Attributes:
         path: Name of the database.
-        rows: Rows by table.
+        rows: Number of rows in each table.
         search: Texts in the full-text index: `titles`, `all` or `none`.
         file_bytes: Size of the file.
         seconds: Wall time in seconds.
@@ -194,7 +194,7 @@ class Database:
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers in a table of several sites."""
+        """Return the numbers for the row of this site in a table of sites."""
         numbers = {name: self.rows[name] for name in ("questions", "answers")}
         return {**numbers, "bytes": self.file_bytes}
 
@@ -229,20 +229,22 @@ def to_sqlite(
 
     Args:
         source: An output of `convert` in JSON lines, or a dump in any form that `convert` accepts;
-            with `site_field`, a list of these or a folder of outputs; or documents.
+            with `site_field`, also a list of these or a folder of outputs. Or an iterable of
+            documents.
         database: Name of the database; if None, the name of the source with `.db`, in the current
             folder.
         search: Content of the full-text index: `titles` (with tags), `all` (with the text of
             bodies), or `none` for no index.
         stemming: Find English words in all their forms: `baking` finds `bake` and `baked`.
-        site_field: Column for the site, for several sites; it is the first part of every key. Its
-            value is the field of this name in the documents, or else the name of the source.
+        site_field: Name of the column for the site, in a database of several sites; it is the first
+            part of every key. Its values are taken from the field of this name in the documents, or
+            else from the name of the source.
         site: Host name of the site, such as `beer.stackexchange.com`, for links to the original
             posts; if None, it comes from the name of the source.
         nest: Tables of a dump to nest.
         tags: Excerpts and wikis for the table of tags: an output of `so2docs tags`, the dump, or
             the result of `so2docs.tags`.
-        profiles: The dump, whose `Users.xml` has the location, website and self-description of the
+        profiles: The dump whose `Users.xml` has the location, website and self-description of the
             users in the documents.
         jobs: Worker processes for reading a dump and making rows; all cores if None. With 1, this
             process does everything, including the full-text index.
@@ -251,11 +253,11 @@ def to_sqlite(
         progress: Show progress bars.
 
     Returns:
-        The rows by table, bytes and seconds of the new or existing database.
+        The path, numbers of rows and size of the new or existing database, and the time taken.
 
     Raises:
-        So2docsError: A source or the database cannot be read or written, or documents lack an
-            `Id`.
+        So2docsError: A source cannot be read, a document does not fit the tables, or the database
+            cannot be written.
     """
     product = find_database(
         source,
@@ -293,7 +295,7 @@ def find_database(
     _check_site_field(site_field)
     if (tags != () or profiles is not None) and site_field is not None:
         name = "descriptions of tags" if tags != () else "profiles"
-        raise OptionError(f"{name} apply to one site; leave out {flag('site_field')} or these")
+        raise OptionError(f"{name} apply to one site; leave out {flag('site_field')} or the {name}")
     sources = [open_source(item) for item in _each(source)]
     if not sources:
         raise OptionError("a database needs an output or a dump; give one")
@@ -329,7 +331,7 @@ def find_database(
 
 
 class DatabaseFile(Product[Database]):
-    """A database as a product; its record is a table of the database."""
+    """A database as a product; its record is in a table of the database."""
 
     noun = "database"
 
@@ -355,13 +357,13 @@ class DatabaseFile(Product[Database]):
         return [None]
 
     def load(self, records: list[Provenance]) -> Database:
-        """Return the rows and the size of the database."""
+        """Return the numbers of rows and the size of the database."""
         about = read_about(self.path)
         size = os.path.getsize(self.path)
         return Database(self.path, about.rows, records[0].options["search"], size)
 
     def make(self) -> Database:
-        """Read the documents, and insert their rows."""
+        """Read the documents, insert their rows, and make the indexes."""
         begun = time.perf_counter()
         path, options, jobs = self.path, self.provenance.options, self._jobs
         with NewFiles() as files, resumable(False):
@@ -403,7 +405,7 @@ class DatabaseFile(Product[Database]):
 
 
 def _read_tags(tags: Any, jobs: int | None) -> Iterable[dict[str, Any]]:
-    """Read tags from an output of `so2docs tags`, from a dump, or as given."""
+    """Read tags from an output of `so2docs tags` or a dump, or return the given tags."""
     if not _is_path(tags):
         return cast("Iterable[dict[str, Any]]", tags)
     path = os.fspath(tags)
@@ -412,7 +414,7 @@ def _read_tags(tags: Any, jobs: int | None) -> Iterable[dict[str, Any]]:
 
 
 class _Building:
-    """A database in progress."""
+    """A database that is being made."""
 
     def __init__(self, connection: sqlite3.Connection, record: Provenance) -> None:
         self.connection, self._record = connection, record
@@ -489,7 +491,7 @@ class _Building:
         """Insert the rows of a batch of documents.
 
         Returns:
-            The rows of the texts.
+            The texts of the batch, for the full-text index.
         """
         rows, first_row = made.rows, self._next_row
         if made.texts:
@@ -500,8 +502,8 @@ class _Building:
                 rows[table] = [(*row[:-1], row[-1] + first_row) for row in rows[table]]
             for table in {"texts", "documents"} & rows.keys():
                 rows[table] = [(row[0] + first_row, *row[1:]) for row in rows[table]]
-        # Create users before the tables of posts, which refer to them only if the first documents
-        # have any.
+        # Create the table of users first: other tables refer to it only if it already exists, which
+        # requires that the first documents have users.
         for table in ("users", "questions", "answers", *rows):
             if table not in self._inserts and (table != "users" or table in rows):
                 self._create(table)
@@ -536,8 +538,8 @@ class _Building:
         marks = ",".join("?" * len(columns))
         end = ""
         if table == "users":
-            # Fill in missing attributes, since a user occurs under every name, sometimes with fewer
-            # attributes.
+            # Fill in missing attributes, because the same user occurs several times, sometimes with
+            # fewer attributes.
             key, *more = LAYOUTS[table].columns
             news = " OR ".join(f"({n} IS NULL AND excluded.{n} IS NOT NULL)" for n in more)
             changes = ", ".join(f"{n} = coalesce({n}, excluded.{n})" for n in more)
@@ -587,7 +589,11 @@ class _Building:
         return [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
 
     def finish(self) -> dict[str, int]:
-        """Write the description of the database and commit; return the rows by table."""
+        """Write the description of the database and commit.
+
+        Returns:
+            Number of rows in each table.
+        """
         rows = {
             name: self.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
             for name in self._tables()
@@ -617,7 +623,7 @@ def _each(source: Any) -> list[Any]:
 
 
 def _inside(path: PathLike) -> list[PathLike]:
-    """List the outputs in a folder; for another path, only the path."""
+    """List the outputs in a folder of outputs; return any other path unchanged, in a list."""
     name = os.fspath(path)
     if not is_folder_of_outputs(name):
         return [path]

@@ -38,7 +38,7 @@ INTEGERS = frozenset(
 """Columns of integers."""
 
 NESTED = {table.key: table for table in OF_KIND.values()}
-"""The tables whose rows are nested in posts, by their keys."""
+"""The tables whose rows are nested in posts, by their keys in documents."""
 
 ADDED = {part.key: part for table in NESTED.values() for part in table.adds}
 """Other parts of posts that come from these tables; each is a column of posts."""
@@ -60,8 +60,8 @@ class Layout:
         name: Name of the table.
         attributes: Columns of attributes, in the order of documents.
         key: Primary key, without the site.
-        references: Column, and the table that it refers to.
-        indexes: Columns of each index. Indexes that start with `Id` cover lists and filters, which
+        references: Pairs of a column and the table that it refers to.
+        indexes: Columns of each index. Those with several columns cover lists and filters, which
             then need not read the long rows.
         made: Columns of derived values; they follow the attributes.
         as_json: Attributes that are stored as JSON.
@@ -167,8 +167,8 @@ LAYOUTS = {
 }
 
 TEXTS = ("Title", "Tags", "Body", "Unaccented")
-"""Columns of the table `texts` that `search` finds words in. The last column has further forms of
-the words in the others: see `accents`."""
+"""Columns of the table `texts` that `search` indexes. The last column has additional forms of the
+words in the others; see `accents`."""
 
 
 def index_name(table: str, columns: Iterable[str]) -> str:
@@ -195,7 +195,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
         end = " NOT NULL" if not end and column in layout.key else end
         lines.append(f"{quoted(column)} {kind}{end}")
     if site and name in ("questions", "answers"):
-        # The row number in `search`, because ids are unique only per site.
+        # The row id in `search`, because ids are unique only per site.
         lines.append('"Row" INTEGER NOT NULL UNIQUE')
     if not is_rowid:
         lines.append(f"PRIMARY KEY ({listed((*site, *layout.key))})")
@@ -271,7 +271,7 @@ def search_sql(site_field: str | None, *, stemming: bool) -> str:
     row = "Id" if site_field is None else "Row"
     stems = "porter " if stemming else ""
     return (
-        # Use double quotes, by which sqlite-utils and Datasette find the index of a table.
+        # Use double quotes: by them, sqlite-utils and Datasette find the index of a table.
         f'CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content="texts", '
         f"content_rowid='{row}', tokenize='{stems}unicode61 remove_diacritics 2')"
     )

@@ -1,4 +1,4 @@
-"""Rows of the tables made from documents, and documents read from a database."""
+"""Make rows of the tables from documents, and read documents from a database."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def is_html(body: str) -> bool:
 def html_to_text(body: str) -> str:
     """Convert a body to text for the index, in a quarter of the time of an HTML parser.
 
-    On well-formed bodies the words are those of `--body text`.
+    For well-formed bodies, the words are the same as with `--body text`.
     """
     if not is_html(body):
         return body
@@ -62,7 +62,7 @@ def html_to_text(body: str) -> str:
 
 
 def _alternative(image: re.Match[str]) -> str:
-    """Return the alternative text of an image, or an empty text."""
+    """Return the alternative text of an image; an empty string if it has none."""
     alt = _ALT.search(image[1])
     return "" if alt is None else alt[1]
 
@@ -73,16 +73,16 @@ _LEVEL = 3
 
 
 class DocumentError(OutputError):
-    """A document has a value that the tables cannot hold; the text names the key."""
+    """A document has a value that the tables cannot hold; the message names the key."""
 
 
 @dataclass(slots=True)
 class Tally(Counts):
-    """Counts of the documents of one source, besides their rows.
+    """Facts about the documents of one source, apart from their rows.
 
     Attributes:
-        numbered: Number of numbered posts, in a database of several sites.
-        sites: Names of the sites that documents are from.
+        numbered: Number of posts with a row number; 0 in a database of one site.
+        sites: Names of the sites of the documents; empty in a database of one site.
         parts: Keys of the nested parts that documents hold, such as `Comments` and `Owner`.
     """
 
@@ -120,7 +120,7 @@ class _Columns:
             return values, None
         for place in self._integers:
             value = values[place]
-            # JSON numbers of more than 64 bits are parsed as floats.
+            # JSON integers of more than 64 bits are parsed as floats.
             if (isinstance(value, int) and not _LEAST <= value < _MOST) or (
                 isinstance(value, float) and abs(value) >= _MOST
             ):
@@ -146,7 +146,7 @@ class _Columns:
 
 
 class TableRows:
-    """Collects the rows of documents of one source; `take` hands them out.
+    """Collects the rows of documents of one source; `take` returns them.
 
     Attributes:
         tally: Counts since the last call of `take`.
@@ -167,7 +167,7 @@ class TableRows:
         self._users: dict[Row, Row] = {}
 
     def take(self) -> tuple[dict[str, list[Row]], Tally]:
-        """Return the rows since the last call, by table; posts of several sites are numbered."""
+        """Return the rows made since the last call, by table, and facts about their documents."""
         rows, self._rows = self._rows, {}
         if self._users:
             rows["users"] = list(self._users.values())
@@ -176,7 +176,7 @@ class TableRows:
         return rows, tally
 
     def add(self, document: Document, json: bytes) -> None:
-        """Make rows of a document, and keep its JSON.
+        """Make the rows of a document, one of which holds its JSON.
 
         Raises:
             DocumentError: A value does not fit the tables; discard the rows collected so far.
@@ -205,7 +205,7 @@ class TableRows:
         """Take a nested part out of an object; None if it is missing.
 
         Raises:
-            DocumentError: The part is neither of this kind nor null.
+            DocumentError: The part is neither null nor of this type.
         """
         if key not in record:
             return None
@@ -218,10 +218,10 @@ class TableRows:
         return value
 
     def _belong(self, record: Document, path: str, key: str, post_id: int) -> None:
-        """Check that a nested object names the post around it.
+        """Check that a nested object refers to the post that contains it; add a missing reference.
 
         Raises:
-            DocumentError: The object names another post.
+            DocumentError: The object refers to another post.
         """
         value = record.setdefault(key, post_id)
         if value != post_id or type(value) is not int:
@@ -237,10 +237,12 @@ class TableRows:
         *,
         number: int,
     ) -> Row:
-        """Make rows of a post; `number` is its number of answers, or its index among them.
+        """Make the rows of a post.
+
+        `number` is the number of answers to a question, or the index of an answer.
 
         Returns:
-            Number of the post, in a database of several sites.
+            The row number of the post; empty in a database of one site.
         """
         post_id = post["Id"]
         for key, table in NESTED.items():
@@ -297,7 +299,7 @@ class TableRows:
             yield columns.values(record, f"{path}.")
 
     def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
-        """Move users into rows of users; a user whose id the record lacks stays in `Other`."""
+        """Move users into rows of users; a user whom the record does not refer to stays in it."""
         for key in keys:
             user = record.get(key)
             if user is None:
@@ -313,7 +315,7 @@ class TableRows:
             if (*site, user_id, names) in self._users:
                 continue
             values, other = self._columns["users"].values(user, f"{path}{key}.")
-            # A user with only an id is known only from references, and has no other attributes.
+            # If a user has only an id, an empty object marks the row as not made from a reference.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (*site, *values, other)
 
@@ -370,7 +372,7 @@ _collections: dict[Any, TableRows] = {}
 
 
 def make_rows(batch: Batch) -> Made:
-    """Make rows of some documents.
+    """Make the rows of a batch of documents.
 
     Raises:
         OutputError: A document is not JSON, or does not fit the tables.
@@ -391,14 +393,14 @@ def make_rows(batch: Batch) -> Made:
 
 
 def _object(value: object, what: str) -> Document:
-    """Copy an object."""
+    """Copy an object; raise `DocumentError` if the value is not one."""
     if not isinstance(value, dict):
         raise DocumentError(f"{what}: is not an object")
     return dict(value)
 
 
 def _as_bytes(document: object) -> bytes:
-    """Convert a document of a program to JSON."""
+    """Convert a document from the calling program to JSON."""
     return _as_json(document, "the document").encode()
 
 
@@ -425,8 +427,8 @@ _COMPRESSOR = zstandard.ZstdCompressor(level=_LEVEL)
 class StoredDocuments:
     """The documents of one site in a database, unchanged.
 
-    The connection has the tables of the site under their names: in a database of several sites,
-    temporary views of them.
+    On the connection, the names of tables must refer to the rows of the site; in a database of
+    several sites, they are temporary views.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -1,10 +1,10 @@
-"""The full-text index, made in a worker process while rows are inserted.
+"""Make the full-text index in a worker process while rows are inserted.
 
-Indexing takes as long as everything else. The index is made in a separate file, whose tables are
-then copied into the database: they are plain tables (https://sqlite.org/fts5.html, "FTS5 Data
-Structures"). Each batch of texts becomes a segment; all segments are merged at the end.
+Indexing takes as long as all other steps together. The index is made in a separate file, whose
+tables are then copied into the database: they are plain tables (https://sqlite.org/fts5.html, "FTS5
+Data Structures"). Each batch of texts becomes a segment; all segments are merged at the end.
 
-Importing this module takes the worker a third of the time of `build`.
+This module is separate from `build` because the worker imports it in a third of the time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Texts(NamedTuple):
 
     Attributes:
         pickled: Rows of the table `texts`, pickled; empty if there are none.
-        first_row: Offset to add to their numbers.
+        first_row: Offset to add to the numbers of these rows.
     """
 
     pickled: bytes
@@ -38,7 +38,7 @@ class Texts(NamedTuple):
 _CACHE_KIB = 16 * 1024
 _HASH_BYTES = 16 * 1024 * 1024
 _MOST_SEGMENTS = 1_000
-"""Segments of a level before a merge; FTS5 allows twice as many in all."""
+"""Number of segments on a level before they are merged; FTS5 allows twice as many in all."""
 
 _connections: dict[str, Connection] = {}
 
@@ -58,7 +58,7 @@ def index_texts(
         path: The file.
         sql: The statement that makes the index.
         is_apart: Whether a worker process makes the index while `batches` is read.
-        meanwhile: Called after the last batch, while that process merges what it has made.
+        meanwhile: Function called after the last batch, while the worker merges the segments.
     """
     batches = iter(batches)
     start = list(itertools.islice(batches, 2))
@@ -78,7 +78,7 @@ def index_texts(
 
 
 def _index(path: str, sql: str, texts: Texts | None) -> None:
-    """Add the texts of a batch to the index; None after the last batch completes it."""
+    """Add the texts of a batch to the index; if None, complete the index."""
     connection = _connections.get(path)
     if connection is None:
         connection = _connections[path] = connect(path, _CACHE_KIB)
@@ -90,7 +90,7 @@ def _index(path: str, sql: str, texts: Texts | None) -> None:
         )
     if texts is not None:
         rows: list[Row] = pickle.loads(texts.pickled)
-        words = len(rows[0]) - len(TEXTS)  # The row's number comes first.
+        words = len(rows[0]) - len(TEXTS)  # The row number comes first.
         connection.executemany(
             f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
             sorted((row[0] + texts.first_row, *row[words:]) for row in rows),
@@ -107,7 +107,7 @@ def _configure(connection: Connection, **values: int) -> None:
 
 
 def copy_index(connection: Connection, path: str, sql: str) -> None:
-    """Copy an index into its database."""
+    """Copy the index from a file into the database."""
     connection.execute(sql)
     connection.execute("ATTACH ? AS made", (path,))
     for table in ("data", "idx", "docsize", "config"):

@@ -29,12 +29,12 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(slots=True)
 class DocumentSource:
-    """An output, a dump, or documents.
+    """An output, a dump, or documents from the calling program.
 
     Attributes:
-        name: The path; empty for documents of the calling program.
+        name: The path; empty for documents from the calling program.
         is_output: Whether it is an output.
-        documents: Documents of the calling program.
+        documents: Documents from the calling program; None for an output or a dump.
         provenance: Provenance of the documents; None if unknown, and for a dump before it is read.
     """
 
@@ -71,13 +71,13 @@ class DocumentSource:
         return find_input(self.name, nest)
 
     def read(self, *, nest: Iterable[NestName], jobs: int | None, progress: bool) -> Iterator[Any]:
-        """Read documents of a program, or the JSON of documents of an output or a dump."""
+        """Read documents: from a program unchanged, from an output or a dump as JSON."""
         if self.documents is not None:
             return iter(self.documents)
         if self.is_output:
             if nest:
                 raise OptionError(
-                    f"{self.name}: is an output, and {flag('nest')} is for dumps; "
+                    f"{self.name}: is an output, but {flag('nest')} applies only to dumps; "
                     "leave it out, or give the dump"
                 )
             return self._of_output(progress=progress)
@@ -115,7 +115,7 @@ def open_source(source: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
         return DocumentSource("", documents=source)
     name = os.fspath(source)
     if name == "-" or os.path.isdir(name) or not os.path.isfile(name):
-        # A folder, a pipe or a URL. A missing file gives the same error as a missing dump.
+        # A folder, a pipe, a URL, or a missing file, which gives the same error as a missing dump.
         return DocumentSource(name)
     start = read_start(name)
     if reading := not_read_back(start):
@@ -134,7 +134,7 @@ _ADVICE = "give a folder or an archive with Users.xml, or that file"
 class _ProfileVisitor(Visitor):
     """Collects the profiles of users, each with the user's id.
 
-    Rows that are not XML are skipped, as in the conversion that made the documents.
+    Rows that are not well-formed XML are skipped, as in a conversion.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class _ProfileVisitor(Visitor):
 def read_profiles(
     dump: str, *, jobs: int | None, progress: bool
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """Read the profiles of users from a dump: the values of `PROFILE` and the id, in lists."""
+    """Yield lists of profiles from a dump, each with the values of `PROFILE` and the user's id."""
     with temporary_folder(None) as folder:
         visitors = {"users": _ProfileVisitor}
         results = visit_tables(dump, visitors, folder, _ADVICE, jobs=jobs, progress=progress)

@@ -635,8 +635,8 @@ def test_about(tmp_path: Path) -> None:
         about = client.get("/about.json").json()
     assert "x.stackexchange.com.jsonl" in page
     assert "2019-01-02 to 2019-01-02" in page
-    assert "revisions, badges, descriptions of tags, profiles of users; what was deleted" in page
+    assert "revisions, badges, descriptions of tags, profiles of users; posts deleted on the site" in page
     assert "titles and tags, English words in all their forms" in page
-    assert "CC BY-SA 2.5 for what was written before." in page
+    assert "CC BY-SA 2.5 for content created before." in page
     assert about["missing"][:4] == ["comments", "links between questions", "votes", "users"]
     assert about["sources"][0]["bytes"] == output.stat().st_size

@@ -399,7 +399,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["nope.jsonl.gz"], 1, "nope.jsonl.gz: cannot be read: No such file"),
         (["a.jsonl", "b.jsonl", "q.db"], 2, "for several inputs, name a column with --site-field"),
         (["a.jsonl", "--site-field", "Score"], 2, "must be a name that no column has"),
-        (["a.jsonl", "--with", "users"], 2, "is an output, and --with is for dumps"),
+        (["a.jsonl", "--with", "users"], 2, "is an output, but --with applies only to dumps"),
         (["a.jsonl", "nope/q.db"], 1, "the folder nope does not exist; create it first"),
         (["cut.jsonl.gz", "q.db"], 1, "is damaged or cut off in line"),
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
