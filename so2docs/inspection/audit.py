@@ -1,6 +1,6 @@
-"""Collect facts about the chunks of a dump, and compare counts of posts to find lost rows.
+"""Collect facts about the chunks of a dump, and find lost rows by the counts that posts declare.
 
-The counts of posts are kept in memory-mapped files, 9 bytes per post, so the system can reclaim the
+These counts are kept in memory-mapped files, 9 bytes per post, so that the system can reclaim the
 memory. Workers return the numbers as arrays.
 """
 
@@ -44,13 +44,13 @@ class RowFacts(Counts):
     Attributes:
         rows: Number of rows.
         first_date: Earliest date of any row not made up by the publisher.
-        last_date: Latest date of these rows.
-        descents: Rows with an `Id` not above the `Id` of the row before.
+        last_date: Latest date of any such row.
+        descents: Number of rows whose `Id` is not greater than the previous one.
         first_descent: `Id` of the first such row.
-        made_up: Rows made up by the publisher, judging by their ids.
-        columns: Number of rows with each attribute, and with `ViewCount` of answers.
-        malformed: Rows that are not well-formed XML.
-        repaired: Repaired characters, forbidden by XML or the encoding.
+        made_up: Number of rows made up by the publisher, judging by their ids.
+        columns: Number of rows with each attribute, and of answers with `ViewCount`.
+        malformed: Number of rows that are not well-formed XML.
+        repaired: Number of repaired characters, which XML or the encoding forbids.
     """
 
     rows: int = 0
@@ -71,7 +71,7 @@ class ChunkFacts(RowFacts):
     Attributes:
         first_id: `Id` of the first row with an `Id`.
         last_id: `Id` of the last row with an `Id`.
-        pairs: Numbers for the audit from one chunk: ids, and a value for each.
+        pairs: Numbers from one chunk for the audit, by name: ids, and a value for each id.
     """
 
     first_id: int | None = field(default=None, metadata=added_by(_keep_first))
@@ -79,7 +79,7 @@ class ChunkFacts(RowFacts):
     pairs: Pairs = field(default_factory=dict, metadata=KEEP)
 
     def check_order(self, row_id: int | None) -> None:
-        """Compare the `Id` of the next row with that of the last row."""
+        """Count a descent if the `Id` of the next row is not greater than the last one."""
         if row_id is not None and self.last_id is not None and row_id <= self.last_id:
             self.descents += 1
             self.first_descent = row_id if self.first_descent is None else self.first_descent
@@ -188,7 +188,7 @@ class Check:
         name: Description of the two counts.
         checked: Number of checked posts.
         differ: Number of posts for which the counts differ.
-        examples: First ids of these posts.
+        examples: The lowest ids of these posts.
     """
 
     name: str
@@ -224,13 +224,13 @@ class ById:
         self._file.close()
 
     def reserve(self, keys: Iterable[int]) -> None:
-        """Grow the file for these ids."""
+        """Grow the file if it has no room for these ids."""
         highest = max((key for key in keys if key < FIRST_FABRICATED_ID), default=0)
         if highest >= len(self.values):
             self._grow(max(highest + 1, 2 * len(self.values)))
 
     def update(self, keys: Iterable[int], values: Iterable[int], change: _Change) -> None:
-        """Update the numbers of some ids, each with a value."""
+        """Update the number of each id with a value; ignore ids that the publisher made up."""
         self.reserve(keys)
         numbers = self.values
         for key, value in zip(keys, values, strict=True):
@@ -242,7 +242,7 @@ class ById:
 
 
 class Audit:
-    """Compares the counts declared in rows with the actual rows."""
+    """Compares the counts that posts declare with the actual rows."""
 
     def __init__(self, folder: str) -> None:
         self._by_id = {name: ById(folder, form) for name, (form, _) in _COLLECTED.items()}

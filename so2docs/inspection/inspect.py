@@ -44,7 +44,7 @@ _POSTS = _BY_FILE[POSTS.file]
 _COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _MOST_MONTHS = 3
-"""Maximum months from the last row to the date in a name; a longer gap means an older release."""
+"""Maximum months from the last row to the date in a name; more suggest an older release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class InspectedFile:
         form: Type of the file.
         bytes: Size of the file.
         codecs: Number of blocks of an archive by codec.
-        members: Bytes of each file in an archive.
+        members: Size of each file in an archive.
         sha256: SHA-256 in hexadecimal, if requested.
         license: Text of the `license.txt` in an archive, or next to an unpacked table.
     """
@@ -83,9 +83,9 @@ class InspectedTable(RowFacts):
 
     Attributes:
         file: Name of the file.
-        bytes: Bytes of XML.
+        bytes: Size of the XML.
         encoding: Encoding of the XML.
-        comments: Comments before the first row, such as one on the licence.
+        comments: XML comments before the first row, such as one about the licence.
         problem: Error that stopped the reading; None if the whole table was read.
     """
 
@@ -120,12 +120,12 @@ class Inspection:
         dump: Path of the dump.
         site: Site, judging by the name of the dump.
         files: Files of the dump.
-        tables: Tables by name of the file.
-        last_date: Latest date of any row.
-        release: Probable release: the last day of a quarter, or until early 2024 the month of the
-            last row.
-        remarks: Contradictions in the dump, in words.
-        checks: Results of checks for equal counts within the dump.
+        tables: Tables by file name.
+        last_date: Latest date of any row not made up by the publisher.
+        release: Probable release: the last day of a quarter, or, for releases until early 2024, the
+            month of the last row.
+        remarks: Messages about contradictions and errors in the dump.
+        checks: Results of comparing the counts declared in posts with the rows.
     """
 
     dump: str
@@ -194,7 +194,7 @@ def inspect(
     work_dir: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Inspection:
-    """Inspect a dump without converting it: form, tables, dates, and counts that differ.
+    """Inspect a dump without converting it: form, tables, dates, and counts that do not agree.
 
     Examples:
         >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
@@ -202,9 +202,9 @@ def inspect(
     Args:
         dump: An archive or a folder with the tables of a site, or one `Posts.xml`, plain or
             compressed.
-        sha256: Read the files once more for their SHA-256.
+        sha256: Read the files once more to compute their SHA-256.
         jobs: Worker processes; all cores if None, and one for a small dump.
-        work_dir: Folder for temporary files, 9 bytes per post.
+        work_dir: Folder for temporary files, which take 9 bytes per post.
         progress: Show a progress bar.
 
     Raises:
@@ -238,7 +238,7 @@ def inspect(
         and should_have_license_file(release)
         and not is_licensed
     ):
-        remarks.append(f"it has no {LICENSE_FILE}, which archives of this release have")
+        remarks.append(f"the dump has no {LICENSE_FILE}, which archives of this release have")
     remarks.extend(_remarks(path, ordered, last_date))
     return Inspection(
         path, site_from_name(path), files, ordered, last_date, release, remarks, checks
@@ -246,7 +246,7 @@ def inspect(
 
 
 def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
-    """Inspect a dump, or load inspections in JSON from `FILE.json`, as printed by `--json`.
+    """Inspect a dump, or load inspections from a `.json` file that `--json` printed.
 
     Raises:
         So2docsError: The file cannot be read or is not JSON, or the dump cannot be inspected.
@@ -288,7 +288,7 @@ def _table(source: SourceFile, table: Table) -> TableFile:
 
 
 def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[InspectedFile]:
-    """Describe the files of the tables; errors of their `license.txt` become remarks."""
+    """Describe the files of the tables; errors in reading `license.txt` become remarks."""
     files: dict[str, InspectedFile] = {}
     for table in tables:
         source = table.source
@@ -314,7 +314,7 @@ def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[In
 
 
 def _read(table: TableFile, audit: Audit, reader: TableReader, folder: str) -> InspectedTable:
-    """Read a whole table."""
+    """Read a whole table; an error becomes its `problem`."""
     result, facts = InspectedTable(table.table.file, table.size), ChunkFacts()
     visitor = partial(FactsVisitor, table.table.name)
     try:
@@ -350,11 +350,11 @@ def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> It
         months = 12 * (year - int(last_date[:4])) + month - int(last_date[5:7])
         if months > _MOST_MONTHS:
             yield (
-                f"its name says {year}-{month:02}, and its rows end on {last_date[:10]}: "
-                "it is probably an older release"
+                f"the name says {year}-{month:02}, but the rows end on {last_date[:10]}: "
+                "this is probably an older release"
             )
     if made_up := sum(table.made_up for table in tables.values()):
-        yield f"{made_up:,} rows are made up by the publisher: --drop-fabricated leaves them out"
+        yield f"{made_up:,} rows were made up by the publisher; --drop-fabricated leaves them out"
     posts = tables.get("Posts.xml")
     if posts is not None and not posts.is_ordered:
-        yield f"posts are not in order of id; the first exception is {posts.first_descent}"
+        yield f"posts are not in order of id; the first post out of order is {posts.first_descent}"

@@ -1,1 +1,1 @@
-"""Statistics of an output, as a table, as JSON and as a page."""
+"""Statistics of an output, as text, JSON and HTML."""

@@ -1,7 +1,8 @@
 """Statistics as HTML: a self-contained page, or a part of a notebook.
 
-Plots of columns and bars are inline SVG, 340 pixels wide, and shown side by side if there is room.
-So their text has the same size on a phone and on a desktop. Colours follow the reader's scheme.
+Column and bar charts are inline SVG, 340 pixels wide, and are shown side by side if there is room,
+so their text has the same size on a phone and on a desktop. Colours follow the reader's light or
+dark colour scheme.
 Pure functions.
 """
 
@@ -70,7 +71,7 @@ def as_page(title: str, fragment: str) -> str:
 def as_fragment(
     title: str, about: str, tiles: Iterable[tuple[str, str, str]], cards: Iterable[str]
 ) -> str:
-    """Make the body of the page, with its style: for a notebook."""
+    """Make the content of the page with its style, which a notebook can display."""
     top = "".join(
         f'<div class="tile"><span>{for_html(label)}</span><strong>{for_html(value)}</strong>'
         f"<span>{for_html(detail)}</span></div>"
@@ -116,12 +117,12 @@ _TICK_CHARACTER = 5.8
 
 
 def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Sequence[str]) -> str:
-    """Draw columns side by side for each label, above a scale.
+    """Draw a column chart with a group of columns for each label.
 
     Args:
         labels: Label of each group of columns.
-        series: Values of each kind of column, one for each label.
-        names: Name of each kind, for the tooltip.
+        series: Values of each series, one for each label.
+        names: Name of each series, for tooltips.
     """
     largest = max((value for values in series for value in values), default=0)
     step = _step(largest)
@@ -163,7 +164,7 @@ def bars(values: Sequence[tuple[str, int]]) -> str:
 
 
 def two_bars(values: Sequence[tuple[str, int]]) -> str:
-    """Draw bars in two plots side by side, the largest value first."""
+    """Draw bars in two plots side by side; the first value must be the largest."""
     half = -(-len(values) // 2)
     halves = [
         _rows(part, values[0][1], _widest(values))
@@ -174,7 +175,7 @@ def two_bars(values: Sequence[tuple[str, int]]) -> str:
 
 
 def _widest(values: Iterable[tuple[str, int]]) -> float:
-    """Estimate the width of the widest label: capitals and m count as wider."""
+    """Estimate the width of the widest label; capitals and letters such as m count as wider."""
     return max((_width(_shorten(label)) for label, _ in values), default=0.0)
 
 
@@ -189,7 +190,7 @@ def _shorten(label: str) -> str:
 
 
 def _rows(values: Sequence[tuple[str, int]], largest: int, label_width: float) -> str:
-    """Draw bars after their labels; a bar with the value `largest` has full length."""
+    """Draw bars after their labels; a bar with the value `largest` has the full length."""
     left = label_width + 8
     right = len(f"{largest:,}") * _CHARACTER + 10
     parts = []
@@ -215,7 +216,7 @@ def _short(value: int) -> str:
 
 
 def _step(largest: int) -> int:
-    """Choose a round step that fits into the largest value up to four times."""
+    """Choose the smallest round step such that four steps reach the largest value."""
     step = 1
     while True:
         for factor in (1, 2, 5):

@@ -1,6 +1,6 @@
-"""Statistics of an output: counts that add up, and their views as text, JSON and HTML.
+"""Statistics of an output: counts that can be added up, and views of them as text, JSON and HTML.
 
-Memory is bounded: a task has some segments, histograms have a limited number of values, and rare
+Memory is bounded: a task reads a few segments, histograms have a limited number of values, and rare
 tags are dropped if there are very many.
 """
 
@@ -34,7 +34,8 @@ LONGEST = 10
 MOST_ANSWERS = 1000
 """Questions with more answers than this are counted as having this number."""
 LARGEST_SCORE = 100_000
-"""Scores beyond this limit, up or down, count as the limit, except in sum and extremes."""
+"""Scores beyond this limit, positive or negative, count as the limit, except in `Scores.min`, `max`
+and `sum`."""
 MOST_TAGS = 1_000_000
 """Above this number of different tags, the rarer half is dropped; Stack Overflow has 65,000."""
 MOST_COMMENTS = 1000
@@ -65,7 +66,7 @@ class Scores(Counts):
 
     @property
     def median(self) -> int | None:
-        """The median; the lower of two middle values."""
+        """The median score, the lower one of two middle scores; None if there are no scores."""
         remaining = (self.posts.total() + 1) // 2
         for score in sorted(self.posts):
             remaining -= self.posts[score]
@@ -75,7 +76,7 @@ class Scores(Counts):
 
     @property
     def mean(self) -> float | None:
-        """The mean score, rounded to three digits."""
+        """The mean score, rounded to three decimal places; None if there are no scores."""
         return round(self.sum / self.posts.total(), 3) if self.posts else None
 
     @property
@@ -91,7 +92,7 @@ class Scores(Counts):
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the derived numbers in JSON types."""
+        """Return minimum, median, mean, maximum and histogram as JSON types."""
         return {name: getattr(self, name) for name in ("min", "median", "mean", "max", "histogram")}
 
 
@@ -129,7 +130,7 @@ _OF_RECORDS = ("recipe", "records", "lengths")
 
 @dataclass(slots=True, repr=False)
 class Stats(Counts):
-    """Statistics of an output, to be printed or shown by a notebook.
+    """Statistics of an output, which can be printed, or displayed by a notebook.
 
     Attributes:
         path: Name of the output.
@@ -145,17 +146,18 @@ class Stats(Counts):
         answers_per_question: Questions by number of answers; empty without answers.
         question_scores: Scores of the questions.
         answer_scores: Scores of the answers.
-        distinct_tags: Number of different tags, a lower bound above a million; None if no
-            question has tags.
+        distinct_tags: Number of different tags; if there are more than a million, a lower bound.
+            None if no question has tags.
         tags: Questions by tag, for the 100 most frequent tags.
         longest: The ten posts with the longest bodies: id, question id, characters of HTML.
         comments: Number of comments; this and the next three are None if the output lacks the rows.
         comments_per_post: Questions and answers by number of comments.
         links: Links by type.
         votes: Votes by type, the most frequent type first.
-        recipe: The recipe of an output of records; None for documents, like the next two.
+        recipe: The recipe that made the records of the output; this and the next two are None for
+            documents.
         records: Number of records.
-        lengths: Characters of the texts in a record, by field.
+        lengths: Statistics of the number of characters in a record, by field.
     """
 
     path: str
@@ -189,19 +191,22 @@ class Stats(Counts):
 
     @property
     def accepted_share(self) -> float | None:
-        """Share of the questions that have an accepted answer."""
+        """Share of the questions that have an accepted answer; None if unknown."""
         return self._share(self.accepted)
 
     @property
     def unanswered_share(self) -> float | None:
-        """Share of the questions that have no answer."""
+        """Share of the questions that have no answer; None if unknown."""
         return self._share(self.unanswered)
 
     def _share(self, count: int | None) -> float | None:
         return None if count is None or not self.questions else count / self.questions
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types, except fields of tables and records that are missing."""
+        """Return the fields as JSON types.
+
+        Fields of missing tables are left out. For records, only those on sizes and records remain.
+        """
         if self.lengths is not None:
             names = ("path", "file_bytes", "json_bytes", "recipe", "records")
             lengths = {
@@ -219,13 +224,13 @@ class Stats(Counts):
         return values
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers in a table of several sites."""
+        """Return the numbers for the row of this site in a table of sites."""
         answers, accepted = self.answers or 0, self.accepted or 0
         numbers = {"questions": self.questions, "answers": answers, "accepted": accepted}
         return {**numbers, "bytes": self.file_bytes}
 
     def as_text(self, *, ascii_only: bool = False) -> str:
-        """Format lines of text, at most 80 columns wide apart from long names.
+        """Format the statistics as text, at most 80 columns wide except for long names.
 
         Args:
             ascii_only: Draw bars with `#`, for terminals without block characters.
@@ -253,7 +258,7 @@ def stats(
     jobs: int | None = None,
     progress: bool = False,
 ) -> Stats:
-    """Count the contents of an output, or the number and lengths of a recipe's records.
+    """Count what an output contains; for the records of a recipe, their number and lengths.
 
     Args:
         path: An output of `convert`, or anything else that `open` takes.
@@ -261,7 +266,7 @@ def stats(
         progress: Show a progress bar.
 
     Returns:
-        The counts; the same for any number of jobs.
+        The statistics, which are the same for any number of jobs.
 
     Raises:
         OutputError: The file cannot be read, is damaged, or cannot be indexed.
@@ -292,7 +297,7 @@ def stats(
 
 
 def _count_file(total: Stats, *, progress: bool) -> None:
-    """Count the records in a file of a recipe."""
+    """Count the records in an output of a recipe."""
     with open(total.path, "rb") as file:
         total.file_bytes = os.fstat(file.fileno()).st_size
         lines, position = enumerate(read_lines(file), 1), 0
@@ -437,7 +442,7 @@ def _count_votes(votes: list[dict[str, Any]]) -> Counter[str]:
 
 
 def _put_in_order(total: Stats) -> None:
-    """Sort the sums of all documents for display."""
+    """Sort the totals for display, and count the different tags."""
     if total.answers is None:
         total.answers_per_question.clear()
     total.questions_by_year = dict(sorted(total.questions_by_year.items()))
@@ -509,7 +514,7 @@ def _sizes(stats: Stats) -> str:
 
 
 def _answers(stats: Stats) -> tuple[str, str]:
-    """Format the number of answers, and the answers per question; empty if unknown."""
+    """Format the number of answers, and the mean per question; empty if unknown."""
     if stats.answers is None:
         return "", ""
     per_question = stats.answers / stats.questions if stats.questions else 0.0
@@ -517,7 +522,7 @@ def _answers(stats: Stats) -> tuple[str, str]:
 
 
 def _nested(stats: Stats) -> list[tuple[str, str, str]]:
-    """List label, number and mean per post of comments, links and votes."""
+    """List the label, number, and mean per post of comments, links and votes."""
     posts = stats.questions + (stats.answers or 0) or 1
     links, votes = (
         None if kinds is None else sum(kinds.values()) for kinds in (stats.links, stats.votes)
@@ -584,7 +589,7 @@ _YEARS = 24
 
 
 def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
-    """List label, value and detail of each number at the top of the page."""
+    """List the label, value and detail of each number at the top of the page."""
     most_answers = max(stats.answers_per_question, default=None)
     tiles = [
         ("records", "" if stats.records is None else f"{stats.records:,}", stats.recipe or ""),

@@ -203,8 +203,8 @@ def test_remarks_on_contradictions(tmp_path: Path) -> None:
     assert (posts.encoding, posts.made_up, posts.last_date[:10]) == ("utf-16", 1, "2024-03-01")
     assert (posts.is_ordered, posts.descents, posts.first_descent) == (False, 2, 3)
     assert [remark[:30] for remark in inspection.remarks] == [
-        "its name says 2025-12, and its",
-        "1 rows are made up by the publ",
+        "the name says 2025-12, but the",
+        "1 rows were made up by the pub",
         "posts are not in order of id; ",
     ]
 
