@@ -635,7 +635,7 @@ def test_about(tmp_path: Path) -> None:
         about = client.get("/about.json").json()
     assert "x.stackexchange.com.jsonl" in page
     assert "2019-01-02 to 2019-01-02" in page
-    assert "revisions, badges, descriptions of tags, profiles of users; posts deleted on the site" in page
+    assert "badges, descriptions of tags, profiles of users; posts deleted on the site" in page
     assert "titles and tags, English words in all their forms" in page
     assert "CC BY-SA 2.5 for content created before." in page
     assert about["missing"][:4] == ["comments", "links between questions", "votes", "users"]
