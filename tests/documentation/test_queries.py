@@ -143,8 +143,9 @@ def test_who_answers_whom(database: Any, pairs: list[tuple[Row, Row]]) -> None:
 
 def test_a_part_by_words(folder: Path, database: Any, posts: list[Row]) -> None:
     target = folder / "ids.txt"
-    database.execute(block("Threads that contain certain words", "sql").replace("'ids.txt'", f"'{target}'"))
-    shell(block("Threads that contain certain words", "sh"), folder)
+    heading = "Threads that contain certain words"
+    database.execute(block(heading, "sql").replace("'ids.txt'", f"'{target}'"))
+    shell(block(heading, "sh"), folder)
     words = re.compile("lambic|gueuze", re.IGNORECASE)
     threads = {
         post["ParentId"] or post["Id"]
