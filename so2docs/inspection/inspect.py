@@ -58,7 +58,8 @@ class InspectedFile:
         codecs: Number of blocks of an archive by codec.
         members: Size of each file in an archive.
         sha256: SHA-256 in hexadecimal, if requested.
-        license: Text of the `license.txt` in an archive, or next to an unpacked table.
+        license: Text of the `license.txt` in an archive, or next to an unpacked table; None if there
+            is none.
     """
 
     path: str
@@ -79,7 +80,7 @@ class InspectedFile:
 
 @dataclass(slots=True)
 class InspectedTable(RowFacts):
-    """A table of a dump, with the facts of all its rows.
+    """A table of a dump, with facts about all its rows.
 
     Attributes:
         file: Name of the file.
@@ -139,7 +140,7 @@ class Inspection:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every table could be read completely, and is well-formed XML."""
+        """Whether every table could be read completely and is well-formed XML."""
         return not any(table.problem or table.malformed for table in self.tables.values())
 
     def as_dict(self) -> dict[str, Any]:
@@ -338,7 +339,7 @@ def _comments(head: bytes) -> tuple[str, ...]:
 
 
 def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> Iterator[str]:
-    """List contradictions in a dump."""
+    """List contradictions and errors in a dump."""
     for table in tables.values():
         if table.problem:
             yield table.problem

@@ -1,1 +1,1 @@
-"""The offline reader: a finished database as pages for a browser, and as JSON."""
+"""The offline reader: serves a database as web pages and as JSON, and to language models."""

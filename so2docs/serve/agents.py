@@ -1,4 +1,4 @@
-"""Questions and answers as Markdown for language models, over the Model Context Protocol.
+"""Give language models questions and answers as Markdown, over the Model Context Protocol.
 
 Each reply has a limited length and names the source, the licence and the authors of its texts, as
 CC BY-SA requires.
@@ -22,11 +22,11 @@ from so2docs.serve.store import PAGE, SEARCH_SORTS, Store, hints, one_deadline, 
 from so2docs.sqlite.rows import is_html
 
 CHARACTERS = 20_000
-"""Default for the maximum length of a reply."""
+"""Default maximum length of a reply, in characters."""
 _LEAST, _MOST = 500, 200_000
 _MOST_PAGES = 25
 _LISTED = 50
-"""Maximum answers listed for a question, and comments shown for a post."""
+"""Maximum number of answers listed for a question, and of comments shown for a post."""
 _MOST_LINE = 2_000
 _MARKED = str.maketrans({START: "**", END: "**"})
 
@@ -34,7 +34,7 @@ Post = dict[str, Any]
 
 
 class Archive:
-    """The tools: search for posts, and read questions and answers."""
+    """Tools that search for posts, and read questions and answers."""
 
     def __init__(self, stores: Mapping[str, Store]) -> None:
         """Make the tools for sites, given by name."""
@@ -119,7 +119,7 @@ class Archive:
     def get_answers(
         self, post_id: int, site: str = "", first: int = 1, max_characters: int = CHARACTERS
     ) -> str:
-        """Read the answers to a question with their comments: the accepted answer, then by score.
+        """Read the answers to a question with their comments, accepted first, then by score.
 
         Args:
             post_id: Id of the question, or of the answer to begin with.

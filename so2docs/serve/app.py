@@ -1,4 +1,4 @@
-"""The server, which serves outputs and databases with strict security headers."""
+"""Serve outputs and databases over HTTP, with strict security headers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def bind(host: str, port: int) -> socket.socket:
     """Open the socket of the server.
 
     Args:
-        host: Host name or IP address to listen on; the default is only reachable from this machine.
+        host: Host name or IP address to listen on.
         port: The port; 0 for any free port.
 
     Raises:
@@ -110,7 +110,7 @@ def is_own_name(host: str) -> bool:
     """Whether the `Host` of a request is a local name or address of this machine.
 
     Args:
-        host: Such as `localhost:8765`, `127.0.0.1`, `[::1]:8765`.
+        host: Value of the header, such as `localhost:8765`, `127.0.0.1`, `[::1]:8765`.
     """
     match = _HOST.fullmatch(host)
     return match is not None and is_loopback(match[1] or match[2])

@@ -36,7 +36,8 @@ _MOST_STEPS = 5_000_000
 _CONTEXT = 2
 """Number of unchanged lines shown before and after a change."""
 _MOST_SHOWN = 20_000
-"""Maximum characters of changes shown for a text; of an unchanged line, a hundredth is shown."""
+"""Maximum number of characters shown of all changes in a text. At most a hundredth of this is shown
+of each unchanged line."""
 _LEAST_ALIKE = 0.3
 """Minimum share of unchanged characters for showing two versions of lines as one text."""
 _WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
@@ -231,7 +232,7 @@ class Renderer:
     macros: dict[str, str] = field(default_factory=dict)
 
     def render(self, kind: Kind, text: str) -> str:
-        """Render a text as HTML; a diff is two texts with U+0000 between them."""
+        """Render a text as HTML; for a diff, it holds two texts separated by U+0000."""
         text = remove_bidi_controls(text)
         if kind == "body":
             return self._body(text)
@@ -265,7 +266,7 @@ class Renderer:
 
     def _parts(self, safe: str) -> Iterator[str]:
         """Render the parts of a sanitized body."""
-        run: list[str] = []  # Text up to the next tag that ends a formula.
+        run: list[str] = []  # Text so far, up to a tag that ends any formula.
         spoilers: list[bool] = []  # For each open quotation, whether it is a spoiler.
         headings: list[int] = []  # The levels of the headings that enclose the current text.
         at = literal = 0
@@ -417,7 +418,7 @@ _HEADING = re.compile(r"h[1-6]")
 
 
 def _heading(levels: list[int], match: re.Match[str]) -> str:
-    """Render a tag of a heading, at a level below the page's headings and without gaps."""
+    """Render a start or end tag of a heading: below the page's headings, with no level skipped."""
     level = int(match["name"][1])
     if not match["end"]:
         while levels and levels[-1] >= level:

@@ -93,7 +93,7 @@ def find_links(texts: Iterable[str], host: str | None) -> set[Link]:
 
 
 def tag_link(name: str, host: str | None) -> Link:
-    """Make the link to the page of a tag of this site."""
+    """Make the link to the page of a tag on this site."""
     return Link(host or "", "tag", name)
 
 

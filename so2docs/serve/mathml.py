@@ -15,7 +15,7 @@ from typing import Any
 from so2docs.formulas import MOST_CHARACTERS
 
 _MOST_EM = 200
-"""Maximum sum of the widths, heights and other sizes in a formula; further ones are reduced."""
+"""Maximum sum of the widths, heights and other sizes in a formula; what exceeds it is cut."""
 _MOST_MACROS = 200
 """Maximum number of definitions kept for later formulas of a page."""
 _MOST_DEPTH = 200
@@ -28,7 +28,7 @@ def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) ->
     Args:
         tex: The formula.
         is_block: Whether the formula is displayed on a line of its own.
-        macros: Definitions in earlier formulas on the page, by name; those in this one are added.
+        macros: Definitions in earlier formulas on the page, by name; this formula's are added.
     """
     if len(tex) > MOST_CHARACTERS or _depth(tex) > _MOST_DEPTH or not tex.strip():
         return None
@@ -38,7 +38,7 @@ def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) ->
         macros |= found
     known = macros | found
     used = [name for name in _COMMAND.findall(tex) if name in known]
-    for name in used:  # The loop extends this list, because macros use other macros.
+    for name in used:  # The loop extends this list, because macros may use other macros.
         used += {n for n in _COMMAND.findall(known[name]) if n in known} - set(used)
     start = "".join(known[name] for name in dict.fromkeys(used))
     return _convert(start + tex, is_block=is_block) if len(start) <= MOST_CHARACTERS else None
@@ -174,7 +174,7 @@ _COMMANDS = {
     "varinjlim": r"\underrightarrow{\lim}",
     "varprojlim": r"\underleftarrow{\lim}",
 }
-"""Commands of MathJax that math-core lacks."""
+"""Commands of MathJax that math-core lacks, with their replacements."""
 _NAMES = {
     "align": "align*",  # The sites number only formulas with a \tag.
     "alignat": "align*",
@@ -293,7 +293,7 @@ def _with_group(command: str, group: str) -> str:
     if command == "ce":
         return _chemistry(group)
     if command == "text":
-        # Formulas inside text.
+        # The text may contain formulas between dollar signs.
         parts = re.split(r"(?<!\\)\$", group)
         parts[::2] = (_SPECIAL.sub(lambda m: f"{{{_ESCAPES[m[0]]}}}", part) for part in parts[::2])
         text = [rf"\text{{{part}}}" if n % 2 == 0 else part for n, part in enumerate(parts)]

@@ -121,7 +121,7 @@ class Query:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the search is empty."""
+        """Whether there is nothing to search for."""
         is_filtered = self.tags or self.without_tags or self.conditions
         return not (self.match or self.code or is_filtered)
 
@@ -328,7 +328,7 @@ class Conditions:
         of_post: Conditions on a question or an answer, in terms of its columns: `{Score} > 3`.
         of_question: Conditions on the question `{p}` of the post.
         of_text: Conditions on the text `x` of a post, matched character by character.
-        tag: A tag that all matching questions have, by which to select first; may be empty.
+        tag: A tag that all matching questions have, used to narrow the search; may be empty.
         has_owner: Whether posts are selected by the ids of their owners.
         values: Values of the parameters.
     """
@@ -473,7 +473,7 @@ def mark(text: str, terms: Sequence[str]) -> str:
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
-    """Return the part of a text with the most terms, marked; its start if it has none."""
+    """Return the part of a text with the most terms, which are marked, or else its start."""
     is_found = _matcher(terms)
     places = [match.span() for match in _WORD.finditer(text)]
     words = ((number, fold(text[start:end])) for number, (start, end) in enumerate(places))

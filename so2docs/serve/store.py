@@ -1,6 +1,6 @@
 """Run the database queries of the pages: lists, tags, users, search, documents. Thread-safe.
 
-A database is opened for reading, and reopened after it was replaced.
+A database is opened for reading, and reopened after it has been replaced.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _FILTERED = 5_000
 _SENTENCE = 4
 """Minimum number of words of a search that also finds posts with only some of its words."""
 _LOOSE = 20_000
-"""Maximum number of posts with the words that such a search uses; it takes the rarest first."""
+"""Maximum number of posts ranked in a search for some of the words; the rarest ones are used."""
 _MOST_FORMS = 16
 _HINTED, _HINTING = 4, 4
 """Maximum number of unknown words that get a hint, and of sites searched for similar words."""
@@ -126,7 +126,7 @@ class ResultPage:
         count: Number of all results; None if they were not counted.
         has_more: Whether there is another page.
         is_cut: Whether more posts match than were examined.
-        page: Number of the page.
+        page: Page number.
         size: Number of results per page.
     """
 
@@ -204,7 +204,7 @@ class Store:
         state = _State(_identify(about.path), about, site)
         with self._connection(state) as connection:
             if about.site_field is not None:
-                # The rows of a site are consecutive, so a search skips other sites by bounds.
+                # The rows of a site are consecutive, so their bounds let a search skip other sites.
                 bounds = connection.execute(
                     "SELECT min(Row), max(Row) FROM (SELECT Row FROM questions UNION ALL "
                     "SELECT Row FROM answers)"
@@ -375,7 +375,7 @@ class Store:
 
         Args:
             question_id: The question, which is left out of the result.
-            tags: Its tags.
+            tags: Tags of the question.
         """
         if not tags:
             return []
@@ -508,7 +508,7 @@ class Store:
         return results
 
     def _count_tagged(self, tags: Sequence[str], conditions: Sequence[str]) -> int:
-        """Count the questions with a tag that pass some conditions."""
+        """Count the questions that have the first tag and pass the conditions."""
         if not conditions:
             return self.tag(tags[0])
         source = f"question_tags t CROSS JOIN {self._narrow('questions', 'q')}"
@@ -837,7 +837,7 @@ class Store:
         )
 
     def _are_few(self, question: str, conditions: Conditions) -> bool:
-        """Whether few questions pass, so that reading their answers beats testing all answers."""
+        """Whether few questions pass, so that reading their answers is faster than testing all."""
         passes = " AND ".join(part.format(p="q") for part in conditions.of_question)
         sql = f"SELECT 1 FROM {question} WHERE {passes} LIMIT {_FEW}"
         count = self._value(f"SELECT count(*) FROM ({sql})", **conditions.values)

@@ -257,7 +257,7 @@ def entry_texts(entry: Values) -> list[Text]:
 
 
 def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
-    """Make the values that show the changes of an entry, or the first version of a text."""
+    """Make the values that show what an entry changed, or the first version of a text."""
     texts = {name: _change(entry, name) for name in _TEXTS if isinstance(entry.get(name), str)}
     return {
         "number": entry["Number"],

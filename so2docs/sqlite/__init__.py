@@ -1,1 +1,1 @@
-"""SQLite databases with full-text search: making them, and reading documents from them."""
+"""Make SQLite databases with full-text search, and read documents from them."""

@@ -1,4 +1,4 @@
-"""The description of a database, and the files for Datasette."""
+"""Read the description of a database, and make the files for Datasette."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SiteAbout:
     """A site in a database.
 
     Attributes:
-        name: Value in the column of sites; None in a database of one site.
+        name: Value of the column for the site; None in a database of one site.
         host: Host name of the site; None if unknown.
         parts: Keys of the nested parts that its documents hold, such as `Comments` and `Owner`.
         overview: Counts for the front page.
@@ -38,7 +38,7 @@ class SiteAbout:
 
     @property
     def title(self) -> str:
-        """The title of the site."""
+        """The host name of the site, or else its name or source."""
         return self.host or self.name or self.source or "Questions"
 
     @property

@@ -229,8 +229,8 @@ def to_sqlite(
 
     Args:
         source: An output of `convert` in JSON lines, or a dump in any form that `convert` accepts;
-            with `site_field`, also a list of these or a folder of outputs. Or an iterable of
-            documents.
+            with `site_field`, also a list of these or a folder of outputs. It can also be an
+            iterable of documents.
         database: Name of the database; if None, the name of the source with `.db`, in the current
             folder.
         search: Content of the full-text index: `titles` (with tags), `all` (with the text of
@@ -532,7 +532,7 @@ class _Building:
         columns = [row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")]
         if table in LAYOUTS:
             row = (*LAYOUTS[table].attributes, *LAYOUTS[table].made)
-            # The site, which comes first, and `Row`, which comes last.
+            # The others are the site, which comes first, and `Row`, which comes last.
             others = [name for name in columns if name not in row]
             columns = [*others[:1], *row, *others[1:]] if self.site_field else list(row)
         marks = ",".join("?" * len(columns))
@@ -642,7 +642,7 @@ def _second(table: str, row: Row, site_field: str | None, batch: Batch) -> tuple
     Args:
         table: The table that already has the id.
         row: The row with the id.
-        site_field: Column of the site.
+        site_field: Column for the site.
         batch: The documents.
 
     Returns:

@@ -1,8 +1,8 @@
 """Definitions of the tables of a database: columns, keys, references and indexes.
 
-Columns have the names of the dump. Bodies come last: SQLite reads a row from its start, so a query
-for a title need not read the pages of a long body. Attributes without a column, and values that do
-not fit the type of their column, go into `Other` as a JSON object.
+Columns are named after the attributes in dumps. Bodies come last: SQLite reads a row from its
+start, so a query for a title need not read the pages of a long body. Attributes without a column,
+and values that do not fit the type of their column, go into `Other` as a JSON object.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INTEGERS = frozenset(
         *(ANSWERS, "Position", "QuestionId", "PostId", "Count", "Questions", "Row"),
     }
 )
-"""Columns of integers."""
+"""Columns that contain integers."""
 
 NESTED = {table.key: table for table in OF_KIND.values()}
 """The tables whose rows are nested in posts, by their keys in documents."""
@@ -44,7 +44,7 @@ ADDED = {part.key: part for table in NESTED.values() for part in table.adds}
 """Other parts of posts that come from these tables; each is a column of posts."""
 
 ADDED_AS_JSON = tuple(key for key, part in ADDED.items() if part.shape != "value")
-"""The parts stored as JSON."""
+"""Keys of these parts that are stored as JSON."""
 
 PROFILE = ("Location", "WebsiteUrl", "AboutMe")
 """Attributes of users that documents do not have."""
@@ -54,7 +54,7 @@ _LONG = ("Body", "BodyMarkdown", "AboutMe")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A table.
+    """The definition of a table.
 
     Attributes:
         name: Name of the table.

@@ -299,7 +299,7 @@ class TableRows:
             yield columns.values(record, f"{path}.")
 
     def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
-        """Move users into rows of users; a user whom the record does not refer to stays in it."""
+        """Move users into rows of users; a user whom the record does not reference stays in it."""
         for key in keys:
             user = record.get(key)
             if user is None:
@@ -315,7 +315,7 @@ class TableRows:
             if (*site, user_id, names) in self._users:
                 continue
             values, other = self._columns["users"].values(user, f"{path}{key}.")
-            # If a user has only an id, an empty object marks the row as not made from a reference.
+            # Mark a user whom a document describes by an id alone, unlike one who is only referenced.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (*site, *values, other)
 
@@ -359,7 +359,7 @@ class Made(NamedTuple):
 
     Attributes:
         rows: Rows by table, without texts.
-        texts: Rows of texts, pickled, since one process only passes them on to another.
+        texts: Rows of texts, pickled because they are passed on to the process of the index.
         tally: Counts of the documents.
     """
 
@@ -428,7 +428,7 @@ class StoredDocuments:
     """The documents of one site in a database, unchanged.
 
     On the connection, the names of tables must refer to the rows of the site; in a database of
-    several sites, they are temporary views.
+    several sites, these names are temporary views.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -78,7 +78,7 @@ def index_texts(
 
 
 def _index(path: str, sql: str, texts: Texts | None) -> None:
-    """Add the texts of a batch to the index; if None, complete the index."""
+    """Add the texts of a batch to the index; if `texts` is None, complete the index."""
     connection = _connections.get(path)
     if connection is None:
         connection = _connections[path] = connect(path, _CACHE_KIB)

@@ -1,4 +1,4 @@
-"""Sources of a database: outputs and dumps, distinguished by their first bytes."""
+"""Read the sources of a database: outputs and dumps, distinguished by their first bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DocumentSource:
 
     Attributes:
         name: The path; empty for documents from the calling program.
-        is_output: Whether it is an output.
+        is_output: Whether the source is an output.
         documents: Documents from the calling program; None for an output or a dump.
         provenance: Provenance of the documents; None if unknown, and for a dump before it is read.
     """

@@ -143,7 +143,7 @@ class Stats(Counts):
         last_date: Date of the latest question or answer.
         questions_by_year: Questions by year of `CreationDate`.
         answers_by_year: Answers by year.
-        answers_per_question: Questions by number of answers; empty without answers.
+        answers_per_question: Questions by number of answers; empty if `answers` is None.
         question_scores: Scores of the questions.
         answer_scores: Scores of the answers.
         distinct_tags: Number of different tags; if there are more than a million, a lower bound.
@@ -205,7 +205,8 @@ class Stats(Counts):
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types.
 
-        Fields of missing tables are left out. For records, only those on sizes and records remain.
+        Fields of missing tables are left out. For records, only the path, the sizes and the fields
+        about records remain.
         """
         if self.lengths is not None:
             names = ("path", "file_bytes", "json_bytes", "recipe", "records")
