@@ -58,8 +58,8 @@ class InspectedFile:
         codecs: Number of blocks of an archive by codec.
         members: Size of each file in an archive.
         sha256: SHA-256 in hexadecimal, if requested.
-        license: Text of the `license.txt` in an archive, or next to an unpacked table; None if there
-            is none.
+        license: Text of the `license.txt` in an archive, or next to an unpacked table; None if it
+            is missing.
     """
 
     path: str
