@@ -367,12 +367,14 @@ class ChangeReader:
         return ChangeRecord(self._number, operation, question_id, document)
 
     def _check_end(self, values: dict[str, Any]) -> None:
-        if (values.get("changes"), values.get("crc32")) != (self._changes, self._crc):
+        if values.get("changes") != self._changes:
             raise self._damaged(
                 f"it has {self._changes:,} changes, but {values.get('changes')} were written"
             )
+        if values.get("crc32") != self._crc:
+            raise self._damaged("its changes do not match its checksum")
         if next(self._lines, None) is not None:
-            raise self._damaged(f"line {self._number:,} is after its end")
+            raise self._damaged(f"line {self._number + 1:,} is after its end")
 
     def _damaged(self, reason: str) -> OutputError:
         return OutputError(f"{self.path}: is damaged or truncated: {reason}; {_ADVICE}")

@@ -344,7 +344,7 @@ def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> It
         if table.problem:
             yield table.problem
         if table.malformed:
-            yield f"{table.file}: {table.malformed:,} rows are not well-formed XML"
+            yield f"{table.file}: {plural(table.malformed, 'row')} of malformed XML"
     dates_in_path = _NAMED_DATE.findall(path)
     if dates_in_path and last_date:
         year, month = map(int, dates_in_path[-1])
@@ -355,7 +355,8 @@ def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> It
                 "this is probably an older release"
             )
     if made_up := sum(table.made_up for table in tables.values()):
-        yield f"{made_up:,} rows were made up by the publisher; --drop-fabricated leaves them out"
+        rows = plural(made_up, "row")
+        yield f"{rows} made up by the publisher; --drop-fabricated leaves out such rows"
     posts = tables.get("Posts.xml")
     if posts is not None and not posts.is_ordered:
         yield f"posts are not in order of id; the first post out of order is {posts.first_descent}"

@@ -245,11 +245,11 @@ def test_a_flipped_byte_and_a_file_that_is_cut_or_gone(tmp_path: Path) -> None:
     output = convert(tmp_path)
     whole = output.read_bytes()
     output.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
-    with pytest.raises(so2docs.OutputError, match=r"questions\.jsonl\.gz: has sha256 .* again"):
+    with pytest.raises(so2docs.OutputError, match=r"questions\.jsonl\.gz: does not match .* again"):
         so2docs.verify(output)
     output.write_bytes(whole[:-1])
     with pytest.raises(
-        so2docs.OutputError, match=f"has bytes {len(whole) - 1}, but its manifest says"
+        so2docs.OutputError, match=f"has {len(whole) - 1} bytes, but its manifest says"
     ):
         so2docs.verify(output)
     output.unlink()
@@ -360,7 +360,7 @@ def test_the_command(tmp_path: Path) -> None:
         file.write(b"\n")
     result = run("verify", output)
     assert result.returncode == 1
-    assert result.stderr.startswith(f"so2docs: {output}: has bytes")
+    assert result.stderr.startswith(f"so2docs: {output}: has ")
     assert result.stderr.count("\n") == 1
 
 
@@ -430,7 +430,7 @@ def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:
     with (output / "qrels" / "test.jsonl").open("ab") as qrels:
         qrels.write(b"\n")
     result = run("verify", output)
-    assert (result.returncode, "test.jsonl: has bytes" in result.stderr) == (1, True), result
+    assert (result.returncode, "test.jsonl: has " in result.stderr) == (1, True), result
 
 
 def test_a_card_of_shares_has_a_split_for_each(tmp_path: Path) -> None:

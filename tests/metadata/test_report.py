@@ -72,7 +72,7 @@ def test_other_bytes_are_noticed_in_each_of_several_files(tmp_path: Path) -> Non
     for file in files:
         whole = file.read_bytes()
         file.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
-        with pytest.raises(so2docs.OutputError, match=f"{file.name}: has sha256 .* report"):
+        with pytest.raises(so2docs.OutputError, match=f"{file.name}: does not match .* report"):
             so2docs.verify(output, report=report)
         file.unlink()
         with pytest.raises(so2docs.OutputError, match=f"{file.name}: cannot be read"):
@@ -156,7 +156,7 @@ def test_standard_output_by_size_counts_and_schema(tmp_path: Path) -> None:
     assert "line 1, the document: does not match the schema" in verified.stderr
     saved.write_text(result.stdout[:-1], encoding="utf-8")
     verified = run("verify", saved, "--report", tmp_path / "r.json")
-    assert f"saved.jsonl: has bytes {len(result.stdout.encode()) - 1}, but its" in verified.stderr
+    assert f"saved.jsonl: has {len(result.stdout.encode()) - 1} bytes, but its" in verified.stderr
 
 
 def test_the_report_of_several_dumps_and_what_was_read_once(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_retrieval_set_is_verified_by_its_report(tmp_path: Path) -> None:
     so2docs.convert(SITE, tmp_path / "beir", recipe="beir", report=report)
     assert so2docs.verify(tmp_path / "beir", report=report).files == 4
     (tmp_path / "beir" / "queries.jsonl").write_bytes(b"")
-    with pytest.raises(so2docs.OutputError, match=r"queries\.jsonl: has bytes 0"):
+    with pytest.raises(so2docs.OutputError, match=r"queries\.jsonl: has 0 bytes"):
         so2docs.verify(tmp_path / "beir", report=report)
 
 

@@ -119,7 +119,8 @@ def milliseconds(times: list[str | None]) -> list[int | None]:
     """
     present = [time for time in times if time is not None]
     if present and not _TIMES.fullmatch("\n".join(present)):
-        raise ValueError(f"not every text is a time in milliseconds, such as {present[0]!r}")
+        other = next(text for text in present if not _TIMES.fullmatch(text))
+        raise ValueError(f"{other!r} is not a time with at most milliseconds")
     moments = map(datetime.fromisoformat, present)
     stamps = ((moment - _EPOCH) // _MILLISECOND for moment in moments)
     return [None if time is None else next(stamps) for time in times]
