@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from so2docs._version import __version__
 
-TYPE_CHECKING = False  # The same constant as in `typing`, which is slow to import.
+TYPE_CHECKING = False  # Replaces the constant of `typing`, which is slow to import.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -164,11 +164,11 @@ _MODULES = {
     "sqlite.build": ("Database", "to_sqlite"),
     "statistics.stats": ("Scores", "Stats", "stats"),
 }
-"""Modules of public names, except errors."""
+"""Public names by module; all other names are in `errors`."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name at its first use, so that the command line can first set up signal handlers."""
+    """Import a name on first use, so that the command line can set up its signal handlers first."""
     if name not in __all__ and name != "open":
         raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
     from importlib import import_module

@@ -1,6 +1,6 @@
-"""Entry point of `so2docs` and `python -m so2docs`, with signals handled from the start.
+"""Entry point of `so2docs` and `python -m so2docs`, which handles signals from the start.
 
-Slow imports come after the signal handlers are set.
+Signal handlers are set before the slow imports.
 """
 
 import sys
@@ -9,7 +9,10 @@ from so2docs.commands import signals
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 usage error, 130 or 143 interrupted."""
+    """Run the command line and exit.
+
+    Exit codes: 0 success, 1 failure, 2 usage error, 130 after SIGINT, 143 after SIGTERM.
+    """
     try:
         try:
             signals.end_at_once()

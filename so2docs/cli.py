@@ -1,4 +1,4 @@
-"""The command line: the group of commands, and the exit codes of exceptions."""
+"""The command line: the group of commands, and the exit code for each kind of exception."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ COMMANDS = {
     "recipes": "List the recipes for data sets, with example records.",
     "schema": "Print the JSON Schema of the documents.",
     "verify": "Check an output against its manifest.",
-    "card": "Write the card of an output, for Hugging Face and as Croissant.",
+    "card": "Write a card for an output: Markdown for Hugging Face, and Croissant.",
     "sqlite": "Make an SQLite database with full-text search.",
     "tables": "Write the tables of a dump as Parquet, CSV or a database.",
     "tags": "Write the tags of a dump with their excerpts and wikis.",
-    "serve": "Read an output or a database in the browser.",
+    "serve": "Read an output or a database in a browser.",
     "mcp": "Let a language model search and read a database.",
     "spark": "Convert many dumps on Spark.",
-    "sample": "Write a small dump for trying the other commands.",
+    "sample": "Write a small dump for trying out the other commands.",
     "selftest": "Check this installation.",
     "completion": "Print a completion script for a shell.",
 }
-"""The commands with their help; each is a function in the module of the same name."""
+"""Commands with their short help; each command is a function in a module of the same name."""
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -106,7 +106,7 @@ class _Commands(click.Group):
 )
 @click.pass_context
 def cli(context: click.Context, version: bool, verbose: bool) -> None:
-    """Make questions with their answers inside from the Posts.xml of a Stack Exchange dump."""
+    """Turn the Posts.xml of a Stack Exchange dump into questions with their answers inside."""
     if version:
         from so2docs.parse import core
 
@@ -118,7 +118,7 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
                 click.echo(f"{name}: {value}")
         context.exit()
     if context.invoked_subcommand is None:
-        raise click.UsageError("name a command; so2docs --help lists them", context)
+        raise click.UsageError("give a command; so2docs --help lists all commands", context)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -128,8 +128,8 @@ def run(arguments: list[str] | None = None) -> int:
         Exit code: 0 success, 1 failure, 2 usage error.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; the message says what to do next, if anything.
-        Terminated: SIGTERM; the message is similar.
+        KeyboardInterrupt: Ctrl-C was pressed. The message gives the next step, if there is one.
+        Terminated: SIGTERM was received. The message is as for `KeyboardInterrupt`.
     """
     with naming_flags(spellings(sys.argv[1:] if arguments is None else arguments)):
         return _run(arguments)

@@ -36,11 +36,11 @@ def group_by_size(
 
 
 class Counts:
-    """A dataclass with fields that can be added up and converted to JSON.
+    """Base of dataclasses whose instances can be added up and converted to JSON.
 
-    Numbers, dictionaries of numbers or counts, and sets are added up. None means not counted, which
-    differs from 0. Other values, such as names, stay unchanged. A field can have another function
-    to combine its values, such as `field(metadata=MOST)`.
+    Addition adds numbers, nested counts, and dictionaries key by key; it unites sets, and keeps
+    other values, such as names. None means "not counted", unlike 0. A field can set another
+    function for its values, as in `field(metadata=MOST)`.
     """
 
     __slots__ = ()
@@ -57,25 +57,28 @@ class Counts:
 
     @classmethod
     def total(cls, counts: Iterable[Counts]) -> Self:
-        """Add up any number of counts in the fields that they share with this class."""
+        """Return the sum of several counts as an instance of this class.
+
+        Only fields that both classes have are added.
+        """
         result = cls()
         for addend in counts:
             result += addend
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types; dictionaries of counts are sorted by name."""
+        """Return all fields as JSON types; the keys of each `Counter` are sorted."""
         return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Parse the result of `as_dict`, also after a conversion to JSON and back."""
+        """Make an instance from the result of `as_dict`, even if it was saved as JSON."""
         kinds = _kinds(cls)  # type: ignore[arg-type]
         return cls(**{name: _from_json(kinds[name], value) for name, value in values.items()})
 
 
 def added_by(function: Any) -> dict[str, Any]:
-    """Return metadata for a field with its own `function` for adding two values.
+    """Return field metadata that sets the function for adding two values of the field.
 
     The function must not change its second argument.
     """
@@ -93,14 +96,14 @@ def _most(current: Any, added: Any) -> Any:
 _UNKNOWN = (None, "")
 
 LEAST, MOST = added_by(_least), added_by(_most)
-"""Metadata for fields that keep the least or the greatest known value."""
+"""Metadata for fields that keep the smallest or the largest known value."""
 
 KEEP = added_by(lambda current, _: current)
 """Metadata for fields that are not added up."""
 
 
 def _sum(current: Any, added: Any) -> Any:
-    """Add to a value, in place if possible."""
+    """Return the sum of two values, which changes `current` in place if possible."""
     if isinstance(added, Counts | dict | set):
         if current is None:
             return deepcopy(added)
@@ -118,7 +121,7 @@ def _sum(current: Any, added: Any) -> Any:
 
 @cache
 def _shared_fields(kind: type[Any], added: type[Any]) -> list[tuple[str, Any]]:
-    """List the fields that both classes have, each with the function that adds up its values."""
+    """List the fields that both classes have, each with the function that adds its values."""
     names = {field.name for field in fields(added)}
     return [
         (field.name, field.metadata.get(_ADD, _sum))
@@ -156,15 +159,15 @@ _WITHOUT_POST = "_without_post"
 
 @dataclass(slots=True)
 class TableCounts(Counts):
-    """Counts of the rows of a table other than the posts, by result.
+    """Counts of the rows of a table other than the posts, by outcome.
 
     Attributes:
         rows: Rows of the table.
-        nested: Rows in documents; for users, rows that a document could contain.
-        filtered: Rows of posts left out by filters.
+        nested: Rows in documents; for users, all rows that are neither filtered nor strays.
+        filtered: Rows left out by filters, including all rows of filtered posts.
         strays: Strays, by reason.
-        bytes: Size of the file.
-        spill_bytes: Bytes of the table in the spill.
+        bytes: Size of the decompressed file.
+        spill_bytes: Size of the table in the spill.
         seconds: Wall time of reading the table, in this session only.
     """
 
@@ -178,7 +181,7 @@ class TableCounts(Counts):
 
     @property
     def without_post(self) -> int:
-        """Rows whose post is missing, but was not filtered out; every dump has some."""
+        """Rows whose post is missing and was not filtered out; every dump has such rows."""
         return sum(self.strays[reason] for reason in self.strays if reason.endswith(_WITHOUT_POST))
 
     def __str__(self) -> str:
@@ -196,23 +199,23 @@ class TableCounts(Counts):
 
 @dataclass(slots=True, kw_only=True)
 class RowCounts(Counts):
-    """Counts of the rows of a dump, by result.
+    """Counts of the rows of a dump, by outcome.
 
     Attributes:
         rows: Rows of the dump.
         questions: Documents written.
         answers: Answers nested in documents.
-        strays: Rows in no document, by reason.
-        other_types: Rows of other post types, by name.
+        strays: Rows that belong to no document, by reason.
+        other_types: Posts other than questions and answers, by the name of their type.
         filtered: Questions and answers left out by the filters.
         dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; `filtered`
             also includes them.
-        similar_tags: Number of questions by tag, for tags that equal or resemble a tag of the
+        similar_tags: Number of questions with each tag that equals or resembles a tag of the
             filter.
         records: Records made by the recipe; None without a recipe.
-        without_record: Documents without any record.
+        without_record: Documents from which the recipe made no record; None without a recipe.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
-        tables: Counts of the requested tables, by table.
+        tables: Counts of each requested table, by name.
     """
 
     rows: int = 0
@@ -236,8 +239,8 @@ class ChunkTally(RowCounts):
     Attributes:
         lines: Number of line feeds.
         last_id: `Id` of the last row with an `Id`.
-        first_questions: First question id of each post id under several questions.
-        kept: Posts named in each keep list, with their questions.
+        first_questions: For each post id found under several questions, the id of the first one.
+        kept: For each keep list, the ids of the posts that it names, with their question ids.
     """
 
     lines: int = 0
@@ -246,7 +249,7 @@ class ChunkTally(RowCounts):
     kept: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def count_rows(self, count: int, last_id: int | None = None) -> None:
-        """Add rows; the last row may have no usable `Id`."""
+        """Count more rows; `last_id` is None if the last row has no usable `Id`."""
         self.rows += count
         if last_id is not None:
             self.last_id = last_id

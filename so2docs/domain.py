@@ -1,4 +1,7 @@
-"""Rules of the sites that are not in dumps: licences, dates, order of answers. Pure functions."""
+"""Rules of the sites that dumps do not contain: licences, dates, order of answers.
+
+All functions are pure.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import re
 from hashlib import blake2b
 
 _LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
-"""First day (UTC) of each version of CC BY-SA, for content created since:
-https://stackoverflow.com/help/licensing."""
+"""Versions of CC BY-SA, the latest first, each with the first day (UTC) on which content was
+licensed under it: https://stackoverflow.com/help/licensing."""
 
 _NAME = "CC BY-SA "
 _DAY = r"\d{4}-\d\d-\d\d"
@@ -30,14 +33,14 @@ SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
 
 
 def license_at(date: object) -> str | None:
-    """Return the licence, such as `CC BY-SA 4.0`, by the creation date of content, if known."""
+    """Return the licence, such as `CC BY-SA 4.0`, of content created on a date; None if unknown."""
     if not isinstance(date, str) or not _LICENSE_DAY.match(date):
         return None
     return _NAME + next(version for start, version in _LICENSES if date >= start)
 
 
 def license_url(name: str) -> str | None:
-    """Return the URL of a licence; None for licences not in dumps."""
+    """Return the URL of a licence; None for a licence that dumps do not use."""
     version = name.removeprefix(_NAME)
     if name == version or version not in {licence for _, licence in _LICENSES}:
         return None
@@ -45,17 +48,17 @@ def license_url(name: str) -> str | None:
 
 
 def licenses() -> list[tuple[str, str]]:
-    """Return all licences, the latest first, with their first days (empty for the oldest)."""
+    """Return all licences, the latest first, each with its first day (empty for the oldest)."""
     return [(_NAME + version, start) for start, version in _LICENSES]
 
 
 def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[bool, int]:
-    """Sort key of an answer: the accepted answer first, then by descending score."""
+    """Make the sort key of an answer: the accepted answer first, then by descending score."""
     return answer_id != accepted_id, -score
 
 
 def is_date(text: str) -> bool:
-    """Whether a value is a date in the format of dumps: UTC, without a zone."""
+    """Whether a value is a date in the format of dumps: UTC, without a time zone."""
     return _DATE.fullmatch(text) is not None
 
 
@@ -75,16 +78,16 @@ _RENAMED = {
     "ui": "ux",
     "writers": "writing",
 }
-"""Renamed sites of stackexchange.com, by former name. Archives have the former name, apart from
-`programmers` and `ui`:
+"""Renamed sites of stackexchange.com, by former name. Archives still have the former name, except
+for `programmers` and `ui`:
 https://github.com/LunarWatcher/se-data-dump-transformer/blob/master/sedd/data/files_map.py."""
 
 _FORMER_META = re.compile(r"meta\.([a-z0-9-]+)\.(stackexchange|stackoverflow)\.com")
-"""Matches hosts of meta sites until 2017, but not Stack Exchange's own meta.stackexchange.com."""
+"""Matches the hosts that meta sites had until 2017, but not meta.stackexchange.com."""
 
 
 def site_host(name: str) -> str:
-    """Find the current host of a site by a former host or the name of its archive.
+    """Find the current host of a site from a former host or from the name of its archive.
 
     Examples:
         >>> site_host("beer.meta.stackexchange.com")
@@ -98,7 +101,7 @@ def site_host(name: str) -> str:
 
 _LANGUAGES = {"es.stackoverflow", "ja.stackoverflow", "pt.stackoverflow", "ru.stackoverflow",
               "rus.stackexchange"}  # fmt: skip
-"""Sites in another language than English. Sites about a language, such as `spanish`, are mixed."""
+"""Sites in languages other than English. Sites about a language, such as `spanish`, are mixed."""
 
 
 def site_language(host: str) -> str:
@@ -110,15 +113,15 @@ def site_language(host: str) -> str:
 FIRST_FABRICATED_ID = 1_000_000_001
 """Lowest id of posts made up by the publisher.
 
-Two releases, the first of 2025-06-30, have such a question and answer for every site. Real posts
-are numbered by site, and even Stack Overflow, the largest, is far below this number."""
+Two releases, the first of 2025-06-30, contain one such question and answer for every site. Ids of
+real posts are counted per site and are far lower, even on Stack Overflow, the largest site."""
 
 
 LICENSE_FILE = "license.txt"
 """Name of the licence file in archives since the release of 2024-06-30."""
 
 _QUARTERS_SINCE = "2024-03-01"
-"""Since this day, releases end with a quarter: https://meta.stackexchange.com/q/398279."""
+"""Since this day, each release ends with a quarter: https://meta.stackexchange.com/q/398279."""
 
 _FIRST_WITH_LICENSE_FILE = "2024-06-30"
 _ANY_TABLE = ""
@@ -127,14 +130,14 @@ _LACKS = (
     ("Comments.xml", "ContentLicense", "2024-03-31", "2024-03-31"),
 )
 """Columns that are known to be missing in some releases: table, column, first and last release. The
-release of April 2024 lacks licences of comments: https://meta.stackexchange.com/q/401837."""
+release of April 2024 lacks the licences of comments: https://meta.stackexchange.com/q/401837."""
 
 
 def release_of(last_date: str, *, has_license_file: bool) -> str:
     """Return the probable release of a dump; empty if unknown.
 
     Returns:
-        The day up to which the release has data, since releases are quarterly; before, the month of
+        For a quarterly release, the last day that it covers; for an earlier release, the month of
         the last row.
 
     Examples:
@@ -149,7 +152,7 @@ def release_of(last_date: str, *, has_license_file: bool) -> str:
 
 
 def should_have_license_file(release: str) -> bool:
-    """Whether archives of a release contain `license.txt`; the first ones of 2024-06-30 may not."""
+    """Whether archives of a release contain `license.txt`; only some of 2024-06-30 do."""
     return release > _FIRST_WITH_LICENSE_FILE
 
 
@@ -162,11 +165,11 @@ def is_known_to_lack(release: str, file: str, column: str) -> bool:
 
 
 def is_sampled(question_id: int, share: int) -> bool:
-    """Whether a question is in a sample; its share is an integer in units of 1 / 2^64.
+    """Whether a question is in a sample; `share` is an integer in units of 1 / 2^64.
 
-    This depends only on the id: the first eight bytes of the BLAKE2b hash of its decimal digits,
-    read as a big-endian number, are below the share. So a sample is the same for every dump, and
-    every larger sample includes it.
+    The question is in the sample if the 64-bit BLAKE2b hash of the decimal digits of its id, read
+    as a big-endian number, is below the share. Because only the id counts, a sample is the same for
+    every dump, and every larger sample includes it.
     """
     digest = blake2b(b"%d" % question_id, digest_size=8).digest()
     return int.from_bytes(digest, "big") < share
@@ -175,7 +178,8 @@ def is_sampled(question_id: int, share: int) -> bool:
 def split_place(question_id: int) -> int:
     """Return the position of a question between 0 and 2^64, which determines its split.
 
-    The hash differs from the hash for samples; otherwise a 10 % sample would be in the first split.
+    The hash differs from that of `is_sampled`; otherwise all questions of a 10 % sample would be in
+    the first split.
     """
     digest = blake2b(b"%d" % question_id, digest_size=8, person=b"split").digest()
     return int.from_bytes(digest, "big")

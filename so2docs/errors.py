@@ -1,7 +1,7 @@
-"""Errors, whose messages describe the problem, its location, and the next step.
+"""Error classes; their messages describe the problem, its location, and the next step.
 
-The base class is `So2docsError`; its text is one line, which the command line prints. Errors with
-an equivalent in Python, such as `FileNotFoundError`, inherit from it too.
+The base class is `So2docsError`. Its message is one line, which the command line prints. Errors
+that correspond to a built-in exception, such as `FileNotFoundError`, inherit from both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _spellings: ContextVar[Mapping[str, str] | None] = ContextVar("_spellings", defa
 
 
 def flag(name: str, value: object = None) -> str:
-    """Mark an option in a message, to be shown in the notation of the reader.
+    """Mark an option in a message, so that it is shown in the notation of the reader.
 
     Args:
         name: The keyword.
@@ -34,7 +34,8 @@ def flag(name: str, value: object = None) -> str:
             placeholder.
 
     Returns:
-        `--split-by year` for users of the command, `split_by='year'` for callers of the library.
+        Text that `spell_options` replaces: by `--split-by year` for users of the command line, or
+        by `split_by='year'` for callers of the library.
     """
     typed, keyword = f"--{name.replace('_', '-')}", name
     if value is not None:
@@ -46,7 +47,7 @@ def flag(name: str, value: object = None) -> str:
 
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:
-    """Return a hint at the most similar name; empty if no name is similar."""
+    """Return a hint with the most similar name; empty if no name is similar."""
     by_lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(value).lower(), by_lower, 1, 0.7)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""
@@ -54,7 +55,7 @@ def did_you_mean(value: object, names: Iterable[str]) -> str:
 
 @contextmanager
 def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
-    """Let errors name options in the form of the command line."""
+    """Let errors that are printed in a block name options as on the command line."""
     token = _spellings.set(spellings)
     try:
         yield
@@ -63,7 +64,7 @@ def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
 
 
 def spell_options(text: str) -> str:
-    """Replace the options marked by `flag` in a text by the notation of the reader."""
+    """Write the options that `flag` marked in a text in the notation of the reader."""
     spellings = _spellings.get()
     if spellings is None:
         return _NAMED.sub(r"\2", text)
@@ -79,10 +80,11 @@ def spell_options(text: str) -> str:
 def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> Iterator[None]:
     """Record in errors raised in a block whether the same call would resume the work or start over.
 
-    For nested blocks, the outer one decides, since it knows the final state.
+    If blocks are nested, the outer one decides, because it knows the final state.
 
     Args:
-        resumes: Whether the call would resume; a function is called at the end of the block.
+        resumes: Whether the call would resume, or a function that returns this at the end of the
+            block.
         is_done: Whether all work is done, so that an interruption has no effect.
     """
     try:
@@ -97,11 +99,11 @@ def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> I
 
 
 _NOT_SHOWN = ("so2docs", "IPython")
-"""Packages whose lines are hidden in tracebacks of notebooks."""
+"""Packages whose frames are hidden in tracebacks in notebooks."""
 
 
 class So2docsError(Exception):
-    """Base of all errors that this package raises on purpose; the text is one line.
+    """Base of all errors that this package raises on purpose. The message is one line.
 
     Attributes:
         retry: Action to take before trying again, `""` if there is none; None if trying again does
@@ -121,7 +123,7 @@ class So2docsError(Exception):
         return f"{type(self).__name__}({str(self)!r})"
 
     def _render_traceback_(self) -> list[str]:
-        """Format a traceback for IPython: the message and the lines of the caller alone."""
+        """Format a traceback for IPython: only the message and the lines of the caller."""
         import traceback
 
         frames = [
@@ -142,11 +144,11 @@ class So2docsError(Exception):
 
 
 class OptionError(So2docsError, ValueError):
-    """An option has a value that is not allowed, or two options contradict each other."""
+    """An option has a value that is not allowed, or two options cannot be combined."""
 
 
 def require_packages(subject: str, *packages: str) -> None:
-    """Raise `OptionError` for missing packages; a hyphen is an underscore in the module's name."""
+    """Raise `OptionError` if packages are missing; module names have `_` in place of `-`."""
     missing = [
         name for name in packages if importlib.util.find_spec(name.replace("-", "_")) is None
     ]
@@ -160,9 +162,9 @@ class Location:
 
     Attributes:
         offset: Bytes from the start of the (decompressed) dump.
-        line: Line of this byte, counted from 1 by line feeds; None if unknown.
+        line: Line number of this byte, from 1; only line feeds count. None if unknown.
         last_id: `Id` of the last good row before this position; None if there is none.
-        row: Name of a row of this table.
+        row: Word for a row of the table, such as `post`.
     """
 
     offset: int
@@ -237,11 +239,11 @@ class TruncatedDumpError(DumpError):
 
 
 class MalformedDumpError(DumpError):
-    """The dump has bytes that are not rows of well-formed XML."""
+    """The dump contains bytes that are not well-formed rows."""
 
 
 class ArchiveError(DumpError):
-    """An archive or a compressed file is damaged, encrypted, or without posts."""
+    """An archive or a compressed file is damaged or encrypted, or contains no posts."""
 
 
 class StrictError(DumpError):
@@ -249,11 +251,11 @@ class StrictError(DumpError):
 
 
 class ChangedDumpError(DumpError):
-    """The dump was changed, shortened or replaced during reading."""
+    """The dump was changed, shortened or replaced while it was read."""
 
 
 class OutputError(So2docsError):
-    """The output cannot be written, or an output cannot be read back."""
+    """An output cannot be written or read."""
 
 
 class OutputNotFoundError(OutputError, FileNotFoundError):
@@ -263,7 +265,7 @@ class OutputNotFoundError(OutputError, FileNotFoundError):
 
 
 class OutputExistsError(OutputError, FileExistsError):
-    """A file of this name exists."""
+    """A file with this name already exists."""
 
     errno = errno.EEXIST
 
@@ -277,25 +279,25 @@ class SpillError(So2docsError):
 
 
 class SpillTakenError(SpillError):
-    """The spill folder is in use or has foreign files; nothing in it may be removed."""
+    """The spill folder is in use, or holds foreign files; nothing in it may be removed."""
 
 
 class DiskFullError(So2docsError, OSError):
-    """A disk has too little space."""
+    """There is not enough disk space."""
 
     errno = errno.ENOSPC
 
 
 class WorkerDiedError(So2docsError):
-    """A worker process ended without an answer, perhaps because the system ran out of memory."""
+    """A worker process exited without a result, perhaps because the system ran out of memory."""
 
 
 class ClusterError(So2docsError):
-    """Spark is not installed, does not start, or gave up a job."""
+    """Spark is not installed or does not start, or a Spark job failed."""
 
 
 class RecipeError(So2docsError):
-    """A recipe failed at a document, or returned an invalid record."""
+    """A recipe raised an error for a document, or returned an invalid record."""
 
 
 class InternalError(So2docsError):

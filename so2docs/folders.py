@@ -1,4 +1,4 @@
-"""Process folders of outputs: apply commands for one output to each site of a folder.
+"""Process folders of outputs: apply a function for one output to each site in a folder.
 
 An error in one site does not stop the others. Files that are up to date stay unchanged.
 """
@@ -44,7 +44,7 @@ PathLike = str | os.PathLike[str]
 NEW, GONE = "new", "gone"
 _EMPTY = OutputIdentity(0, 0)
 _LARGE = 64 * 1024 * 1024
-"""Minimum size in bytes of an output that several processes count."""
+"""Size in bytes above which several processes count an output."""
 
 
 def diff_all(
@@ -72,8 +72,9 @@ def diff_all(
     Args:
         old_dir: Folder of outputs of `convert`; it may be empty.
         new_dir: Folder of later outputs.
-        changes_dir: Folder for the changes, `SITE.jsonl.gz` or another extension, depending on the
-            format; made if it does not exist. If None, changes are only counted.
+        changes_dir: Folder for the changes, made if it does not exist. A file of changes is named
+            `SITE.jsonl.gz`, or `SITE.ravendbdump` in the format `ravendb`. If None, changes are
+            only counted.
         only: See `diff`.
         ignore: See `diff`.
         format: See `Changes.write`.
@@ -91,7 +92,7 @@ def diff_all(
         The result of each site, in order; each `result` is the `Summary` of the changes.
 
     Raises:
-        OptionError: A value of an option is not allowed.
+        OptionError: An option has a value that is not allowed.
         OutputError: A folder cannot be read, or `new_dir` has no outputs.
     """
     old_dir, new_dir = os.fspath(old_dir), os.fspath(new_dir)
@@ -125,7 +126,7 @@ def diff_all(
 
 @contextmanager
 def _readable_or_empty(paths: list[str] | None, other: str | None = None) -> Iterator[str]:
-    """Yield an output of a site, or a temporary empty output with the record of another."""
+    """Yield the output of a site, or else an empty one with the provenance of `other`."""
     if paths is not None:
         yield readable(paths)
         return
@@ -179,14 +180,14 @@ def patch_all(
 ) -> list[SiteResult]:
     """Apply a folder of changes to a folder of outputs, site by site.
 
-    A site without a file of changes was removed, because `diff_all` writes one for every other
-    site. Outputs that these changes have already made are kept.
+    A site without a file of changes gets no new output: `diff_all` writes such a file for every
+    site that was not removed. Existing outputs that were made from these changes are kept.
 
     Args:
         old_dir: Folder of outputs; it may be empty.
         changes_dir: Folder written by `diff_all` in the format `changes`.
         new_dir: Folder for the new outputs; made if it does not exist.
-        update: Replace outputs made by other changes.
+        update: Replace outputs made from other changes.
         force: Replace all outputs.
         jobs: Worker processes; all cores if None.
         progress: Show a progress bar.
@@ -196,7 +197,7 @@ def patch_all(
         The result of each site, in order; each `result` is a `Patched`.
 
     Raises:
-        OptionError: A value of an option is not allowed.
+        OptionError: An option has a value that is not allowed.
         OutputError: A folder cannot be read, or `changes_dir` has no changes.
     """
     old_dir, changes_dir = os.fspath(old_dir), os.fspath(changes_dir)
@@ -220,7 +221,7 @@ def _patch_site(
     """Apply the changes of one site for `patch_all`."""
     if changes is None:
         assert old is not None
-        log.warning("%s: has no changes, so it is not among the new outputs", old[0])
+        log.warning("%s: has no file of changes, so it gets no new output", old[0])
         return GONE, old[0], None
     reader = ChangeReader(readable(changes))
     header = reader.header
@@ -294,7 +295,8 @@ def verify_all(
 
     Args:
         folder: Folder of outputs of `convert`.
-        report: File with the report of `convert_all`.
+        report: File with the report of `convert_all`; if None, manifests next to the outputs are
+            used.
         jobs: Worker processes; all cores if None.
         progress: Show a progress bar.
         when_done: Function called with the result of each output.
@@ -323,7 +325,7 @@ def verify_all(
 
 
 def _manifests(folder: str) -> dict[str, list[str]]:
-    """List the outputs with a manifest in a folder, and their files; none for damaged ones."""
+    """List the outputs in a folder that have a manifest, with their files (none if damaged)."""
     manifests = {}
     for name in sorted(os.listdir(folder)):
         if name.startswith(".") and name.endswith(f".{MANIFEST}"):
@@ -363,7 +365,7 @@ def to_sqlite_all(
         database_dir: Folder for the databases, `SITE.db`; made if it does not exist.
         search: See `to_sqlite`.
         stemming: See `to_sqlite`.
-        site: See `to_sqlite`; for a folder with one output.
+        site: See `to_sqlite`; only for a folder with one output.
         update: Replace databases made from other outputs or with other options.
         force: Replace all databases.
         jobs: Worker processes; all cores if None.
@@ -374,7 +376,7 @@ def to_sqlite_all(
         The result of each site, in order; each `result` is a `Database`.
 
     Raises:
-        OptionError: A value of an option is not allowed.
+        OptionError: An option has a value that is not allowed.
         OutputError: A folder cannot be read, or `folder` has no outputs.
     """
     outputs = _outputs(folder)
@@ -411,7 +413,7 @@ def tables_all(
 
     Args:
         sources: The dumps, each in any form that `tables` takes.
-        output_dir: Folder for the folders of the sites; made if it does not exist.
+        output_dir: Folder that gets a folder for each site; made if it does not exist.
         when_done: Function called with the result of each site.
         keywords: Keyword arguments of `tables`, for each dump.
 

@@ -1,4 +1,4 @@
-"""Progress bars by tqdm, and messages to users."""
+"""Progress bars with tqdm, and messages to users."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listen(take: Callable[[str], object]) -> AbstractContextManager[None]:
 
 @contextmanager
 def collect() -> Iterator[list[tuple[int, str]]]:
-    """Collect messages logged in a block with their levels, for another process to log."""
+    """Collect messages logged in a block, with their levels, so another process can log them."""
     messages: list[tuple[int, str]] = []
     with _listen(lambda record: messages.append((record.levelno, record.getMessage()))):
         yield messages
@@ -72,7 +72,7 @@ class _NoBar:
 
 
 class _Tqdm:
-    """A bar of tqdm that never exceeds its total."""
+    """A tqdm bar that never exceeds its total."""
 
     def __init__(self, tqdm_bar: Any) -> None:
         self.tqdm_bar = tqdm_bar
@@ -97,7 +97,7 @@ def about(subject: str) -> Iterator[None]:
 def bar(
     description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: bool = True
 ) -> Iterator[Bar]:
-    """Show a bar with rate and time left; it ends at exactly 100 % after success."""
+    """Show a bar with rate and remaining time; after success, it ends at exactly 100 %."""
     if not shown:
         yield _NoBar()
         return
@@ -109,7 +109,7 @@ def bar(
 class Progress:
     """One bar for all steps of a job, which shows the remaining time of the whole job.
 
-    Work has the same unit in all steps; progress within a step has a separate unit.
+    Work is measured in the same unit in all steps. Progress within a step has its own unit.
     """
 
     def __init__(self, *, shown: bool = False) -> None:
@@ -132,12 +132,12 @@ class Progress:
     def step(
         self, description: str, work: float | None, total: int | None, done: int = 0
     ) -> Iterator[Bar]:
-        """Show a step of the work; without a plan, in a separate bar.
+        """Show a step of the work; if no work was planned, show it in a separate bar.
 
         Args:
             description: Name of the activity.
             work: Work of this step; None for all remaining work.
-            total: Total bytes, or other units; None or 0 if unknown.
+            total: Total bytes or other units of this step; None or 0 if unknown.
             done: Units done by an earlier session.
         """
         if not self._total or not self._shown:
@@ -161,7 +161,7 @@ class Progress:
 
     @contextmanager
     def part(self, description: str, work: float) -> Iterator[None]:
-        """Show a step of the work that has steps and a `Progress` inside it."""
+        """Show a step of the work that itself consists of steps with a `Progress`."""
         if not self._total or not self._shown or not work:
             yield
             return
@@ -183,7 +183,7 @@ class Progress:
 
 
 class _Share:
-    """The share of a bar for one step."""
+    """The share of a bar that belongs to one step."""
 
     def __init__(self, tqdm_bar: Any, share: float, total: int, done: int) -> None:
         self.tqdm_bar = tqdm_bar
@@ -198,7 +198,7 @@ class _Share:
         tqdm_bar.n += before
 
     def _to(self, done: int) -> int:
-        """Compute the number of units by which to advance the bar to this state."""
+        """Set the units done in this step, and return by how much to advance the bar."""
         self.done = min(done, self.total)
         reached = self.start + int(self.share * self.done / self.total)
         remaining: int = min(reached, self.tqdm_bar.total) - self.tqdm_bar.n
@@ -238,7 +238,7 @@ class _Part:
 
 
 def _tqdm(description: str, **options: Any) -> Any:
-    """Make a tqdm bar, in notebooks as a widget."""
+    """Make a tqdm bar, which is a widget in notebooks."""
     from tqdm.auto import tqdm
 
     return tqdm(desc=f"{_subject.get()}{description}", mininterval=0.2, **options)
@@ -251,7 +251,7 @@ def _show_fetched(tqdm_bar: Any) -> None:
 
 
 def _fill(tqdm_bar: Any) -> None:
-    """Fill the bar, since no task counts bytes such as the closing tag or rows beyond a limit."""
+    """Fill the bar: no task counts the closing tag, for example, or rows beyond a limit."""
     tqdm_bar.total = tqdm_bar.total or tqdm_bar.n
     tqdm_bar.update(tqdm_bar.total - tqdm_bar.n)
     tqdm_bar.refresh()

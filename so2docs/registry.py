@@ -11,16 +11,17 @@ Thing = TypeVar("Thing")
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """Objects by name; other packages add objects as entry points of a group.
+    """Maps names to objects; other packages add objects as entry points of a group.
 
-    Reading entry points takes a few milliseconds, so they are read only for names not in this
-    package, or to list all names. Other packages cannot replace a name of this package.
+    Reading entry points takes a few milliseconds, so they are read only to look up a name that this
+    package does not have, or to list all names. Other packages cannot replace a name of this
+    package.
 
     Args:
         group: Group of the entry points, such as `so2docs.recipes`.
         own: Objects of this package, by name.
-        read: Converts the name and the object of an entry point; raises `TypeError` for objects of
-            another kind.
+        read: Makes an object of the registry from the name and the object of an entry point;
+            raises `TypeError` for objects of the wrong type.
     """
 
     def __init__(

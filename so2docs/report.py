@@ -16,7 +16,7 @@ _ALARMING = 3
 
 
 class Printed(Counts):
-    """Base of results that print `lines` as text or, in a notebook, as a table."""
+    """Base of results that are printed as lines of text or, in a notebook, as a table."""
 
     __slots__ = ()
 
@@ -41,24 +41,24 @@ class Printed(Counts):
 
 @dataclass(slots=True, repr=False)
 class Report(Printed, RowCounts):
-    """Counts (see `RowCounts`), bytes and seconds of one conversion.
+    """The result of a conversion: row counts (see `RowCounts`), sizes and times.
 
     Attributes:
         dump: Name of the dump.
         output: Name of the output.
         recipe: The recipe that made records; None if documents were written.
-        fabricated: Rows made up by the publisher, according to their ids, nested or stray.
-        strays_path: Side file with the strays; None without strays.
+        fabricated: Nested posts and strays that the publisher made up, recognized by their ids.
+        strays_path: Side file with the strays; None if there are none.
         index_path: The index next to the output, or None.
         dump_bytes: Size of the decompressed dump.
-        file_bytes: Size of the file of the dump; 0 without a file.
-        output_bytes: Size of all files of the output.
-        files: Number of files.
+        file_bytes: Size of the dump file, compressed or not; 0 if `dump` is not a file on disk.
+        output_bytes: Total size of the output files.
+        files: Number of output files.
         first_file: Name of the first file of a split output; None otherwise.
         last_file: Name of the last file of a split output; None otherwise.
         spill_bytes: Largest size of the spill.
         spill_compressed_bytes: Size of the compressed blocks in the spill.
-        seconds: Wall time of this session, without earlier interrupted sessions.
+        seconds: Wall time of this session, excluding earlier interrupted sessions.
         first_pass_seconds: Wall time of reading the dump and the tables.
         second_pass_seconds: Wall time of nesting and writing.
         peak_memory_bytes: Peak resident memory, summed over all processes; 0 if unknown.
@@ -108,7 +108,7 @@ class Report(Printed, RowCounts):
             check_placed(f"{self.dump} ({name})", table.rows, placed)
 
     def warnings(self, tags: Iterable[str] = ()) -> Iterator[str]:
-        """Yield warnings about filters that leave nothing, and about tables of another dump.
+        """Yield warnings about filters that no question passes, and about tables of another dump.
 
         Args:
             tags: Tags of the filter.
@@ -142,14 +142,14 @@ class Report(Printed, RowCounts):
         return {**numbers, "seconds": self.seconds}
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield the lines of the summary: counts of rows, files, bytes and seconds."""
+        """Yield the lines of the summary: row counts, files, sizes and times."""
         yield "rows", f"{self.rows:,}"
-        hint = "" if self.questions or not self.filtered else "; the filters left none of them"
+        hint = "" if self.questions or not self.filtered else "; none passed the filters"
         yield "questions", f"{self.questions:,}{hint}"
         yield "answers nested", f"{self.answers:,}"
         strays = list_by_name(self.strays)
         if of_tables := sum(sum(table.strays.values()) for table in self.tables.values()):
-            strays += f", and {of_tables:,} of tables"
+            strays += f", and {of_tables:,} of other tables"
         yield "strays", strays + (f" -> {self.strays_path}" if self.strays_path else "")
         yield "other types", list_by_name(self.other_types)
         if self.filtered:
@@ -164,7 +164,7 @@ class Report(Printed, RowCounts):
             )
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
-            # Leave out the nested users: documents repeat users, so their number is unknown.
+            # Documents repeat users, so the number of nested users is unknown.
             if name == "users":
                 strays = f", strays {list_by_name(table.strays)}" if table.strays else ""
                 yield "users read", f"{table.rows:,}{strays}"
@@ -199,7 +199,7 @@ class Report(Printed, RowCounts):
         return 0 < self.file_bytes != self.dump_bytes
 
     def file_names(self) -> str:
-        """Return the names of the first and last file, and the number of files."""
+        """Name the output; of a split output, the first and last file, and the number of files."""
         if self.first_file is None:
             return self.output
         if self.files == 1:
@@ -229,7 +229,7 @@ def count_jobs(jobs: int) -> str:
 
 
 def memory_line(peak_bytes: int) -> tuple[str, str]:
-    """Make the line of a summary about memory."""
+    """Make the summary line about memory."""
     return "peak memory", f"{peak_bytes / 2**20:.0f} MiB in all processes"
 
 
@@ -242,11 +242,12 @@ def as_size(size: float) -> str:
 
 
 def explain_unknown_tags(tags: Iterable[str], similar_tags: Counter[str]) -> str:
-    """Name the tags and patterns that no question has, with similar tags; empty without any.
+    """Name the tags and patterns that match no question, and similar tags, if there are any.
 
     Args:
         tags: Tags and patterns of the filter.
-        similar_tags: Number of questions by tag, for tags that equal or resemble these.
+        similar_tags: Number of questions with each tag that equals or resembles a tag of the
+            filter.
     """
     unknown = [tag for tag in tags if not fnmatch.filter(similar_tags, tag)]
     if not unknown:

@@ -2,7 +2,7 @@
 
 Everything that depends on the shape of a document is derived from this module: Parquet columns, the
 JSON Schema, database tables and documents restored from them, the paths of `--fields`, dates for
-MongoDB, reserved names. Tests compare it with the constants of the compiled core.
+MongoDB, and reserved names. Tests compare this module with the constants of the compiled core.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 Type = Literal["integer", "text", "date", "boolean", "texts", "integers"]
-"""Type of an attribute. Integers have 64 bits. Dates are UTC, without a zone. `texts` and
+"""Type of an attribute. Integers have 64 bits. Dates are UTC, without a time zone. `texts` and
 `integers` are lists."""
 
 Shape = Literal["list", "record", "counts", "value"]
@@ -34,17 +34,17 @@ LISTS: frozenset[Type] = frozenset({TEXTS, INTEGERS})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The value under one key of a post, or of a row inside it.
+    """The value of one key of a post, or of a row inside a post.
 
     Attributes:
         key: The key.
         shape: The shape of the value.
-        attributes: Attributes of a record or counted names; for a single value, the key and its
-            type.
-        table: Name of the table with the rows.
+        attributes: Attributes of each record, or the counted names; for a single value, the key
+            and its type.
+        table: Name of the table that the value comes from.
         parts: Parts of each record, after its attributes.
-        columns: Names that have a column; None for all names.
-        by: Attribute with the id of the user, for users; else empty.
+        columns: Names in `attributes` that have a column; None for all.
+        by: For a nested user, the attribute with the user's id; otherwise empty.
         is_optional: Whether the key is left out if there is no value.
         is_open: Whether the records may have unknown members.
     """
@@ -61,7 +61,7 @@ class Part:
 
     @property
     def is_always_there(self) -> bool:
-        """Whether every post has the key, if only with an empty list."""
+        """Whether every post has the key, even if the value is empty."""
         return not self.by and not self.is_optional
 
 
@@ -72,26 +72,26 @@ class Table:
     Attributes:
         name: Name of the table for users.
         file: Name of the file in a dump.
-        row: Name of a row in messages.
+        row: Word for a row in messages, such as `comment`.
         attributes: All attributes ever published, in the order of the dump.
         required: Required attributes; rows without them are strays.
-        sequence: Position of the chunks in the spill, after the posts; 0 for posts and for tables
-            that cannot be nested.
+        sequence: Place of the table's chunks in the spill, after those of the posts; 0 for posts
+            and for tables that cannot be nested.
         key: Key of the rows in a post; empty if posts contain no rows of the table.
         shape: Shape of the value under this key.
         shown: Attributes in documents; None for all.
         given: Attributes added to a row by so2docs.
-        users: Attributes of a row with user ids, each with the key for the user.
+        users: Attributes with user ids, each with the key under which the user is nested.
         sought: Attributes that are indexed in databases.
         order: Attributes by which the rows of a post are sorted.
         holds: Further parts of a row.
-        entry: Attributes of the entries that replace rows in documents.
+        entry: Attributes of the entries that replace rows in documents; None if rows are kept.
         adds: Further parts of a post that come from this table.
-        option: The option for the file; by default the name of the table.
-        is_in_all: Whether `all` includes it.
-        needs: Table whose rows contain the rows of this table; it is also nested.
-        counted: Counted names, instead of attributes.
-        columns: The counted names with a column, in formats with fixed columns.
+        option: The option that names the file; the name of the table if empty.
+        is_in_all: Whether `nest="all"` includes the table.
+        needs: Table whose rows contain the rows of this one, and which is then nested too.
+        counted: Names that posts have with their counts, instead of rows with attributes.
+        columns: Counted names that have a column in formats with fixed columns.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Table:
 
     @property
     def file_option(self) -> str:
-        """The option for the file."""
+        """The option that names the file."""
         return self.option or self.name
 
     @property
@@ -133,7 +133,7 @@ class Table:
 
     @cached_property
     def kind(self) -> int:
-        """Kind of the records in sort keys; 0 if posts contain no rows of the table."""
+        """Kind of the table's records in sort keys; 0 if posts contain no rows of the table."""
         return _FIRST_KIND + self.sequence if self.key else 0
 
     @cached_property
@@ -152,7 +152,7 @@ class Table:
 
     @cached_property
     def references(self) -> Mapping[str, str]:
-        """Attributes with the `Id` of a row of another table or of this one, and that table."""
+        """Attributes that hold the `Id` of a row, each with the name of the table of that row."""
         ends = {"UserId": "users", "PostId": "posts", "ParentId": "posts", "AnswerId": "posts"}
         return {
             name: table
@@ -163,7 +163,7 @@ class Table:
 
     @cached_property
     def reserved(self) -> frozenset[str]:
-        """Keys added to a row by so2docs, which no attribute may have."""
+        """Keys that so2docs adds to a row; no attribute may have these names."""
         return frozenset({*self.given, *self.users.values()})
 
     @cached_property
@@ -275,7 +275,7 @@ BOUNTY_TYPES = frozenset({8, 9})
 """Types of votes for bounties: offered on a question, or awarded to an answer."""
 
 VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
-"""Types of votes in published dumps, for formats with fixed columns."""
+"""Names of the vote types in published dumps, for formats with fixed columns."""
 
 HISTORY_TYPES = {
     1: "InitialTitle",
@@ -659,13 +659,13 @@ def select_parts(
 
 
 OTHER = "Other"
-"""Column for attributes without a column, and for values that do not fit the type of their column.
+"""Column for attributes without a column, and for values that do not fit their column's type.
 
-It holds a JSON object as text, since not all readers support maps (data set hubs do not)."""
+It holds a JSON object as text, because not all readers support maps: data set hubs do not."""
 
 ANSWERS = "Answers"
 RESERVED = frozenset({ANSWERS, *(part.key for part in POST_PARTS)})
-"""Keys added to a post by so2docs, nested or not; no attribute may have these names."""
+"""Keys that so2docs may add to a post; no attribute may have these names."""
 
 TYPES: Attributes = {
     **{name: kind for _, part in paths() for name, kind in part.attributes.items()},

@@ -1,6 +1,7 @@
 """Check an installation by converting a made-up dump.
 
-It is meant for packagers, bug reports, and new machines before a long conversion.
+The self-test is meant for packagers, for bug reports, and for a new machine before a long
+conversion.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def commit_or_die(*arguments):
 Spill.commit = commit_or_die
 so2docs.convert(dump, output, chunk_bytes=int(chunk_bytes), jobs=1)
 """
-"""Script for a conversion whose process ends abruptly after some committed chunks."""
+"""Script for a conversion whose process exits abruptly after a few committed chunks."""
 
 _WORDS = (
     "knead",
@@ -66,12 +67,14 @@ class Check:
 
 
 def selftest() -> Iterator[Check]:
-    """Convert a built-in sample with both cores, and from an archive after a kill, and compare.
+    """Convert a built-in sample in several ways, and check that all outputs are identical.
 
-    The self-test takes seconds, and a few megabytes in the system's temporary folder.
+    The sample is converted with both cores. Then a conversion of an archive of the sample is killed
+    and resumed. The self-test takes a few seconds, and uses a few megabytes in the system's
+    temporary folder.
 
     Yields:
-        Each check once it is done.
+        The result of each check, when it is finished.
     """
     with tempfile.TemporaryDirectory(prefix="so2docs-selftest-") as folder:
         bench = _Bench(Path(folder))
@@ -102,7 +105,7 @@ class _Bench:
         yield "a 7z archive, killed in the middle and resumed", self.resumes
 
     def converts(self, **options: Any) -> None:
-        """Check that a conversion gives the expected documents, byte for byte as before."""
+        """Check that a conversion gives the expected documents, in the same bytes every time."""
         output = self.folder / "questions.jsonl.gz"
         so2docs.convert(self.dump, output, chunk_bytes=_CHUNK_BYTES, force=True, **options)
         self.compare(output)

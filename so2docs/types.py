@@ -1,8 +1,8 @@
 """Types of documents, for type checkers and editors; `make docs` generates them from the schema.
 
-Some rows lack the keys that are not required, such as `ClosedDate`: use `get`. Posts have
-`Comments`, `Links` and `Votes` only if these tables are nested (`nest="all"`). `fields` and
-`without` can leave out any key. Dates are strings, as in the dump.
+Keys that are not required, such as `ClosedDate`, are missing from some rows: use `get`. Posts have
+`Comments`, `Links` and `Votes` only if these tables are nested (`nest="all"`). The options `fields`
+and `without` can leave out any key. Dates are strings, as in the dump.
 
 Examples:
     >>> from so2docs.types import Question

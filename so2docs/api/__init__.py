@@ -1,1 +1,1 @@
-"""Functions of the library that convert one or several dumps."""
+"""The public functions that convert one or several dumps."""

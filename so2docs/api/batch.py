@@ -41,10 +41,10 @@ def convert_all(
 
     Args:
         sources: Paths of the dumps, in any form supported by `convert`.
-        output_dir: Folder for the outputs, made if it does not exist. Outputs are `SITE.jsonl.gz`,
-            with the extension of the format, or `SITE/train-00000-of-00001.jsonl.gz` with
-            recipe `hub`.
-        when_done: Called with the result of each conversion as it ends, in any order.
+        output_dir: Folder for the outputs, made if it does not exist. They are named
+            `SITE.jsonl.gz`, with the extension of the format, or, with the recipe `hub`,
+            `SITE/train-00000-of-00001.jsonl.gz`.
+        when_done: Function called with the result of each conversion as it ends, in any order.
         keywords: Keywords of `convert`, for each dump.
 
     Returns:
@@ -65,13 +65,13 @@ def convert_all(
         )
     if kwargs.get("recipe") == "beir":
         raise OptionError(
-            f"{flag('recipe', 'beir')} writes a folder for each dump; convert one dump at a time"
+            f"{flag('recipe', 'beir')} cannot be used with several dumps; convert one at a time"
         )
     if run.tables:
         raise OptionError(
             f"{flag(next(iter(run.tables)))} applies to one dump; for several, give "
             f"{flag('nest')}, "
-            "which reads the tables next to the posts of each"
+            "which reads the tables next to the posts of each dump"
         )
     choice = find_recipe(kwargs)
     by_site = choice is not None and choice.recipe.is_by_site
@@ -94,7 +94,7 @@ def convert_all(
                     report_path, reports_with_earlier(results_by_source.values(), report_path)
                 )
 
-    # A recipe that is a function may not be importable in workers, so this process makes all
+    # Workers may be unable to import a recipe given as a function, so this process makes all
     # outputs.
     is_alone = not isinstance(kwargs.get("recipe"), str | None)
     kwargs["has_manifest"] = report_path is not None
@@ -114,8 +114,8 @@ def reports_with_earlier(results: Iterable[SiteResult], path: str) -> list[dict[
 
     Args:
         results: Results of this call.
-        path: Path of the earlier report, if any. Its entries are used if the files still have the
-            recorded sizes.
+        path: Path of the earlier report, which may be missing. For an output that was up to date,
+            its entry is used if the files still have the recorded sizes.
     """
     now: list[dict[str, Any]] = [result.as_dict() for result in results]
     earlier = {_key(entry): entry for entry in _earlier_entries(path)}
@@ -146,7 +146,7 @@ def _earlier_entries(path: str) -> list[dict[str, Any]]:
 
 
 def _is_in_place(entry: dict[str, Any]) -> bool:
-    """Whether the files of an output still have the sizes in its report."""
+    """Whether the files of an output still have the sizes that its entry records."""
     folder = os.path.dirname(entry["output"])
     try:
         files = entry["result"]["manifest"]["files"]

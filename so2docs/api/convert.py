@@ -87,9 +87,9 @@ def opened_spill(
 ) -> Iterator[Spill]:
     """Open the spill of an output; standard output gets a new temporary spill.
 
-    Errors raised in the context tell whether the same call resumes. Before the first chunk is
-    committed, there is nothing to resume, so the folder is removed. The caller removes the spill
-    when done.
+    Errors raised in the block say whether the same call would resume. Before the first chunk is
+    committed, there is nothing to resume, so the folder is removed. After success, the caller
+    removes the spill.
     """
     parent = names.work_folder
     if parent is not None and not os.path.isdir(parent):
@@ -146,18 +146,19 @@ def convert(
     Args:
         source: The `Posts.xml` of a Stack Exchange dump, plain or compressed (7z, zip, gzip,
             bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
-            which is left open. Input that can be read only once cannot be resumed.
+            which is left open. If the input can be read only once, the conversion cannot be
+            resumed.
         output: File for the documents, in ascending order of question id. If None,
             `questions.jsonl.gz`; the extension differs if `format` is given, as in
-            `questions.parquet`. The name sets format and compression, unless they are given. `-` is
-            standard output, uncompressed. A single file of `jsonl` gets a small `.OUTPUT.index`
-            next to it, which `open` uses to find documents.
+            `questions.parquet`. The extension sets format and compression, unless they are given.
+            `-` is standard output, uncompressed. A single file in the format `jsonl` gets a small
+            index next to it, `.OUTPUT.index`, which `open` uses to find documents.
         keywords: Options for filters, the form of documents and files, and the run:
             `so2docs.options.keywords.ConvertKeywords`.
 
     Returns:
-        Counts, bytes and seconds. An output that is up to date is not rewritten; its recorded
-        counts are returned.
+        A report with the counts, sizes and times of the conversion. If the output is up to date, it
+        is not rewritten, and the report has the recorded counts.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -262,7 +263,7 @@ def _run(
                     files = filter(None, read)
                     card.describe(names, options, report, files, with_card=run.card)
                 end(report)
-            # The lock is released first, so that a kill during the removal leaves a valid spill.
+            # Release the lock first, so that a kill during the removal leaves a valid spill.
             with disk_errors():
                 if run.keep_spill:
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
@@ -294,8 +295,8 @@ def options_for(
     site_field: tuple[str, str] | None = None,
     catalog: Catalog | None = None,
 ) -> Options:
-    """Build the options for a conversion of this dump from checked keywords."""
-    check_source(source, "the dump", "convert several by convert_all")
+    """Build the options for a conversion of this dump from validated keywords."""
+    check_source(source, "the dump", "convert several with convert_all")
     site, field = kwargs.get("site"), kwargs.get("site_field")
     if field is not None:
         site_field = field, site_name(source) if site is None else site
@@ -335,7 +336,7 @@ def options_for(
 
 
 def _find_present(source: DumpLike, names: list[str], catalog: Catalog | None) -> list[str]:
-    """Select the existing tables of a dump."""
+    """Select the tables that a dump contains."""
     if catalog is not None:
         return tables_beside(source, names, catalog)
     with Catalog() as new_catalog:
@@ -351,7 +352,7 @@ def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
 
 
 def describe_request(source: str, options: Options) -> Provenance:
-    """Make the record, without counts, of a conversion of this dump with these options."""
+    """Make the provenance, without counts, of a conversion of this dump with these options."""
     with _find_files(source, options.nest) as (posts, *tables):
         return Provenance.of(posts, tables, options)
 
@@ -372,8 +373,8 @@ def open_dump(
 ) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
     """Find the posts and tables of a dump, and close their files at the end.
 
-    The first file to read is opened here, so that an error in it leaves no output folder. A
-    resumed session opens this file at a later chunk.
+    The first file to read is opened here, so that an error in it leaves no output folder. A resumed
+    session does not open it here, but later, at the chunk where it continues.
     """
     threads, folder = run.threads, names.work_folder
     posts = find_posts(source, catalog, threads=threads, work_dir=folder)
@@ -410,7 +411,7 @@ class Documents(Framed):
 
     @property
     def report(self) -> Report:
-        """Counts, bytes and seconds; raises `So2docsError` before the end."""
+        """The counts, sizes and times; raises `So2docsError` before all documents are read."""
         if self._report is None:
             raise So2docsError("the report is not complete; read all documents first")
         return self._report
@@ -478,8 +479,8 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: The dump does not exist. Other errors of the dump are raised while iterating, as
-            by `convert`.
+        DumpError: The dump does not exist. The other errors that `convert` raises are raised while
+            iterating.
     """
     kwargs = validate_keywords(keywords, *OF_ITERATOR)
     options, run = options_for(source, kwargs), build_run_options(kwargs)
@@ -491,10 +492,10 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
 def check_report(
     path: str | None, source: object, output: str = "", tables: Tables | None = None
 ) -> None:
-    """Refuse a report that cannot be written, before the conversion; `-` is standard output.
+    """Check before the conversion that the report can be written; `-` is standard output.
 
     Raises:
-        OutputError: The report cannot be written, or another file has its path.
+        OutputError: The report cannot be written, or its path is that of another file.
     """
     if path is not None and path != "-":
         sources = source if isinstance(source, list | tuple) else [source]

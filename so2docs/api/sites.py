@@ -56,13 +56,13 @@ class SiteResult:
         site: Name of the site, from the name of its dump or output.
         output: File or folder written, or else the file read.
         state: Outcome in a word or two: `converted`, `made`, `changed`, `unchanged`, `new`, `gone`,
-            `patched`, `counted`, `verified`, `up to date`, `another input`, `other options` or
-            `unknown` (left unchanged), or `failed`.
-        result: Result of the function for one site, such as a `Report`; None if it failed, or if
-            its product was up to date.
+            `patched`, `counted`, `verified` or `up to date`; `another input`, `other options` or
+            `unknown` if an existing output was left unchanged; or `failed`.
+        result: Result of the function for one site, such as a `Report`; None if the site failed or
+            was up to date.
         error: Error of a failed site; None otherwise.
         source: Path of the dump; empty if the input is an output.
-        ended: End of the work, in seconds since 1970.
+        ended: Unix time at which the work ended.
     """
 
     site: str
@@ -87,7 +87,7 @@ class SiteResult:
         return text if is_named else f"{name}: {text}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types; `made` is the time when the result was made."""
+        """Return all fields as JSON types; `made` is the time of the result, None without one."""
         ended = datetime.fromtimestamp(self.ended, UTC).isoformat(timespec="seconds")
         return {
             "source": self.source,
@@ -114,9 +114,10 @@ class SiteTask:
         site: Name of the site.
         output: File or folder to write, or else the file to read.
         size: Bytes to read.
-        work: Function for the work: a module's function, or a `partial` of it.
+        work: Function that does the work; workers import it, so it is defined at module level, or
+            is a `partial` of such a function.
         source: Path of the dump; empty if the input is an output. For dumps, an error in the
-            options ends all tasks, and the work of a killed worker is resumed.
+            options ends all tasks, and the work of a killed worker can be resumed.
     """
 
     site: str
@@ -126,7 +127,11 @@ class SiteTask:
     source: str = ""
 
     def run(self) -> SiteResult:
-        """Do the work; return errors as results, except errors in options, which end all tasks."""
+        """Do the work and return its result or its error.
+
+        Raises:
+            OptionError: For a dump, an option is not allowed; this ends all tasks.
+        """
         try:
             with about(self.site):
                 state, output, result = self.work()
@@ -181,7 +186,7 @@ def run_all(
 def _side_by_side(
     tasks: list[SiteTask], jobs: int
 ) -> Generator[tuple[SiteTask, SiteResult], None, None]:
-    """Iterate over tasks and results in order; messages of workers are logged with the site."""
+    """Yield tasks and results in order, and log the messages of workers with their site."""
     if jobs == 1:
         yield from ((task, task.run()) for task in tasks)
         return
@@ -220,7 +225,7 @@ def run_dumps(
     Args:
         make: Function called with a dump, an output and keywords.
         dumps: Source, site and output of each dump, from `plan_outputs`.
-        kwargs: The keywords, with `jobs` and `progress`.
+        kwargs: The keywords, including `jobs` and `progress`.
         when_done: Called with the result of each site.
         is_alone: Whether this process makes all outputs, because workers cannot.
     """
@@ -255,7 +260,7 @@ def run_dumps(
 def plan_outputs(
     sources: Iterable[str | os.PathLike[str]], folder: str, end: str
 ) -> list[tuple[str, str, str]]:
-    """Choose the site and output of each dump; returns source, site and output."""
+    """Choose the site and output of each dump; return source, site and output."""
     if isinstance(sources, str | os.PathLike):
         raise OptionError(f"{os.fspath(sources)}: is a single path; give a list of paths")
     planned: dict[str, tuple[str, str, str]] = {}
@@ -271,7 +276,7 @@ def plan_outputs(
         other = planned.setdefault(output.lower(), (source, site, output))
         if other[0] != source:
             raise OptionError(
-                f"{source}: has the same output as {other[0]} ({output}); "
+                f"{source}: would have the same output as {other[0]} ({output}); "
                 "rename one of them, or convert it separately"
             )
     return list(planned.values())

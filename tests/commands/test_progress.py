@@ -178,7 +178,7 @@ def test_summary_tells_sizes_and_names(tmp_path: Path) -> None:
 
 def test_summary_says_that_filters_left_nothing(tmp_path: Path) -> None:
     report = so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", tags="no-such-tag")
-    assert dict(report.lines())["questions"] == "0; the filters left none of them"
+    assert dict(report.lines())["questions"] == "0; none passed the filters"
 
 
 def test_summary_of_a_resumed_run_has_no_rate(tmp_path: Path) -> None:

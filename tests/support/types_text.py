@@ -36,8 +36,8 @@ _CLASSES = {
     "Editors": "Editor",
 } | dict.fromkeys(POSTS.users.values(), "User")
 _ABOUT = {
-    "Badges": "Numbers of badges of a user, by class.",
-    "Comment": "A comment of a post.",
+    "Badges": "Number of badges that a user has, by class.",
+    "Comment": "A comment on a post.",
     "Link": "A link from a post to a question.",
     "Bounty": "A bounty offered on a question, or awarded to an answer.",
     "Voter": "A voter, such as one who voted to close a question.",
@@ -82,7 +82,7 @@ def text() -> str:
         [
             _class(
                 "User",
-                "A user with the attributes in documents.",
+                "A user, with the attributes that documents contain.",
                 [
                     *_attributes("User", TABLES["users"].documented),
                     *_parts(by_key["Owner"].parts),
@@ -95,7 +95,7 @@ def text() -> str:
                 [("DisplayName", "str", True), _URL],
             ),
             *(_of_part(name, by_key) for name in _ABOUT),
-            _class("Post", "Keys of questions and of answers.", post),
+            _class("Post", "The keys that questions and answers share.", post),
             _class("Answer", "An answer.", answer, "Post"),
             _class(
                 "Question",
