@@ -1,4 +1,4 @@
-"""Where Spark finds the data source `so2docs`: in a package whose name starts with `pyspark_`."""
+"""The data source `so2docs` for Spark, which looks for it in packages named `pyspark_…`."""
 
 from so2docs.spark.data_source import Questions as DefaultSource
 

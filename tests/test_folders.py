@@ -147,7 +147,7 @@ def test_a_broken_site_does_not_stop_the_others(
     changes = tmp_path / "changes"
     result = run("diff", old, new, changes, "--jobs", "2")
     assert result.returncode == 1
-    assert "beer.jsonl.gz: is damaged or cut off" in result.stderr
+    assert "beer.jsonl.gz: is damaged or truncated" in result.stderr
     assert [line[0] for line in table(result.stderr).values()] == [
         *("state", "failed", "unchanged", "gone", "new"),
         *("5", "sites:"),
@@ -165,7 +165,7 @@ def test_a_broken_site_does_not_stop_the_others(
     for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
         result = run(*command)
         assert result.returncode == 1
-        assert "beer.jsonl.gz: is damaged or cut off" in result.stderr
+        assert "beer.jsonl.gz: is damaged or truncated" in result.stderr
         counted = table(result.stdout or result.stderr)
         assert counted["beer"][:2] == ["failed", f"{new / 'beer.jsonl.gz'}:"]
         assert counted["total"][:2] == ["8", "8"]

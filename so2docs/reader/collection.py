@@ -110,7 +110,7 @@ def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """Find the bytes between flushes of the compressor."""
+    """Yield the segments between the flushes of the compressor."""
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)
     offset, searched, buffer = len(GZIP_HEADER), 0, bytearray()
@@ -161,9 +161,9 @@ def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
-    """Decompress the next frame; returns its content and the bytes read after it."""
+    """Decompress the next frame; return its content, and the bytes after it that were read."""
     buffer += file.read(_READ_BYTES) if len(buffer) < _HEADER_BYTES else b""
-    # so2docs writes frames with the size of their content.
+    # so2docs writes the size of the content into each frame.
     if not 0 <= zstandard.frame_content_size(buffer) <= MOST_LINE_BYTES:
         raise _foreign(name)
     frame = zstandard.ZstdDecompressor().decompressobj()
@@ -209,10 +209,10 @@ def _foreign(name: str) -> OutputError:
 
 
 def _damage_error(name: str, where: str) -> OutputError:
-    return OutputError(f"{name}: is damaged or cut off {where}; convert the dump again")
+    return OutputError(f"{name}: is damaged or truncated {where}; convert the dump again")
 
 
-NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert with it"
+NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert again with Id"
 
 
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
@@ -310,7 +310,7 @@ Default = TypeVar("Default")
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
-"""Seconds before each retry, because an index is renamed just before its output."""
+"""Seconds to wait before each retry: a new index is renamed just before its output."""
 
 
 class Collection(Framed, Mapping[int, "Question"]):
@@ -323,8 +323,8 @@ class Collection(Framed, Mapping[int, "Question"]):
         >>> docs.answers.to_pandas()
         >>> docs.where(since="2020", tags="python").questions.to_arrow()
 
-    Collections are thread-safe. A pickled copy in another process reopens the file. Memory
-    holds the index, and a cache with the last 32 MiB of documents.
+    Collections are thread-safe. A pickled copy in another process reopens the file. A collection
+    keeps in memory the index and a cache of the documents used last, up to 32 MiB.
     """
 
     def __init__(self, path: str, *, progress: bool = False) -> None:
@@ -415,15 +415,15 @@ class Collection(Framed, Mapping[int, "Question"]):
         return (question_id for question_id, _ in self._numbered())
 
     def keys(self) -> KeysView[int]:
-        """Return the ids of the questions; iterating over them reads the whole file."""
+        """Return a view of the question ids; iterating over it reads the whole file."""
         return super().keys()
 
     def values(self) -> ValuesView[Question]:
-        """Return the documents, streamed."""
+        """Return a view of the documents; iterating over it streams the file."""
         return _Values(self)
 
     def items(self) -> ItemsView[int, Question]:
-        """Return the ids and the documents, streamed."""
+        """Return a view of the ids and documents; iterating over it streams the file."""
         return _Items(self)
 
     def where(
@@ -461,7 +461,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return chain.from_iterable(cast("Iterator[list[Question]]", self._document_batches()))
 
     def _numbered(self) -> Iterator[tuple[int, Question]]:
-        """Iterate over the ids and documents."""
+        """Iterate over the documents, each with its id."""
         for entry, documents in zip(self.index, self._document_batches(), strict=True):
             with self._bad_lines(entry):
                 yield from [(document["Id"], cast("Question", document)) for document in documents]
@@ -499,8 +499,8 @@ class Collection(Framed, Mapping[int, "Question"]):
     def find_question_id(self, answer_id: int, *, progress: bool = False) -> int | None:
         """Find the id of an answer's question; None if the answer is missing.
 
-        The search starts at the position of a question with this id, goes back to the first one,
-        and then through all later questions.
+        The search starts where a question with the id of the answer would be, goes back to the
+        first question, and then through all later ones.
 
         Args:
             answer_id: `Id` of the answer.
@@ -603,13 +603,13 @@ def open(  # noqa: A001
     log.
 
     Args:
-        path: An output of `convert`, compressed or not; or any uncompressed JSON lines in ascending
-            order of `Id`.
+        path: An output of `convert`, compressed or not; or any uncompressed file of JSON lines in
+            ascending order of `Id`.
         progress: Show a progress bar while building an index.
 
     Returns:
-        A collection to be closed, or used as a context manager: `docs[4]`, `4 in docs`,
-        `len(docs)`, `for question in docs.values()`.
+        A collection, to be closed or used as a context manager. It supports `docs[4]`, `4 in docs`,
+        `len(docs)` and `for question in docs.values()`.
 
     Raises:
         OutputError: The file cannot be read, is damaged, or cannot be indexed.

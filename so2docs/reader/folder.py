@@ -26,9 +26,9 @@ def is_folder_of_outputs(path: str) -> bool:
 def outputs_in(folder: str) -> dict[str, list[str]]:
     """List the outputs in a folder by site.
 
-    Outputs are recognized by file name, so damaged ones are included. The name of a published site
-    excludes a date or a release around it, unless two outputs would then have the same site, such
-    as the parts of a split output.
+    Outputs are recognized by file name, so damaged ones are included. A date or release before or
+    after the name of a published site is removed, unless two outputs would then have the same site,
+    as with the files of a split output.
 
     Returns:
         The paths of the outputs by site, in the order of the sites. A site has several paths if it
@@ -72,7 +72,7 @@ def readable(paths: list[str]) -> str:
     lines = [path for path in paths if any(end in os.path.basename(path) for end in _LINES)]
     if len(lines) > 1:
         names = " and ".join(map(os.path.basename, lines))
-        raise OutputError(f"{names} are outputs of the same site; move all but one away")
+        raise OutputError(f"{names} are outputs of the same site; move away all but one")
     return lines[0] if lines else paths[0]
 
 

@@ -57,17 +57,18 @@ _NESTED = (ANSWERS, *(part.key for part in POST_PARTS if part.shape != "value"))
 
 
 class Frame:
-    """Rows of one kind in documents, which are read on demand.
+    """All rows of one kind in the documents, read on demand.
 
-    Rows have their attributes as columns; posts, comments and users also have `Url` (with
-    attribution), votes and history also `PostId`. Tags are pairs of `QuestionId` and `Tag`. `Other`
-    is a JSON object of the attributes that have no column or have a value of another type. Integers
-    are `int64`, dates `timestamp[ms, UTC]`, `Tags` a list. Rows exclude nested objects.
+    Each attribute is a column; nested objects are left out. Posts, comments and users also have the
+    column `Url`, which is filled in outputs with attribution. Votes and history have the column
+    `PostId`. The frame of tags consists of `QuestionId` and `Tag`. The column `Other` is a JSON
+    object with the attributes that have no column, or a value of another type. Integers are
+    `int64`, dates are `timestamp[ms, UTC]`, and `Tags` is a list.
 
     Args:
         name: Kind of the rows.
         source: Source of the documents.
-        question_columns: Columns of questions after those of the rows.
+        question_columns: Columns of the questions, which follow those of the rows.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Frame:
         """Add columns of the question that each row belongs to, such as `Question.Title`.
 
         Args:
-            columns: Names of columns of the questions; if there are none, all columns.
+            columns: Names of columns of the questions; all columns if none are given.
 
         Returns:
             A frame with the same rows, and the added columns.
@@ -92,7 +93,7 @@ class Frame:
         """
         if self.name in ("questions", "users"):
             raise OptionError(
-                f"{self.name}: with_questions is for rows that belong to one question, such as "
+                f"{self.name}: with_questions needs rows that belong to one question, such as "
                 "answers or comments"
             )
         names = (*QUESTION_ATTRIBUTES, *_OF_POSTS, OTHER)
@@ -124,7 +125,7 @@ class Frame:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over Arrow record batches, for rows that do not fit into memory.
 
-        The ids of users stay in memory, since each user is one row.
+        The frame of users keeps their ids in memory, so that each user becomes one row.
 
         Raises:
             OutputError: A document was not written by so2docs.
@@ -207,7 +208,7 @@ def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
         where = f"between question {ids[0]} and question {ids[-1]}, " if ids else ""
         raise OutputError(
             f"{source.path}: {where}a document has no Id, or a value of an unexpected type; "
-            f"frames and `where` need JSON lines with Id, but not those of "
+            f"frames and `where` need JSON lines with Id, and cannot read "
             f"{flag('format', 'mongodb')}"
         ) from error
 
@@ -254,7 +255,7 @@ def _held(part: Part) -> Callable[[Row], Iterator[Row]]:
 
 
 def _votes(question: Row) -> Iterator[Row]:
-    """Count the votes of each post that has the key, with 0 for types that it lacks."""
+    """Yield the vote counts of each post that has the key, with 0 for missing types."""
     part = _PARTS["Votes"]
     none = dict.fromkeys(part.columns or (), 0)
     for post in _posts(question):
@@ -263,7 +264,7 @@ def _votes(question: Row) -> Iterator[Row]:
 
 
 def _new_users() -> Callable[[Row], Iterator[Row]]:
-    """Find the users in a document that no earlier document has."""
+    """Make a function that finds the users in a document who are in no earlier document."""
     ids: set[int] = set()
 
     def rows(question: Row) -> Iterator[Row]:
@@ -328,12 +329,12 @@ class Framed:
 
     @property
     def answers(self) -> Frame:
-        """The answers; `ParentId` is the question."""
+        """The answers; `ParentId` is the id of the question."""
         return Frame("answers", self)
 
     @property
     def comments(self) -> Frame:
-        """The comments, if nested; `PostId` is the question or answer."""
+        """The comments, if nested; `PostId` is the id of the question or answer."""
         return Frame("comments", self)
 
     @property
@@ -343,12 +344,12 @@ class Framed:
 
     @property
     def votes(self) -> Frame:
-        """The votes, if nested; a row for each question or answer, a column for each type."""
+        """The votes, if nested: one row per question or answer, one column per vote type."""
         return Frame("votes", self)
 
     @property
     def history(self) -> Frame:
-        """The revisions and events, if nested; `PostId` is the question or answer."""
+        """The revisions and events, if nested; `PostId` is the id of the question or answer."""
         return Frame("history", self)
 
     @property
@@ -400,7 +401,7 @@ class Selection(Framed):
                 yield questions
 
     def _holds(self, question: Mapping[str, Any]) -> bool:
-        """Whether a question is in the selection. Limits exclude questions without a date."""
+        """Whether a question is in the selection; date limits exclude questions without a date."""
         date = question.get("CreationDate") or ""
         if date < self._since or (self._until and not "" < date < self._until):
             return False

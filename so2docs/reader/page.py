@@ -22,7 +22,7 @@ def as_text(body: str, width: int = 80) -> str:
 
     Args:
         body: HTML of the body.
-        width: Maximum columns of paragraphs; code and tables are not wrapped.
+        width: Maximum width of paragraphs, in columns; code and tables are not wrapped.
     """
     to_markdown = converter("markdown")
     assert to_markdown is not None
@@ -51,11 +51,11 @@ def _wrap(line: str, width: int, indent: str) -> str:
 
 
 def as_page(question: dict[str, Any], width: int = 80) -> str:
-    """Format a document as text with terminal styles, which `click.echo` strips if unwanted.
+    """Format a document as text with terminal styles, which `click.echo` strips for files.
 
     Args:
         question: The document.
-        width: Maximum columns of a line.
+        width: Maximum width of a line, in columns; more than 100 count as 100.
     """
     return "\n".join(_lines(question, min(width, 100)))
 
@@ -80,7 +80,7 @@ def _lines(question: dict[str, Any], width: int) -> Iterator[str]:
 
 
 def _nested(post: dict[str, Any], width: int) -> Iterator[str]:
-    """Show the links and comments of a post."""
+    """Yield the lines for the links and comments of a post."""
     for link in _rows(post, "Links"):
         kind = _text(link, "LinkType") or "link"
         yield from ("", style(f"  {kind}: {_text(link, 'RelatedPostId')}", dim=True))
@@ -108,7 +108,7 @@ def _author(post: dict[str, Any], user: str, name: str, number: str) -> str:
 
 
 def _facts(post: dict[str, Any], kind: str) -> str:
-    """Format the facts about a post as a line, without missing values."""
+    """Format the facts about a post as one line; leave out missing values."""
     facts = [f"{kind} {_text(post, 'Id')}"]
     if "Score" in post:
         facts.append(f"score {_text(post, 'Score')}")

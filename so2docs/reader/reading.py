@@ -1,4 +1,4 @@
-"""Read documents of an output one at a time, or by segment with the index.
+"""Read the documents of an output one by one, or by segment with the index.
 
 The first bytes of a file distinguish dumps from outputs, and determine the format of an output.
 """
@@ -39,7 +39,7 @@ _OTHER_FORMATS = (
 
 
 def read_start(path: str) -> bytes:
-    """Read the first bytes of a file, decompressed from gzip or zstd; empty if damaged."""
+    """Read the start of a file, decompressed from gzip or zstd; empty if it is damaged."""
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -69,7 +69,7 @@ def is_output(path: str, start: bytes) -> bool:
 
 
 def not_read_back(start: bytes) -> tuple[str, str] | None:
-    """Name the format and a reader of a file that so2docs only writes; None for other files."""
+    """Name the format of a file that so2docs cannot read, and its readers; None for others."""
     text = start.lstrip(BLANK)
     for magic, file_type, reader in _OTHER_FORMATS:
         if text.startswith(magic):
@@ -85,7 +85,7 @@ def describe_foreign(start: bytes) -> tuple[str, str] | None:
     kind = detect_kind(start)
     if kind is None and not start.lstrip(BLANK).startswith(b"<"):
         return None
-    return "XML" if kind is None else kind.name, "give it to so2docs convert first"
+    return "XML" if kind is None else kind.name, "convert it with so2docs convert first"
 
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ _END = b"\0the end\0"
 _END_FRAME = zstandard.compress(_END)
 
 MOST_LINE_BYTES = 256 * 1024 * 1024
-"""Maximum bytes of a line, which bounds the memory for a decompression bomb."""
+"""Maximum bytes of a line; this bounds the memory that a decompression bomb can take."""
 
 
 @overload
@@ -106,11 +106,11 @@ def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Question]: ...
 @overload
 def read(path: str | os.PathLike[str] | BinaryIO, kind: type[Record]) -> Iterator[Record]: ...
 def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[Any]:
-    """Read the documents of an output (or of any JSON lines), streamed.
+    """Stream the documents of an output, or of any JSON lines.
 
     Args:
         path: Name of a file, or an open binary file, which is left open. The file may be
-            compressed by gzip or zstd.
+            compressed with gzip or zstd.
         kind: Type of a line for type checkers, such as `dict` for the records of a recipe; a
             `Question` if None. It is not checked at run time.
 
@@ -136,7 +136,7 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
 
 
 def parse_document(line: bytes, name: str, number: int) -> Any:
-    """Parse the document in a line of a file; `number` is the number of the line."""
+    """Parse the document on line `number` of the file `name`."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -185,12 +185,12 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         if not is_damage(error):
             raise
         raise OutputError(
-            f"{name}: is damaged or cut off in line {number:,} ({error}); convert the dump again"
+            f"{name}: is damaged or truncated in line {number:,} ({error}); convert the dump again"
         ) from error
 
 
 def _whole_lines(blocks: Iterator[Any]) -> Iterator[bytes]:
-    """Join blocks into lines with line feeds; raise `EOFError` for a line that is too long."""
+    """Split blocks into lines, with their line feeds; raise `EOFError` if a line is too long."""
     buffer = bytearray()
     for block in blocks:
         end = block.find(b"\n") + 1
@@ -221,7 +221,7 @@ class _Ended:
 
 
 def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress any number of zstd frames; raise `EOFError` if the last one is cut off."""
+    """Decompress any number of zstd frames; raise `EOFError` if the last one is truncated."""
     reader: Any = _Ended(file)
     tail = b""
     frames = zstandard.ZstdDecompressor().stream_reader(reader, read_across_frames=True)
@@ -248,7 +248,7 @@ class SegmentReader:
         """Open an output.
 
         Raises:
-            OutputError: The output cannot be read, or is another file.
+            OutputError: The output cannot be read, or is not the file with this identity.
         """
         self.path = path
         try:
@@ -324,7 +324,7 @@ def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | 
             if document["Id"] == question_id:
                 return lines[start:end], document
         at = lines.find(key, at + 1)
-    # The question is missing, or was written with white space by another program.
+    # The question is missing, or another program wrote it with white space.
     for line in lines.splitlines():
         document = orjson.loads(line)
         if document["Id"] == question_id:

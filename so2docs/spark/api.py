@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class SparkReport:
-    """Counts, bytes and seconds of all sites.
+    """The result of a conversion on Spark, by site.
 
     Attributes:
         sites: The report of each site that was converted, by name.
         finished: Names of the sites finished by an earlier run.
-        failures: Errors of the other sites, by name.
+        failures: Errors of the sites that failed, by name.
         seconds: Wall time.
     """
 
@@ -60,7 +60,7 @@ class SparkReport:
         return self.total().peak_memory_bytes
 
     def total(self, dump: str = "all sites", output: str = "") -> Report:
-        """Add up the reports; of times, memory and processes, take the maximum.
+        """Add up the reports; for times, memory and processes, take the maximum.
 
         Args:
             dump: Name for all dumps.
@@ -102,14 +102,15 @@ class SparkReport:
 
 
 PART_BYTES = "128MB"
-"""Maximum bytes of a part file, since Spark reads a compressed file with one task."""
+"""Maximum size of a part file. Spark reads a compressed file with a single task."""
 
 LARGE_BYTES = 1_000_000_000
-"""The task of a larger dump gets all cores of an executor, if the cluster supports this. On two
-cores, one task with both took 8.4 s for 1 GB, and tasks that share the dump took 21.3 s."""
+"""Size in bytes above which the task of a dump gets all cores of an executor, if the cluster
+supports this. For 1 GB on two cores, one task with both cores took 8.4 s, and tasks that share the
+dump took 21.3 s."""
 
 _TRANSIENT = (ClusterError, DiskFullError, WorkerDiedError)
-"""Errors of an executor, not of a dump, so that another attempt may succeed."""
+"""Errors of an executor, not of a dump: another attempt may succeed."""
 
 _THREADS = 8
 """Number of simultaneous jobs, if each site has its own job."""
@@ -134,15 +135,15 @@ def convert(
 
     The part files of a folder, concatenated, hold the lines that `so2docs.convert` writes. They are
     the same for any cluster, even if executors are lost. Sites that are finished and up to date are
-    left unchanged, so that the same call after an interruption, or after a dump was repaired,
-    converts the other sites.
+    left unchanged, so repeating the call after an interruption, or after a dump was repaired,
+    converts only the other sites.
 
     Args:
-        spark: A session, classic or of Spark Connect.
+        spark: A Spark session, classic or Spark Connect.
         source: Path or URL of a dump in any form that `so2docs.convert` accepts as a path, a
             pattern, or a list of these. Every executor must be able to read them, from a shared
             disk or a store with an fsspec driver.
-        output_dir: Path or URL of a folder that gets a folder for each site. This contains
+        output_dir: Path or URL of a folder that gets a folder for each site, with
             `part-00000.jsonl.gz` and so on, in ascending order of question id; `.strays-00000.gz`,
             if there are strays; and finally `_SUCCESS`, which lists the files.
         site_field: Name of a field to add to each document, with the name of the site.
@@ -160,7 +161,7 @@ def convert(
             `chunk_bytes`.
 
     Returns:
-        Counts, bytes and seconds of each site.
+        A report with the counts, sizes and times of each site.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -171,7 +172,7 @@ def convert(
             (without `update` or `force`), cannot be written, holds other files, or another run
             writes to it.
         DiskFullError: The disk of an executor is full.
-        ClusterError: Spark ended a job.
+        ClusterError: A Spark job failed.
     """
     begun_at = time.perf_counter()
     kwargs, options = check_options(
@@ -188,7 +189,7 @@ def convert(
     inspect = partial(sites.inspect, nest=options.nest, is_finished=None if force else is_finished)
     results = zip(found_sites, run(spark, inspect, found_sites), strict=True)
     sizes = dict(raise_or_note(results, failures))
-    for s in sizes:  # Raise the error before converting anything.
+    for s in sizes:  # Raise errors before converting anything.
         sites.check_host(s, options)
     report.finished = [s.name for s, size in sizes.items() if size is None]
     pending = {s: size for s, size in sizes.items() if size is not None}
@@ -251,19 +252,19 @@ def documents(
     Nothing is read before an action. Each action reads the dumps again; `cache()` keeps the rows.
 
     Args:
-        spark: A session, classic or of Spark Connect.
+        spark: A Spark session, classic or Spark Connect.
         source: As in `convert`.
         typed: Make typed columns, as in `--format parquet`, instead of JSON.
-        site_field: As in `convert`; typed columns have a column `Site` without it.
+        site_field: As in `convert`; not needed for typed columns, which always include `Site`.
         site: As in `convert`.
-        on_error: Action for a damaged dump. `stop`: the action fails. `skip`: the data frame lacks
-            its questions, and a log of Spark has the error. If None, `skip` if
-            `spark.sql.files.ignoreCorruptFiles` is set.
+        on_error: Treatment of a damaged dump. `stop`: actions on the data frame fail. `skip`: the
+            questions of the dump are left out, and the error is in a log of Spark. If None: `skip`
+            if `spark.sql.files.ignoreCorruptFiles` is set, and `stop` otherwise.
         keywords: As in `convert`, except keywords for the form of files.
 
     Returns:
         `Site` (string), `Id` (long) and `Document` (the JSON of the question with its answers),
-        unordered; or the columns of the schema and `Site`.
+        unordered; or, with `typed`, the columns of `--format parquet` and `Site`.
 
     Raises:
         OptionError: An option has a value that is not allowed. Errors of a dump are raised by
@@ -292,7 +293,7 @@ def _is_set(spark: SparkSession, name: str) -> bool:
 
 def _make_options(kwargs: Mapping[str, Any]) -> Options:
     form = output_form(f"part{output_suffix(kwargs)}", kwargs)
-    # Let each executor choose between its available cores.
+    # Let each executor choose between the compiled core and the Python core.
     return build_options(kwargs, form, core=kwargs.get("core", "auto"))
 
 
@@ -301,7 +302,7 @@ def _convert_sites(
     sizes: Mapping[Site, int],
     task: Callable[[Site], Report],
 ) -> dict[Site, Report | So2docsError]:
-    """Convert sites: one job for sites that take one core, and one for large sites."""
+    """Convert sites in two Spark jobs: one for large sites, and one for all others."""
     profile = _make_profile(spark)
     ordered = sites.by_size(sizes.items())
     large = [site for site in ordered if profile and sizes[site] > LARGE_BYTES]
@@ -311,8 +312,8 @@ def _convert_sites(
         jobs = [threads.submit(_run_job, spark, task, *group) for group in groups]
         for job in jobs:
             results |= job.result()
-    # Retry these sites, since another executor may have the disk space, memory or network that this
-    # one lacked.
+    # Retry these sites, because another executor may have the disk space, memory or network that
+    # the first one lacked.
     again = [site for site, result in results.items() if isinstance(result, _TRANSIENT)]
     return results | _run_job(spark, task, again, None)
 

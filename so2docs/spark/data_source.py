@@ -47,12 +47,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _IGNORES_ERRORS = "ignorecorruptfiles"
-"""The option of Spark's file sources that `on_error` extends, in lower case like all options."""
+"""The option of Spark's file sources that sets the default of `on_error`. Like all options, it is
+in lower case."""
 
 _OWN = ("path", "paths", "typed", "site_field", "site", "push_filters", "on_error", _IGNORES_ERRORS)
 _OF_TABLES = "provider"
-"""An option that Spark adds for `CREATE TABLE … USING so2docs`. With this option, names of the
-user's options start with `option.`, and Spark adds others."""
+"""An option that Spark adds for `CREATE TABLE … USING so2docs`. If it is present, the names of the
+user's options start with `option.`, and Spark has added other options."""
 
 _METADATA = "so2docs"
 """Key in the metadata of a catalog table's first column, which keeps the options because Spark 4.3
@@ -63,7 +64,7 @@ does not return them when the table is read."""
 def _without_traceback() -> Iterator[None]:
     """Let Spark report an error of this package without its traceback.
 
-    Spark's worker process ends after an error, so the variable has no further effect.
+    Spark's worker process exits after an error, so the environment variable affects nothing else.
     """
     try:
         yield
@@ -98,7 +99,7 @@ class Questions(DataSource):  # type: ignore[misc]
 
     @_without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the columns of a schema, which may be a subset."""
+        """Return a reader for the columns of a schema, which may be a subset of all columns."""
         saved = schema.fields[0].metadata.get(_METADATA) if schema.fields else None
         texts = self._texts if saved is None else json.loads(saved) | self._texts
         request = _Request(texts)
@@ -113,11 +114,11 @@ class _Request:
         if not path and not paths:
             raise OptionError(
                 "no dump is given; give its path. Spark loses the options of a table that declares "
-                "columns: create it without columns, and choose them by the option fields"
+                "columns: create it without columns, and choose them with the option fields"
             )
         self.patterns = sites.patterns([path] if path else json.loads(paths or ""))
         self.typed = _parse_switch(texts.get("typed", "true"))
-        # Push filters only on request, since Spark otherwise rejects a reader that has them.
+        # Push filters only if Spark's setting allows it: otherwise Spark rejects such a reader.
         self.push_filters = _parse_switch(texts.get("push_filters", "false"))
         ignores_errors = _parse_switch(texts.get(_IGNORES_ERRORS, "false"))
         self.on_error = sites.check_on_error(
@@ -152,7 +153,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         self._prune(schema)
 
     def _prune(self, schema: StructType) -> None:
-        """Make only the attributes named by a schema.
+        """Restrict the attributes to those named in a schema.
 
         Raises:
             OptionError: The schema has a column that documents lack, or a column with another type.
@@ -216,15 +217,15 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
 
 class FilteringReader(DumpReader):
-    """Reads dumps, and leaves out early what the filters of a query would drop."""
+    """Reads dumps, and skips early the dumps and questions that a query would filter out."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Choose dumps by filters on Site, and drop questions while parsing by other filters.
+        """Use filters on `Site` to choose dumps, and other filters to drop questions while parsing.
 
-        All filters are returned: Spark applies them to the rows that are read.
+        All filters are returned, so that Spark also applies them to the rows.
         """
         self._filters = filters
-        if self._request.kwargs.get("limit") is None:  # A limit applies after the filters.
+        if self._request.kwargs.get("limit") is None:  # Filters would change the limited rows.
             for filter_ in filters:
                 self._push(filter_)
         return filters
@@ -255,7 +256,8 @@ _MAXIMA = {"AnswerCount": "max_answers", "CreationDate": "until"}
 """Keywords for the bounds of columns."""
 
 _MILLISECOND = timedelta(milliseconds=1)
-"""The precision of dates in dumps: `until` and Spark differ on whether a bound is included."""
+"""The precision of dates in dumps. Bounds are widened by it, because `until` and Spark differ on
+whether a bound is included."""
 
 _TESTS: dict[type[Filter], Callable[[str, Any], bool]] = {
     EqualTo: eq,

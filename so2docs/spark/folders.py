@@ -48,7 +48,7 @@ def list_names(folder: str) -> list[str]:
 def begin(task: tuple[str, str]) -> None:
     """Assign the folder of a site to a run. Earlier files stay until they are replaced.
 
-    The previous run of the folder fails with an error; its draft is left alone.
+    An earlier run that still writes to the folder fails with an error; its draft is left alone.
 
     Args:
         task: The folder and the id of the run.
@@ -67,7 +67,7 @@ def begin(task: tuple[str, str]) -> None:
 def draft(folder: str, run: str) -> Iterator[str]:
     """Make a folder for the files of one attempt, on the disk of the output if possible.
 
-    It is inside a folder of the run, so that no other run removes it.
+    The new folder is inside a folder of the run, so that no other run removes it.
     """
     if storage.is_url(folder):
         with temporary_folder() as path:
@@ -79,7 +79,7 @@ def draft(folder: str, run: str) -> Iterator[str]:
         with tempfile.TemporaryDirectory(dir=common, ignore_cleanup_errors=True) as path:
             yield path
     finally:
-        # Ignore the folder of another attempt or run that is still running.
+        # The folders are not empty if another attempt or run is still using them.
         with suppress(OSError):
             os.rmdir(common)
             os.rmdir(os.path.dirname(common))
@@ -90,7 +90,8 @@ def temporary_folder() -> Iterator[str]:
     """Make a folder in the local directory of Spark with the most free space.
 
     Raises:
-        DiskFullError: A disk is full; the advice is `spark.local.dir` for the disk of the folder.
+        DiskFullError: A disk is full. For the disk of this folder, the advice names
+            `spark.local.dir`.
     """
     places = [
         (shutil.disk_usage(local).free, local)
@@ -114,10 +115,10 @@ def temporary_folder() -> Iterator[str]:
 def publish(folder: str, run: str, draft: str, report: Report) -> dict[str, int]:
     """Move the files of a draft to the folder, and complete the report.
 
-    Another attempt of the same run may do this with the same bytes.
+    Another attempt of the same run may publish the same files, with the same bytes.
 
     Returns:
-        Names and bytes of the files.
+        The size in bytes of each file, by name.
 
     Raises:
         OutputError: Another run has taken the folder.
@@ -147,7 +148,7 @@ def finish(
     report: Mapping[str, Any],
     record: Provenance | None,
 ) -> None:
-    """Mark a folder as finished, with the list of its files, when all files exist.
+    """Check that all files exist, and mark the folder as finished, with a list of the files.
 
     Files of an earlier conversion are removed.
 
@@ -155,7 +156,7 @@ def finish(
         folder: The folder of the site.
         run: Id of the run.
         files: Size in bytes of each file, by name.
-        report: The report of the conversion, which a restarted run reads back.
+        report: The report of the conversion, which a later attempt reads back.
         record: Provenance of the files; None if unknown.
 
     Raises:

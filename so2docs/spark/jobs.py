@@ -32,13 +32,13 @@ def run(
     *,
     profile: Any = None,
 ) -> list[Result | So2docsError]:
-    """Run a function for each task as a Spark task; tasks start in order.
+    """Run a function for each task, in a Spark task of its own; tasks start in order.
 
     Args:
         spark: A session, classic or of Spark Connect.
-        function: The function; its exceptions are also results.
+        function: The function; an exception becomes the result of its task.
         tasks: Arguments of the function.
-        profile: A `ResourceProfile` for these tasks; None for Spark's own.
+        profile: A `ResourceProfile` for these tasks; None for Spark's default.
 
     Returns:
         The result of each task, or the error that it ended with, in the order of the tasks.
@@ -110,7 +110,7 @@ IdsAndLines = Iterable[tuple[int, bytes]]
 
 
 def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool) -> Iterator[Any]:
-    """Make Arrow batches of the documents of a site: site, id and JSON, or typed columns."""
+    """Make Arrow batches of the documents of a site: with site, id and JSON, or typed columns."""
     import pyarrow as pa
 
     from so2docs.output.formats import arrow

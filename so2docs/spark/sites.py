@@ -74,7 +74,7 @@ def find(patterns: Sequence[str], run: Run, folder: str = "") -> list[Site]:
     Args:
         patterns: Paths and patterns.
         run: Runs `find_dumps` where the dumps can be read.
-        folder: Folder for the folders of the sites; empty for a data frame.
+        folder: Folder that holds a folder for each site; empty for a data frame.
     """
     paths: dict[str, None] = {}
     for matches in run(find_dumps, patterns):
@@ -131,7 +131,7 @@ def names(dumps: Sequence[str]) -> list[str]:
     """Name each dump: by its folder if the file is `Posts.xml`, else by its file name.
 
     Dumps that would share a name, such as several dates of one site, are distinguished by as many
-    parent folders as necessary. Names are also folders of the output, so none may be inside
+    parent folders as necessary. Names are also folders of the output, so no name may be inside
     another.
     """
     places = [_place(path) for path in dumps]
@@ -153,7 +153,7 @@ def names(dumps: Sequence[str]) -> list[str]:
 
 
 def _place(path: str) -> list[str]:
-    """List folders and name of a dump, without the parts that are common to all dumps."""
+    """Split the path of a dump into folders and name, without extensions and `Posts`."""
     name = path.partition("://")[2] if storage.is_url(path) else os.path.abspath(path)
     *above, stem = name.strip("/" + os.sep).replace(os.sep, "/").split("/")
     stem = stem.partition(".7z")[0]
@@ -178,7 +178,7 @@ def inspect(
         posts = file_in_folder(site.path, POSTS) if os.path.isdir(site.path) else site.path
         with Catalog() as catalog:
             facts = catalog.look(posts)
-            # Call `open_dump` for a pipe too, so that it raises the error for what is not a file.
+            # Call `open_dump` for a pipe too: it raises the error for sources that are not files.
             dump = open_dump(posts) if facts.is_plain or not facts.is_file else None
             tables = find_tables(site.path, nest, {}, catalog)
     except DumpError as error:
@@ -200,7 +200,8 @@ def is_up_to_date(
         update: Whether a site that is not up to date is converted again.
 
     Raises:
-        ExistingOutputError: The folder was made in another way, and is not converted again.
+        ExistingOutputError: The folder was made from another dump or with other options, and
+            `update` is false.
     """
     form = output_form(f"{_STEM}{output_suffix(keywords)}", keywords)
     options = options_for(site.path, keywords, form, _make_field(site, site_field))
@@ -221,7 +222,7 @@ def raise_or_note(
     results: Iterable[tuple[Site, Result | So2docsError]],
     failures: dict[str, So2docsError] | None = None,
 ) -> Iterator[tuple[Site, Result]]:
-    """Return the results; collect errors in a dictionary, or raise them without one."""
+    """Yield the results; collect errors in `failures`, or raise them if it is None."""
     for site, result in list(results):
         if not isinstance(result, So2docsError):
             yield site, result
@@ -258,7 +259,7 @@ def convert_site(
     """Convert a dump into part files in the folder of its site, and mark the folder as finished.
 
     Raises:
-        So2docsError: As `so2docs.convert`; nothing of this attempt is left in the folder then.
+        So2docsError: As in `so2docs.convert`; the drafts of this attempt are then removed.
     """
     if (finished_report := folders.read_report(site.folder, run)) is not None:
         # An earlier attempt finished the site, but its result was lost.
@@ -294,7 +295,7 @@ def document_batches(
     """Yield the documents of a dump in Arrow batches from `jobs.batches`.
 
     Raises:
-        So2docsError: As `so2docs.documents`.
+        So2docsError: As in `so2docs.documents`.
     """
     options = options_for(site.path, keywords, None, _make_field(site, site_field))
     with (

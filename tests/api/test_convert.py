@@ -134,7 +134,7 @@ def test_read_says_that_a_dump_is_one(name: str, kind: str, samples: Path, tmp_p
     if not path.exists():
         path = tmp_path / name
         path.write_bytes(b"7z\xbc\xaf\x27\x1c\0\4\xff\n\xff")
-    with pytest.raises(so2docs.OutputError, match=f"is {kind}, .*; give it to so2docs convert"):
+    with pytest.raises(so2docs.OutputError, match=f"is {kind}, .*; convert it with so2docs"):
         list(so2docs.read(path))
 
 
@@ -142,7 +142,7 @@ def test_read_says_what_is_wrong(samples: Path, tmp_path: Path) -> None:
     so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
     cut = tmp_path / "cut.jsonl.gz"
     cut.write_bytes((tmp_path / "q.jsonl.gz").read_bytes()[:2000])
-    with pytest.raises(so2docs.OutputError, match=r"cut\.jsonl\.gz: is damaged or cut off"):
+    with pytest.raises(so2docs.OutputError, match=r"cut\.jsonl\.gz: is damaged or truncated"):
         list(so2docs.read(cut))
     (tmp_path / "no.jsonl").write_text('{"Id":1}\nnonsense\n')
     with pytest.raises(so2docs.OutputError, match=r"no\.jsonl: line 2 is not JSON"):

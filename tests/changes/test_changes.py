@@ -475,7 +475,7 @@ def test_a_cut_or_damaged_file_is_noticed(pair: tuple[Path, Path], tmp_path: Pat
             so2docs.patch(old, written, tmp_path / "made.jsonl.gz")
         assert not (tmp_path / "made.jsonl.gz").exists()
     new.write_bytes(new.read_bytes()[:-20])
-    with pytest.raises(OutputError, match=r"new\.jsonl\.gz: is damaged or cut off"):
+    with pytest.raises(OutputError, match=r"new\.jsonl\.gz: is damaged or truncated"):
         list(so2docs.diff(old, new))
 
 

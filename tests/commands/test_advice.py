@@ -40,7 +40,7 @@ def test_advice_for_files_that_open_cannot_read(
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, **options)  # type: ignore[arg-type]
     if "without" in options:
         result = run("show", output, "1")
-        assert "an Id; if --fields or --without left it out, convert with it" in result.stderr
+        assert "an Id; if --fields or --without left it out, convert again with Id" in result.stderr
     for path in tmp_path.glob(".*index*"):
         path.unlink()
     for command in (["show", output, "1"], ["stats", output]):
@@ -209,7 +209,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
     for command in (["show", tmp_path / name, "1"], ["stats", tmp_path / name]):
         result = run(*command)
         assert result.returncode == 1
-        assert "can be looked up; give it to so2docs convert first" in result.stderr
+        assert "can be looked up; convert it with so2docs convert first" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_read_notices_a_zstd_stream_that_is_cut_off(cut: int, tmp_path: Path) ->
     output.write_bytes(zstandard.compress((SAMPLES / "posts.jsonl").read_bytes()))
     assert list(so2docs.read(output)) == expected_of("posts")
     output.write_bytes(output.read_bytes()[:cut])
-    with pytest.raises(so2docs.OutputError, match=r"damaged or cut off|is not JSON"):
+    with pytest.raises(so2docs.OutputError, match=r"damaged or truncated|is not JSON"):
         list(so2docs.read(output))
 
 

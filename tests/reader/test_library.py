@@ -246,7 +246,7 @@ def test_changed_output_is_noticed(output: Path) -> None:
     with output.open("ab") as file:
         file.write(b'{"Id":3000000000,"Answers":[]}\n')
     if output.suffix != ".jsonl":
-        with heard() as messages, pytest.raises(so2docs.OutputError, match="damaged or cut off"):
+        with heard() as messages, pytest.raises(so2docs.OutputError, match="damaged or truncated"):
             so2docs.open(output)
     else:
         with heard() as messages, so2docs.open(output) as docs:
@@ -270,7 +270,9 @@ def test_cut_off(share: float, name: str, large: Path, tmp_path: Path) -> None:
     shutil.copyfile(large / name, path)
     cut(path, share)
     if share:
-        with pytest.raises(so2docs.OutputError, match=r"cut off|not compressed by so2docs|no JSON"):
+        with pytest.raises(
+            so2docs.OutputError, match=r"truncated|not compressed by so2docs|no JSON"
+        ):
             so2docs.open(path)
     else:
         with so2docs.open(path) as docs:
@@ -309,7 +311,7 @@ def test_zstd_frames_without_their_table(large: Path, tmp_path: Path) -> None:
         pieces = list(docs.index)
     for end in (pieces[3].offset, pieces[-1].offset + pieces[-1].size):
         path.write_bytes((large / NAMES[2]).read_bytes()[:end])
-        with pytest.raises(so2docs.OutputError, match=f"damaged or cut off after byte {end:,}"):
+        with pytest.raises(so2docs.OutputError, match=f"damaged or truncated after byte {end:,}"):
             so2docs.open(path)
 
 

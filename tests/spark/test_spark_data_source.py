@@ -124,7 +124,7 @@ def test_a_table_of_the_catalog(session: Any, tmp_path: Path) -> None:
         )
         assert session.table(f"{name}_fields").columns == ["Id", "Title", "Site", "Other"]
         session.sql(f"CREATE TABLE {name}_columns (Id BIGINT) USING so2docs OPTIONS (path '/x')")
-        with pytest.raises(PySparkException, match="choose them by the option fields"):
+        with pytest.raises(PySparkException, match="choose them with the option fields"):
             session.table(f"{name}_columns").count()
         table = session.table(name)
         plain = list(so2docs.documents(SAMPLES / "site", nest="all", min_score=1))

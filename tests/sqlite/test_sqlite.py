@@ -401,7 +401,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["a.jsonl", "--site-field", "Score"], 2, "must be a name that no column has"),
         (["a.jsonl", "--with", "users"], 2, "is an output, but --with applies only to dumps"),
         (["a.jsonl", "nope/q.db"], 1, "the folder nope does not exist; create it first"),
-        (["cut.jsonl.gz", "q.db"], 1, "is damaged or cut off in line"),
+        (["cut.jsonl.gz", "q.db"], 1, "is damaged or truncated in line"),
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
         (["noid.jsonl", "q.db"], 1, "noid.jsonl: line 1: Id: is missing or not an integer"),
         (["twice.jsonl", "q.db"], 1, "twice.jsonl: line 2: Id: 1 occurs twice"),
