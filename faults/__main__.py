@@ -1,8 +1,8 @@
 """Rounds of faults: `python faults --seed 0 --rounds 200`.
 
 A conversion is stopped, starved or damaged at one of its steps. With `--calls`, one system call of
-a writing command fails or is interrupted by a signal; with `--every NAME`, each call of that
-command in turn.
+a writing command fails or is interrupted by a signal. With `--every NAME`, this happens to each
+call of that command in turn.
 """
 
 import argparse
@@ -29,16 +29,16 @@ AnyPlan = TypeVar("AnyPlan", Plan, CallPlan)
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seed", type=int, default=0, help="of the first round")
+    options.add_argument("--seed", type=int, default=0, help="seed of the first round")
     options.add_argument("--rounds", type=int, default=100)
-    options.add_argument("--calls", action="store_true", help="system calls that fail")
-    options.add_argument("--every", choices=WRITERS, help="each call of one command fails")
-    options.add_argument("--jobs", type=int, help="only the rounds with this number")
+    options.add_argument("--calls", action="store_true", help="make system calls fail")
+    options.add_argument("--every", choices=WRITERS, help="make each call of this command fail")
+    options.add_argument("--jobs", type=int, help="run only rounds with this number of jobs")
     options.add_argument(
-        "--only", nargs="*", default=[], help="rounds whose plans contain all these words"
+        "--only", nargs="*", default=[], help="run only rounds whose plans contain all these words"
     )
-    options.add_argument("--until", help="stop after a round in which this happened")
-    options.add_argument("--limit", type=float, default=60, help="seconds before it hangs")
+    options.add_argument("--until", help="stop after a round whose results contain this text")
+    options.add_argument("--limit", type=float, default=60, help="seconds until a command hangs")
     arguments = options.parse_args()
     if arguments.calls or arguments.every:
         if not calls.is_supported():

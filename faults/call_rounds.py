@@ -1,9 +1,9 @@
 """A round: one system call of a command fails, and then the same command runs again.
 
-Each call of each command can fail with an error, read or write fewer bytes than requested, or get a
-signal just before or after it. A read can only be short. The command must then end with the files
-of an undisturbed run or with a line of advice, and every file under a final name must be whole. The
-same command, run again, must end with exactly these files.
+A call can fail with an error, write fewer bytes than requested, or be preceded or followed by a
+signal. A read can only return fewer bytes than requested. The command must then end with the files
+of an undisturbed run or with a line of advice, and every file with a final name must be complete.
+The same command, run again, must end with exactly the files of an undisturbed run.
 """
 
 import errno
@@ -31,7 +31,7 @@ from so2docs.__main__ import main
 Files = dict[str, bytes]
 
 TEMPORARY = re.compile(r"\.part(\.|$)|\.spill/|\.lock$|so2docs-[0-9a-f]{8}/|^tmp/")
-"""Parts of the names of files that an unfinished command may leave."""
+"""Matches the names of files that an unfinished command may leave."""
 
 LOCK = re.compile(r"\.lock$")
 """A lock file that cannot be removed stays until another process locks it."""
@@ -66,10 +66,10 @@ class CallPlan:
     Attributes:
         seed: Seed of the plan; None if every call is tried.
         writer: Name of the command.
-        share: The call, as a share of all calls of the command.
+        share: Position of the call among all calls of the command, from 0 to 1.
         what: Kind of fault at the call.
-        number: The error or the signal.
-        call: The call, if every call is tried.
+        number: Number of the error or of the signal.
+        call: Description of the call, if every call is tried.
     """
 
     seed: int | None
@@ -102,11 +102,11 @@ class CallRounds:
     Args:
         folder: Folder for all files.
         control: Selects the call that fails.
-        seconds: Longest time of a command.
+        seconds: Time limit of a command.
 
     Attributes:
         happened: Counts of the results of commands.
-        hit: The call of this round.
+        hit: Description of the call with the fault in this round.
     """
 
     def __init__(self, folder: Path, control: Control, seconds: float) -> None:
@@ -166,7 +166,7 @@ class CallRounds:
         self._check_done(writer, again, files_in(self._place), expected)
 
     def undisturbed(self, name: str) -> tuple[Files, list[bytes]]:
-        """Return the files that a command leaves, and its calls."""
+        """Return the files that a command leaves if nothing fails, and its system calls."""
         if name not in self._undisturbed:
             self._clear()
             result = self._command(WRITERS[name])
@@ -220,7 +220,7 @@ class CallRounds:
             result: Result of the command.
             actual: The existing files.
             expected: The expected files; None if unknown.
-            may_leave: Parts of names of files that may stay because they cannot be removed.
+            may_leave: Matches names of files that may stay because they cannot be removed.
         """
         if result.code != 0:
             raise BrokenPromiseError(f"again: exit {result.code}: {result.messages}")
@@ -241,7 +241,7 @@ class CallRounds:
 
     def _clear(self) -> None:
         shutil.rmtree(self._place, ignore_errors=True)
-        shutil.copytree(self._inputs, self._place)  # Keep the times that a spill records.
+        shutil.copytree(self._inputs, self._place)  # Keep file times, which a spill records.
 
     def _command(
         self, writer: Writer, what: int = NOTHING, number: int = 0, target: int = 0

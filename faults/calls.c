@@ -1,8 +1,9 @@
-/* Preloaded (LD_PRELOAD) into the commands: counts their calls on files below a folder, and makes one of them fail.
+/* Library to preload (LD_PRELOAD) into the commands. It counts their system calls on files below a folder, and makes
+   one of them fail.
 
-   What is to happen, and what did, is in a file that all processes map: `struct control`, which calls.py knows, too.
-   Calls of another session than that of the command, and on files elsewhere, go on unchanged and uncounted. Covers what
-   Python, SQLite, Arrow and zlib call by way of the C library. */
+   All processes map a file with a `struct control` (calls.py declares the same structure). It selects the call and the
+   fault, and lists the calls. Calls in other sessions and on files in other folders are neither changed nor counted.
+   The library covers the calls that Python, SQLite, Arrow and zlib make through the C library. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,14 +27,14 @@
 enum happening { NOTHING, FAIL, SHORT, SIGNAL_BEFORE, SIGNAL_AFTER };
 
 struct control {
-    int32_t session;  /* Whose calls count; 0 for nobody's. */
-    int32_t what;     /* `enum happening` */
-    int32_t number;   /* An error or a signal. */
-    int32_t is_all;   /* Whether a signal is for all processes of the session. */
-    int64_t target;   /* The call, from 1. */
-    int64_t count;    /* Calls so far. */
+    int32_t session;  /* Session whose calls count; 0 for none. */
+    int32_t what;     /* Fault: `enum happening` */
+    int32_t number;   /* Number of the error or signal. */
+    int32_t is_all;   /* Whether all processes of the session get the signal. */
+    int64_t target;   /* Number of the call with the fault, from 1. */
+    int64_t count;    /* Number of calls so far. */
     char root[1024];
-    char calls[MOST_CALLS][NAME_BYTES]; /* Each call, and its file. */
+    char calls[MOST_CALLS][NAME_BYTES]; /* Name and file of each call. */
 };
 
 static struct control *control;
@@ -67,7 +68,7 @@ static int name_of(int file, char *name, size_t size)
     return 1;
 }
 
-/* What happens at this call, of a file by its name or, without one, by its number. */
+/* Count a call, and return its fault. The file is given by `path`, or by the descriptor `folder` if `path` is NULL. */
 static enum happening meet(const char *call, int folder, const char *path)
 {
     char name[2048];

@@ -1,7 +1,7 @@
-"""System calls that fail on purpose, by a preloaded library: `calls.c`.
+"""Make system calls fail with a preloaded library, `calls.c`.
 
-A structure in a file that every process maps selects the call to fail, and lists the calls. Python
-must start with the library, which replaces functions of the C library.
+All processes map a file with a structure that selects the call to fail and lists all calls. The
+library replaces functions of the C library, so Python must be started with it.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ def is_supported() -> bool:
 
 
 def rerun_preloaded() -> int | None:
-    """Rerun Python with the library; return its exit code, or None if it is loaded already.
+    """Rerun Python with the library; return the exit code, or None if the library is loaded.
 
     The hash seed is also fixed, because hashes determine the order of sets.
     """

@@ -1,4 +1,4 @@
-"""The command line of a scenario, and the files it leaves."""
+"""The command line of a scenario, and the files that the command leaves."""
 
 from pathlib import Path
 
@@ -15,9 +15,10 @@ class Command:
     """Runs scenarios in a separate folder.
 
     Args:
-        place: Its folder: `out` for the output, `work` and `other` for spills, `tmp`.
+        place: Folder for conversions: `out` for the output, `work` and `other` for spills, `tmp`
+            for temporary files.
         folder: Folder for the dumps, and for the messages of the processes.
-        seconds: Longest time of a conversion.
+        seconds: Time limit of a conversion.
     """
 
     def __init__(self, place: Path, folder: Path, seconds: float) -> None:
@@ -33,14 +34,14 @@ class Command:
         stop_at: int | None = None,
         takes: int | None = None,
     ) -> Process:
-        """Start the command; `stop_at` and `takes` are those of `Process`."""
+        """Start the command; `stop_at` and `takes` are as in `Process`."""
         words = self.words(scenario)
         if scenario.has_work_dir:
             words += ["--work-dir", "../work"]
         return self._start(scenario, [*words, *more], self.notes, stop_at, takes)
 
     def start_rival(self, scenario: Scenario, *more: str) -> Process:
-        """Start another conversion to the same output, with its spill elsewhere."""
+        """Start another conversion to the same output, with a spill in another folder."""
         words = [*self.words(scenario), "--work-dir", "../other", *more]
         return self._start(scenario, words, self.notes / "rival")
 
@@ -77,10 +78,10 @@ class Command:
         return words
 
     def files(self) -> Files:
-        """Return the files that conversions left, and the standard output of the last one."""
+        """Return the files that conversions left, and the standard output of the last conversion."""
         contents = left_by(self.place / "out" / "all")
         for name, data in left_by(self.place / "work" / "all").items():
-            # Conversions to standard output have separate spills, which killed ones leave.
+            # A conversion to standard output has a spill of its own, which a kill leaves behind.
             if not name.startswith("so2docs-"):
                 contents[f"work/{name}"] = data
         return {**contents, "stdout": (self.notes / "stdout").read_bytes()}

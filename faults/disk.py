@@ -35,7 +35,7 @@ def fill(disk: Path, free_bytes: int) -> None:
         try:
             os.posix_fallocate(file.fileno(), 0, max(free - free_bytes, 1))
         except OSError as error:
-            if error.errno != errno.ENOSPC:  # Another process has filled the disk meanwhile.
+            if error.errno != errno.ENOSPC:  # Otherwise, another process has filled the disk.
                 raise
 
 

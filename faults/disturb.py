@@ -1,4 +1,4 @@
-"""Faults in a conversion that is paused, and in its files between two sessions."""
+"""Apply faults to a paused conversion, and damage its files between two sessions."""
 
 import signal
 import time
@@ -11,7 +11,7 @@ from faults.plan import Damage, Fault
 from faults.process import Process
 
 MOST_LEFT = 300_000
-"""Bytes that a full disk may have left: each conversion here needs more."""
+"""Maximum free bytes on a full disk; every conversion here needs more."""
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def provisional(folder: Path) -> list[Path]:
 
 
 def damage(folder: Path, what: Damage) -> Path | None:
-    """Damage one of these files; return its name, or None if there are no files."""
+    """Damage a provisional file; return its path, or None if there is no such file."""
     paths = [path for path in provisional(folder) if path.stat().st_size]
     if not paths:
         return None

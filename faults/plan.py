@@ -51,16 +51,16 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a conversion at one of its steps.
+    """A fault at one step of a conversion.
 
     Attributes:
         kind: One of `FAULTS`, or `close`.
-        moment: The step, as a share of all steps of an undisturbed conversion.
+        moment: Position of the step among those of an undisturbed conversion, from 0 to 1.
         target: The process that gets the signal.
         number: The signal.
         delay: Seconds that the main process pauses beforehand, while its workers continue.
-        share: The worker, file, byte or options of a rival, as a share of all of them; for a disk,
-            the share that is left free.
+        share: Position of the chosen worker, file, byte or options of a rival among all of them,
+            from 0 to 1; for a full disk, the share of `MOST_LEFT` that stays free.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class Fault:
     share: float
 
     def rival_options(self, scenario: Scenario) -> tuple[str, ...]:
-        """Return options of a rival besides those of the scenario: an output with the same name."""
+        """Return the options that a rival adds to the scenario; its output has the same name."""
         if self.kind != "rival" or scenario.is_stdout or scenario.form == "several":
             return ()
         return RIVALS[int(self.share * len(RIVALS))]
@@ -79,7 +79,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Damage:
-    """Damage to a file of the spill or of the unfinished output between two sessions."""
+    """Damage to a file of the spill or the unfinished output between two sessions."""
 
     kind: str
     file: float

@@ -1,9 +1,9 @@
 """Run the command in a separate process, which pauses at a requested step.
 
-A step is a call of a function in the main thread of the main process: thousands of moments, the
-same ones each time. At the step, the process stops itself (SIGSTOP), so that the fault can be
-applied from outside without haste. Processes are forked with the package imported, since starting
-Python takes longer than these conversions.
+A step is a function call in the main thread of the main process; a conversion has thousands of
+steps, the same ones in every run. At the requested step, the process stops itself (SIGSTOP), so
+that there is time to apply the fault from outside. Processes are forked after the package has been
+imported, because starting Python takes longer than these conversions.
 """
 
 import multiprocessing
@@ -27,10 +27,10 @@ from so2docs.__main__ import main
 from so2docs.commands.convert import convert as COMMAND  # noqa: N812
 
 with suppress(ImportError):
-    import pyarrow.parquet  # noqa: F401  # Else each conversion into it imports it again.
+    import pyarrow.parquet  # noqa: F401  # Otherwise each conversion to Parquet imports it.
 
 OPTIONS = {word for option in COMMAND.params for word in option.opts}
-"""Functions of the command; earlier versions lack some."""
+"""Options of the command; earlier versions lack some of them."""
 
 FORK = multiprocessing.get_context("fork")
 
@@ -46,11 +46,11 @@ class Process:
         words: The command line after `so2docs convert`.
         folder: The current folder.
         chunk_bytes: The chunk size, as in `so2docs.convert`.
-        source: A file that comes through a pipe as standard input.
-        takes: Bytes of standard output that are read before its reader leaves; None for all.
-        stop_at: The step to pause at.
-        seconds: Longest time before it counts as hanging.
-        notes: The folder for its messages.
+        source: File to pass through a pipe as standard input; None for no input.
+        takes: Bytes that the reader of standard output takes before it exits; None for all.
+        stop_at: The step to pause at; None for none.
+        seconds: Time after which the process counts as hanging.
+        notes: Folder for messages, standard output and the number of steps.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class Process:
             os.kill(pid, number)
 
     def send_all(self, number: signal.Signals) -> None:
-        """Signal the main process, which may not have made the group yet, and the workers."""
+        """Send a signal to the main process, which may not have a group yet, and to the workers."""
         if self.process.exitcode is None:
             self.send(self.pid, number)
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
     def end(self) -> Result:
-        """Let all processes continue to their end.
+        """Let all processes run to their end, and return the result.
 
         Raises:
             HangError: The command does not end, or processes are left.
@@ -140,7 +140,7 @@ class Process:
         return Result(self.process.exitcode, (self.notes / "messages").read_text(errors="replace"))
 
     def is_left(self) -> bool:
-        """Whether any of its processes is running."""
+        """Whether the main process or a worker is still running."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, 0)
             return bool(members(self.pid))
@@ -213,13 +213,14 @@ def _set_chunk_bytes(chunk_bytes: int) -> None:
 
 
 def _count_steps(stop_at: int | None) -> Callable[[], int]:
-    """Count calls, and stop this process at one of them; return a function with the count."""
+    """Count calls, and stop this process at call `stop_at`; return a function for the count."""
     calls = 0
 
     def step(frame: FrameType, event: str, argument: object) -> None:
         nonlocal calls
-        # Between the body of a `with` and the exit of a context manager in C, such as a lock,
-        # Python handles no signal. It would do so in this function, and the lock would stay locked.
+        # Python runs no signal handlers between the body of a `with` block and the `__exit__` of a
+        # context manager written in C, such as a lock. But it would run them in this function, and
+        # the lock would stay locked.
         is_end_of_with = event == "c_call" and getattr(argument, "__name__", "") == "__exit__"
         if event in ("call", "c_call") and not is_end_of_with:
             calls += 1

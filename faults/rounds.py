@@ -18,7 +18,7 @@ from faults.verdict import (
 )
 
 MOST_TAKEN = 500_000
-"""Bytes that a reader of standard output may take before it leaves."""
+"""Maximum bytes that a reader of standard output takes before it exits."""
 
 
 class Rounds:
@@ -27,11 +27,11 @@ class Rounds:
     Args:
         folder: Folder for dumps.
         disk: Folder for conversions.
-        seconds: Longest time of a conversion.
+        seconds: Time limit of a conversion.
 
     Attributes:
         happened: Counts of faults and of results.
-        damaged: The damage of this round, and its files.
+        damaged: Kind and file of each damage in this round.
     """
 
     def __init__(self, folder: Path, disk: Path, seconds: float) -> None:
@@ -81,7 +81,7 @@ class Rounds:
             if fault.kind == "close":
                 check_left(result)
             elif was_first and plan.scenario.form == "several" and result.code == 0:
-                # Output of the rival is left unchanged, which is not a failure for several dumps.
+                # With several dumps, leaving the output of the rival unchanged is not a failure.
                 self._take_away(theirs)
             elif self._is_done(result, expected):
                 return True
@@ -109,7 +109,7 @@ class Rounds:
             self.happened["done by the next session"] += 1
             return
         check_refused(result)
-        # For input from a pipe, it is unknown whether the output is up to date.
+        # With input from a pipe, the command cannot know whether the output is up to date.
         is_published = expected.items() <= self.command.files().items()
         if not self._is_damaged and not (plan.scenario.source == "stdin" and is_published):
             raise BrokenPromiseError(f"refused: {result.messages}")
@@ -150,7 +150,7 @@ class Rounds:
         return result
 
     def _is_done(self, result: Result, expected: Files) -> bool:
-        """Whether the output is complete; if the exit code says so wrongly, a promise is broken."""
+        """Whether the output is complete; exit code 0 with other files breaks a promise."""
         actual = self.command.files()
         if result.code == 0:
             check_files(actual, expected, may_lack_index=self._is_damaged)

@@ -17,12 +17,13 @@ TABLES = {
 }
 FILES = ("Posts.xml", *TABLES.values())
 SIZES = {"small": (400, 200), "large": (2500, 1200)}
-"""Number of posts, and bytes of a body. Buckets of the large site exceed the capacity of a pipe."""
+"""Number of posts, and size limit of a body in bytes. Buckets of the large site do not fit into a
+pipe."""
 
 
 @cache
 def site(folder: Path, size: str, seed: int = 1) -> Path:
-    """Make the folder of a site: posts in several buckets, their tables, and strays of both."""
+    """Make the folder of a site: posts in several buckets, other tables, and strays."""
     path = folder / f"{size}-{seed}"
     path.mkdir()
     count, body_bytes = SIZES[size]
@@ -56,7 +57,7 @@ def site(folder: Path, size: str, seed: int = 1) -> Path:
 
 @cache
 def packed(folder: Path, size: str, how: str) -> Path:
-    """Make a site as a file, with its tables next to it or inside, or as a folder."""
+    """Make a site as a folder, or as a file with the tables next to it or inside."""
     unpacked = site(folder, size)
     if how == "folder":
         return unpacked

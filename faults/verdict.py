@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a process: its exit code (minus the signal that ended it) and its messages."""
+    """The result of a process: its messages, and its exit code (negative: number of a signal)."""
 
     code: int
     messages: str
 
 
 EXISTED = ": existed and stayed as before"
-"""The message for several dumps, which is not an error, and is printed even with `--quiet`."""
+"""A message for several dumps that is not an error, but is printed even with `--quiet`."""
 
 
 class BrokenPromiseError(Exception):
-    """A broken promise, identified by the first word."""
+    """A promise is broken; the first word of the message names the kind."""
 
 
 def check_messages(result: Result, *, lines: int = 1) -> None:
@@ -25,9 +25,9 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
 
     Args:
         result: Result of the command with `--quiet`.
-        lines: Number of conversions.
+        lines: Maximum number of lines: one for each conversion.
     """
-    # Click prints a line end after ^C.
+    # Click prints an empty line after ^C.
     messages = [line for line in result.messages.splitlines() if line]
     messages = [line for line in messages if EXISTED not in line]
     if "Traceback" in result.messages:
@@ -43,7 +43,7 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
 
 
 def check_left(result: Result) -> None:
-    """Check that a command whose reader left ends without a message."""
+    """Check that a command ends without a message after the reader of its output has exited."""
     if result.messages or result.code not in (0, 1):
         raise BrokenPromiseError(f"reader left: exit {result.code}: {result.messages}")
 
@@ -63,7 +63,10 @@ def check_files(
     may_lack_index: bool = False,
     but: str | None = None,
 ) -> None:
-    """Check that the files are those of an undisturbed conversion, except some names."""
+    """Check that the files are those of an undisturbed conversion.
+
+    Additional files whose name contains `but` are ignored.
+    """
     for name in sorted(expected.keys() - actual.keys()):
         if not (may_lack_index and name.endswith(".index")):
             raise BrokenPromiseError(f"lost: exit 0 and no {name}")

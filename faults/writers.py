@@ -1,4 +1,4 @@
-"""Every command that writes, to be run while one of its system calls fails."""
+"""The commands that write files, for rounds in which one of their system calls fails."""
 
 import shutil
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ class Writer:
     """A command that writes.
 
     Attributes:
-        words: Its arguments after `so2docs`.
-        stdout: Whether its standard output is a file.
-        source: A file for its standard input.
+        words: Arguments after `so2docs`.
+        stdout: Whether standard output is one of the files to compare.
+        source: File for standard input; None for no input.
         ignored: Files compared only by name, because they contain times.
-        errors: Maximum lines of its error messages.
-        resumes: Whether it resumes, as `convert` does.
-        has_two_files: Whether it writes two files: a kill between their renames leaves one, which
-            the same command replaces only with `--force`.
+        errors: Maximum number of lines of error messages.
+        resumes: Whether the command resumes, as `convert` does.
+        has_two_files: Whether the command writes two files: a kill between their renames leaves
+            one, which the same command replaces only with `--force`.
     """
 
     words: str
@@ -112,5 +112,5 @@ def make_inputs(folder: Path) -> None:
 
 
 def prepare() -> None:
-    """End the server as soon as it would start; called in the process of the command."""
+    """Replace the server by one that ends at once; called in the process of the command."""
     uvicorn.Server.run = lambda *given, **more: None
