@@ -2,11 +2,11 @@
 
     python docs/loading_check.py [Posts.xml]
 
-Python packages are used if they can be imported, and servers if they answer: PostgreSQL by the
+Python packages are used if they can be imported, and servers if they answer: PostgreSQL with the
 usual PG* variables, OpenSearch or Elasticsearch at SO2DOCS_SEARCH (such as http://127.0.0.1:9200),
 MongoDB at SO2DOCS_MONGODB (such as mongodb://127.0.0.1:27017). The servers should be empty: an
-index, table or collection named so2docs_check is made and removed. The script prints which recipes
-ran; the exit code is 1 if one failed.
+index, table or database named so2docs_check is made and removed. The script prints which recipes
+ran; the exit code is 1 if a recipe failed.
 """
 
 import gzip
@@ -32,7 +32,7 @@ class NotHere(Exception):  # noqa: N818
 
 
 def duckdb_(dump: Path, folder: Path) -> tuple[int, int]:
-    """Questions and answers that DuckDB finds in JSON lines and in Parquet."""
+    """Count the questions and answers in JSON lines and in Parquet with DuckDB."""
     import duckdb
 
     found = set()
@@ -46,7 +46,7 @@ def duckdb_(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def pandas_(dump: Path, folder: Path) -> tuple[int, int]:
-    """Do the same with pandas."""
+    """Count the questions and answers in JSON lines and in Parquet with pandas."""
     import pandas as pd
 
     so2docs.convert(dump, folder / "questions.jsonl.gz")
@@ -59,7 +59,7 @@ def pandas_(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def polars_(dump: Path, folder: Path) -> tuple[int, int]:
-    """Do the same with polars."""
+    """Count the questions and answers in JSON lines and in Parquet with polars."""
     import polars as pl
 
     so2docs.convert(dump, folder / "questions.jsonl.gz")
@@ -71,12 +71,12 @@ def polars_(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def datasets_(dump: Path, folder: Path) -> tuple[int, int]:
-    """Do the same with Hugging Face datasets, for Parquet from several files."""
+    """Count questions and answers in JSON lines and in Parquet with Hugging Face datasets."""
     from datasets import load_dataset
 
     found = set()
     for kind, name in (("parquet", "questions.parquet"), ("json", "questions.jsonl.gz")):
-        # The types of JSON lines are guessed per file, and may differ for files of a few lines.
+        # The types of JSON lines are guessed per file, and may differ between small files.
         so2docs.convert(dump, folder / name, split_files=3 if kind == "parquet" else None)
         files = str(
             folder / (name.replace("questions", "questions-*") if kind == "parquet" else name)
@@ -88,7 +88,7 @@ def datasets_(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def postgresql(dump: Path, folder: Path) -> tuple[int, int]:
-    """Do the same with `COPY` into a `jsonb` column."""
+    """Copy documents into a `jsonb` column of PostgreSQL, and count questions and answers."""
     ready = _psql("SELECT 1", check=False)
     if ready is None:
         raise NotHere("no server answers psql")
@@ -124,7 +124,7 @@ def _psql(sql: str, data: bytes | None = None, *, check: bool = True) -> str | N
 
 
 def search(dump: Path, folder: Path) -> tuple[int, int]:
-    """Do the same with the bulk API, with a request for each file."""
+    """Index documents with the bulk API, one request per file, and count them."""
     address = os.environ.get("SO2DOCS_SEARCH")
     if not address:
         raise NotHere("SO2DOCS_SEARCH is not set")
@@ -160,7 +160,7 @@ def _request(method: str, address: str, data: bytes | None = None) -> Any:
 
 
 def mongodb(dump: Path, folder: Path) -> tuple[int, int]:
-    """Do the same with a server of MongoDB's protocol; lines are parsed like mongoimport does."""
+    """Insert documents into MongoDB, parsed as mongoimport does, and count them."""
     from bson import json_util
     from pymongo import MongoClient
 
@@ -185,7 +185,7 @@ def mongodb(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def sqlite_utils(dump: Path, folder: Path) -> tuple[int, int]:
-    """Do the same with sqlite-utils, which adds columns for later lines."""
+    """Insert documents with sqlite-utils, which adds columns as needed, and count them."""
     so2docs.convert(dump, folder / "questions.jsonl")
     program = str(Path(sys.executable).with_name("sqlite-utils"))
     database = str(folder / "questions.db")
@@ -202,7 +202,7 @@ def sqlite_utils(dump: Path, folder: Path) -> tuple[int, int]:
 
 
 def duckdb_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
-    """Questions and answers of several sites that DuckDB finds in globs, with times as times."""
+    """Count the questions and answers of several sites with DuckDB; dates are timestamps."""
     import duckdb
 
     found = set()
@@ -223,7 +223,7 @@ def duckdb_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
 
 
 def pandas_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
-    """Do the same with pandas for a folder."""
+    """Count the questions and answers in a folder of Parquet files with pandas."""
     import pandas as pd
 
     found = pd.read_parquet(columns, dtype_backend="pyarrow")
@@ -232,7 +232,7 @@ def pandas_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
 
 
 def polars_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
-    """Do the same with polars; the columns of JSON lines come from Parquet, or from each file."""
+    """Count the questions and answers of several sites with polars, from Parquet and JSON lines."""
     import polars as pl
 
     table = pl.scan_parquet(f"{columns}/*.parquet").collect()
@@ -246,7 +246,7 @@ def polars_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
 
 
 def datasets_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
-    """Do the same with Hugging Face datasets for a folder."""
+    """Count questions and answers in a folder of Parquet files with Hugging Face datasets."""
     from datasets import load_dataset
 
     with tempfile.TemporaryDirectory() as cache:
@@ -260,7 +260,7 @@ OF_SITES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
     "polars": polars_of_sites,
     "Hugging Face datasets": datasets_of_sites,
 }
-"""Recipes for folders with several sites, as JSON lines and as Parquet, and strays next to them."""
+"""Recipes for folders with the outputs of several sites, as JSON lines and as Parquet."""
 
 RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
     "DuckDB": duckdb_,
@@ -275,7 +275,7 @@ RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
 
 
 def main() -> int:
-    """Run every recipe; return the number of failed recipes."""
+    """Run every recipe; return 1 if one failed, and 0 otherwise."""
     dump = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -291,7 +291,7 @@ def main() -> int:
 
 
 def _sites(dump: Path, folder: Path) -> tuple[Path, Path, tuple[int, int]]:
-    """Make folders with the outputs of two sites and the strays of one; return their counts."""
+    """Convert two sites, one with strays, into two folders; return these and their counts."""
     dumps = [folder / "one.xml", folder / "two.xml"]
     shutil.copy(dump, dumps[0])
     shutil.copy(dump.with_name("strays.xml") if dump == SAMPLE else dump, dumps[1])

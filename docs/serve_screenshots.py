@@ -1,4 +1,7 @@
-"""Make the pictures of serve.md, from the sample of the tests: python docs/serve_screenshots.py."""
+"""Make the pictures of serve.md from the sample site of the tests.
+
+python docs/serve_screenshots.py
+"""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-/* The common part of the fuzzers: checks, the checksum of all output, and the seeds of a replay. */
+/* Common parts of the fuzzers: checks, a checksum of all output, and the replay of seeds. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 static void require(int condition, const char *what)
 {
     if (!condition) {
-        fprintf(stderr, "not so: %s\n", what);
+        fprintf(stderr, "check failed: %s\n", what);
         abort();
     }
 }
@@ -25,7 +25,7 @@ static void add_to_checksum(const void *bytes, size_t size) /* FNV-1a */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #ifdef REPLAY
-/* Run one input, the start of a seed, in memory of exactly its size. */
+/* Run the start of a seed as one input, in a buffer of exactly its size. */
 static void replay(const uint8_t *seed, size_t size, uint8_t first, size_t damaged)
 {
     uint8_t *data = malloc(size);
@@ -39,7 +39,7 @@ static void replay(const uint8_t *seed, size_t size, uint8_t first, size_t damag
     free(data);
 }
 
-static void replay_seed(const uint8_t *seed, size_t size); /* Each fuzzer has its own. */
+static void replay_seed(const uint8_t *seed, size_t size); /* Defined by each fuzzer. */
 
 int main(int count, char **paths)
 {

@@ -1,16 +1,17 @@
-/* Fuzzing of `bzip2.c` next to libbz2 (`make fuzz-core`), and every seed cut at every byte and shifted
-   by every number of bits (`make sanitize`, with REPLAY), which prints a checksum of all that came out.
+/* Fuzz `bzip2.c` against libbz2 (`make fuzz-core`). With REPLAY (`make sanitize`), run every seed
+   instead, truncated at every byte and shifted by every number of bits, and print a checksum of all
+   output.
 
-   The first byte of an input is the level and the shift, the others are a stream after the number of
-   its first block. Checksums are rarely right, so what libbz2 makes of a block is compared before
-   either looks at them. */
+   The first byte of an input gives the level and the shift. The other bytes follow the magic number
+   of the first block in a stream. Checksums in inputs are rarely right, so both outputs of a block
+   are compared before either decoder checks them. */
 
 #include <bzlib.h>
 
 #include "fuzz.h"
 #include "../so2docs/parse/native/bzip2.c"
 
-enum { MOST_OUTPUT = 4 << 20 }; /* Larger ones take long. */
+enum { MOST_OUTPUT = 4 << 20 }; /* Larger outputs take too long. */
 
 static void check(const Byte *stream, size_t size, const Byte *shifted, unsigned shift)
 {
@@ -26,12 +27,12 @@ static void check(const Byte *stream, size_t size, const Byte *shifted, unsigned
     size_t left = bzip2_left(memory);
     if (status == OK) {
         require(block.end <= 8 * (size + 1), "a block ends in the data");
-        /* The last byte has bits that libbz2 does not get. */
+        /* The last byte has bits that are not passed to libbz2. */
         if (block.end > shift + 8 * size || block.is_randomized || left > MOST_OUTPUT) {
             return;
         }
         size_t half = left / 2;
-        require(half == 0 || read_bzip2(memory, out, half) == OK, "half a block has no checksum");
+        require(half == 0 || read_bzip2(memory, out, half) == OK, "half a block is read before its checksum");
         status = read_bzip2(memory, out + half, left - half);
         require(bzip2_left(memory) == 0, "the whole block is read");
         add_to_checksum(out, left);
@@ -52,14 +53,14 @@ static void check(const Byte *stream, size_t size, const Byte *shifted, unsigned
         result = result == BZ_OK ? BZ2_bzDecompress(&library) : result;
         require(status == OK || result == BZ_DATA_ERROR, "both find a wrong checksum");
     } else {
-        /* A block that ends within a run is damaged, which libbz2 says after its output. */
+        /* A block that ends within a run is damaged; libbz2 reports this only after its output. */
         for (int i = 0; result == BZ_OK && library.avail_out == 0 && i < 100; i++) {
             library.next_out = (char *)expected;
             library.avail_out = MOST_OUTPUT;
             result = BZ2_bzDecompress(&library);
         }
         require(result == BZ_DATA_ERROR || (result == BZ_OK && count == 0),
-                "libbz2 does not take what is left to it");
+                "libbz2 does not decode a rejected block");
     }
     BZ2_bzDecompressEnd(&library);
 }

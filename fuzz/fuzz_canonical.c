@@ -1,9 +1,10 @@
-/* Fuzzing of `canonical.c`, `columns.c`, `markdown.c` and `values.c` alone (`make fuzz-core`); and every seed cut at every byte
-   and with every request for memory refused in turn (`make sanitize`, with REPLAY), which prints a
-   checksum of all that came out: it is the same whichever way blocks are copied.
+/* Fuzz `canonical.c`, `columns.c`, `markdown.c` and `values.c` without Python (`make fuzz-core`).
+   With REPLAY (`make sanitize`), run every seed instead, truncated at every byte, and with each
+   memory allocation failing in turn. Then print a checksum of all output, which does not depend on
+   how blocks are copied.
 
-   Each input is in memory of exactly its size, so that the sanitizer sees a read of one byte too
-   many. Its first byte says which request for memory fails. */
+   Each input is in a buffer of exactly its size, so that the sanitizer detects a read past the end.
+   Its first byte gives the number of the allocation that fails. */
 
 #include "fuzz.h"
 
@@ -16,7 +17,7 @@ static void *failing_realloc(void *bytes, size_t size)
 }
 
 #define realloc failing_realloc
-#define FIRST_CAPACITY ((size_t)32) /* Memory grows often. */
+#define FIRST_CAPACITY ((size_t)32) /* Small, so that buffers grow often. */
 #include "../so2docs/parse/native/canonical.c"
 #include "../so2docs/parse/native/columns.c"
 #include "../so2docs/parse/native/markdown.c"
@@ -27,7 +28,7 @@ static void add_buffer(const Buffer *bytes)
     add_to_checksum(bytes->bytes, bytes->size);
 }
 
-/* What every key and every size must be, whatever the rows hold. */
+/* Check the keys and sizes, which must be consistent for any rows. */
 static void check(const Posts *posts)
 {
     size_t rows = posts->keys.size / KEY_BYTES, json_size = 0, votes = 0;
@@ -56,7 +57,7 @@ static void check(const Posts *posts)
             "all rows are accounted for");
 }
 
-/* What the buffers of every column must be. */
+/* Check the buffers of every column. */
 static void check_columns(const Columns *columns)
 {
     for (size_t i = 0; i < columns->count; i++) {

@@ -1,4 +1,4 @@
-"""`convert` any bytes: the result is the oracle's documents, or an error of this package.
+"""Convert any bytes: the result must be the oracle's documents, or an error of this package.
 
     python fuzz/fuzz_convert.py --seconds 600 [--seed 1] [--engine atheris|random]
 
@@ -25,7 +25,7 @@ FINDINGS = CHECKOUT / "build" / "fuzz"
 
 
 class Run:
-    """Executions so far, by outcome."""
+    """Runs inputs until the time is up, and counts the outcomes."""
 
     def __init__(self, seconds: float, folder: Path) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -34,7 +34,7 @@ class Run:
         self.seconds = seconds
 
     def one(self, data: bytes) -> None:
-        """Check one input, and keep it if it breaks a promise."""
+        """Check one input, and save it if it breaks a promise."""
         faulthandler.dump_traceback_later(60, exit=True)
         from support.judge import check
 
@@ -58,7 +58,7 @@ class Run:
 
 
 def main() -> None:
-    """Fuzz until the time is up; exit 1 if anything was found."""
+    """Fuzz until the time is up; exit with 1 if an input broke a promise."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def fuzz_with_atheris(atheris: object, run: Run, seeds: list[bytes], seed: int) -> None:
-    """Fuzz with coverage of the package; half of the inputs also pass through `mutated`."""
+    """Fuzz guided by the coverage of the package; `mutated` also changes half of the inputs."""
     corpus = FINDINGS.parent / "fuzz-corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(seeds):

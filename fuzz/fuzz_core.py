@@ -1,8 +1,8 @@
-"""Coverage-guided fuzzing of the compiled core next to the reference: `make fuzz-core`.
+"""Coverage-guided fuzzing of the compiled core against the reference: `make fuzz-core`.
 
 For any bytes, the compiled core must reject the slice or agree with the reference, while sanitizers
-check its memory. The first byte of an input selects the type of the others, so that many inputs get
-past the start of a row.
+check its memory accesses. The first byte of an input selects a form from `FORMS` for the other
+bytes, so that many inputs get past the start of a row.
 """
 
 import sys
@@ -40,7 +40,7 @@ def check(data: bytes) -> None:
     else:
         left += 1
     if (taken + left) % 100_000 == 0:
-        print(f"{taken + left:,} inputs, {taken:,} of them taken", file=sys.stderr)
+        print(f"{taken + left:,} inputs, {taken:,} accepted by the compiled core", file=sys.stderr)
 
 
 if __name__ == "__main__":

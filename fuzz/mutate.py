@@ -1,11 +1,11 @@
-"""Make one change in a module at a time, and check whether its tests fail.
+"""Make one change to a module at a time, and check whether its tests fail.
 
     python fuzz/mutate.py --count 20 --seed 0 merge spill
 
-Changes are drawn by a seed from all possible changes. Each runs in a fork after other packages are
-imported, so a change takes only as long as its tests. (mutmut makes all changes, and cosmic-ray
-starts Python for each; both take hours here.) Only tests in a single process are useful, because a
-worker imports the unchanged module.
+The seed selects some of all possible changes. Each is tested in a forked process, in which other
+packages are already imported, so a change takes only as long as its tests. (mutmut makes all
+changes, and cosmic-ray starts Python for each; both take hours here.) Only tests in a single
+process are useful, because workers import the unchanged module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import zstandard
 PRELOADED = (isal.isal_zlib, lxml.etree, orjson, py7zr, tqdm, zstandard)
 CHECKOUT = Path(__file__).resolve().parents[1]
 SECONDS = 60
-"""Maximum CPU seconds for the tests of a change; more means an endless loop."""
+"""Maximum CPU seconds for the tests of a change. Longer tests are in an endless loop."""
 
 TESTS = {
     "merge": ("merge.py", ["tests/test_merge.py", "tests/parse/test_join.py"]),
@@ -79,7 +79,7 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """Return the replacement of a node, if any."""
+    """Return the replacement of a node; None if the node cannot be changed."""
     match node:
         case ast.Compare(ops=[one, *rest]) if type(one) in OPPOSITES:
             node.ops = [OPPOSITES[type(one)](), *rest]  # type: ignore[list-item]
@@ -103,7 +103,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def places(tree: ast.Module) -> Iterator[int]:
-    """Yield the nodes in functions that can be changed, by their number in a walk."""
+    """Yield the numbers, in `ast.walk`, of the nodes in functions that can be changed."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     inside = {id(node) for one in functions for part in one.body for node in ast.walk(part)}
     said = {
@@ -154,7 +154,7 @@ def main() -> None:
     """Print the surviving changes, and the score of each module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*", choices=[*TESTS, []], default=list(TESTS))
-    parser.add_argument("--count", type=int, default=20, help="changes of each module")
+    parser.add_argument("--count", type=int, default=20, help="number of changes per module")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     sys.dont_write_bytecode = True
@@ -175,7 +175,10 @@ def main() -> None:
             if survives(path, code, tests):
                 left += 1
                 print(f"{file}:{getattr(node, 'lineno', '?')}: {change.said}", flush=True)
-        print(f"{name}: {len(drawn) - left} of {len(drawn)} noticed, of {len(numbers)}", flush=True)
+        print(
+            f"{name}: {len(drawn) - left} of {len(drawn)} noticed ({len(numbers)} possible)",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

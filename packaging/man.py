@@ -1,7 +1,7 @@
 """Write a man page for each command: python packaging/man.py FOLDER.
 
-The pages come from click's description of the commands. click-man omits examples and lines that
-begin with a dot, and uses functions that click will remove.
+The pages are made from click's description of the commands. click-man is not used, because it omits
+examples and lines that begin with a dot, and calls functions that click will remove.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from so2docs.cli import COMMANDS, cli
 
 
 def write(folder: Path) -> None:
-    """Write the pages with the names that `man` expects, without dates."""
+    """Write the pages, with the names that `man` expects and without dates."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.1"):
         path.unlink()

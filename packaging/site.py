@@ -1,7 +1,6 @@
-"""Make the site from the README and `docs/`.
+"""Hook for MkDocs, which makes the site from the README and `docs/`.
 
-A hook of mkdocs: the README becomes the first page, and links to files that are not on the site
-become their names.
+The README becomes the first page. Links to files that are not on the site become plain text.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
-    """Adapt links to the site; links to other files become names."""
+    """Adapt links to the site; links to other files become plain text."""
     folder = Path(page.file.src_uri).parent
 
     def followed(link: re.Match[str]) -> str:
