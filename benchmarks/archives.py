@@ -1,10 +1,10 @@
-"""Measure archives with all tables: `7z x`, `7z x` and the folder, and the archive directly.
+"""Measure archives with all tables: unpacking, unpacking and conversion, and direct conversion.
 
-`python benchmarks/archives.py --size 300MB --size 1GB --sites 40 [--rounds 3]`; needs 7z. 7z packs
-generated posts and tables, in the proportions of a small site: in one solid block of bzip2, as
-published, in one block of LZMA2, and in a block for each member. Each round runs the three ways one
-after the other, so a busy neighbour slows all of them. Most of the time goes into packing and
-bzip2. Steps and their times go to standard error.
+`python benchmarks/archives.py --size 300MB --size 1GB --sites 40 [--rounds 3]` needs 7z. Generated
+posts and tables, in the proportions of a small site, are packed in three forms: one solid bzip2
+block, as in published archives, one LZMA2 block, and one block for each member. Each round measures
+the three ways one after the other, so a busy neighbour slows down all of them. Packing and bzip2
+take most of the time. Steps and their times are printed to standard error.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ FORMS = {
     "bzip2, a block for each member": ["-m0=bzip2", "-ms=off"],
 }
 POSTS, HISTORY = 0.3, 0.35
-"""Shares of bytes of the tables. The history is not requested, and skipped."""
+"""Shares of the bytes of a site. Conversions skip the history, which is not requested."""
 
 ROWS = {"comments": 0.12 / 380, "links": 0.005 / 110, "votes": 0.12 / 95, "users": 0.1 / 260}
-"""Rows per byte of the site: shares of bytes, divided by the bytes of a row."""
+"""Rows per byte of a site: the share of each table, divided by the bytes of a row."""
 
 SITE_BYTES = 18_000_000
 DIFFERENT_SITES = 4
 
 
 def make_site(folder: Path, site_bytes: int, seed: int) -> None:
-    """Write the files of a site, with a total of n bytes."""
+    """Write the files of a site of about `site_bytes` bytes."""
     folder.mkdir(parents=True)
     for name, share, number in (("Posts", POSTS, seed), ("PostHistory", HISTORY, seed + 1000)):
         path, part = folder / f"{name}.xml", str(int(site_bytes * share))
@@ -66,7 +66,7 @@ def total(measured: list[Measured]) -> Measured:
 
 
 def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
-    """Measure each way once: `7z x`, the unpacked folders, the archives."""
+    """Measure each way once: `7z x`, `7z x` and the unpacked folders, and the archives."""
     out, converter = (
         work / "out",
         [sys.executable, "-m", "so2docs", "convert", "-q", "--with", "all"],
@@ -91,7 +91,7 @@ def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
 
 
 def show(name: str, rounds: list[dict[str, list[Measured]]]) -> None:
-    """Print a line for each way: medians, and their ratios to `7z x`."""
+    """Print a line for each way: its medians, and their ratios to those of `7z x`."""
     medians = {}
     for way in rounds[0]:
         took = [measured for found in rounds for measured in found[way]]
@@ -107,7 +107,7 @@ def show(name: str, rounds: list[dict[str, list[Measured]]]) -> None:
 
 
 def tell(what: str) -> None:
-    """Print the next step and the time."""
+    """Print the time and the next step."""
     print(time.strftime("%H:%M:%S"), what, file=sys.stderr, flush=True)
 
 
@@ -115,12 +115,12 @@ def main() -> None:
     """Make the archives, measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--size", type=size, action="append", help="of one large site; may be given again"
+        "--size", type=size, action="append", help="size of a large site; can be repeated"
     )
     parser.add_argument("--sites", type=int, default=40, help="number of small sites")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--work-dir", help="for archives and outputs; the temporary folder if left out"
+        "--work-dir", help="folder for archives and outputs (default: the temporary folder)"
     )
     wanted = parser.parse_args()
     print("| archive | way | wall s | CPU s | wall : 7z | CPU : 7z | MiB |")

@@ -1,8 +1,8 @@
-"""Contestants of so2docs; each runs as `python benchmarks/contestants.py NAME DUMP OUT`.
+"""Programs to compare so2docs with: `python benchmarks/contestants.py NAME DUMP OUT` runs one.
 
-`iterparse` and `compress` are floors: only reading every row with lxml, and only compressing the
-documents with ISA-L. `rows_to_json` is the floor of the compiled core. The others are alternatives
-for users.
+`iterparse` and `compress` are floors: the one only reads every row with lxml, the other only
+compresses the documents with ISA-L. `rows_to_json` is the floor of the compiled core. All others
+are alternatives for users.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELDS = {
 
 
 def iterparse(dump: str, out: str) -> None:
-    """Parse every row with lxml's iterparse, and free it unused."""
+    """Parse every row with lxml's iterparse, and free the row unused."""
     from lxml import etree
 
     for _, row in etree.iterparse(dump, tag="row", huge_tree=True, resolve_entities=False):
@@ -38,7 +38,7 @@ def iterparse(dump: str, out: str) -> None:
 
 
 def compress(documents: str, out: str) -> None:
-    """Compress documents, a megabyte at a time, with ISA-L level 2; print the seconds."""
+    """Compress documents with ISA-L level 2, a mebibyte at a time; print the CPU seconds."""
     from isal import igzip, isal_zlib
 
     seconds = 0.0
@@ -54,7 +54,10 @@ def compress(documents: str, out: str) -> None:
 
 
 def rows_to_json(dump: str, out: str) -> None:
-    """Convert rows to JSON with the compiled core, read and copied once; print the seconds."""
+    """Read rows, convert them to JSON with the compiled core, and copy the JSON once.
+
+    The CPU seconds are printed.
+    """
     from so2docs.dump.dump import open_dump, slices
     from so2docs.parse import core, posts, rows
     from so2docs.parse.posts import RecordBuffer
@@ -63,7 +66,7 @@ def rows_to_json(dump: str, out: str) -> None:
     started = time.process_time()
     for _, data in slices(opened, opened.start, opened.end):
         found = RecordBuffer()
-        if core.add_fast(data, found) is None:  # A few slices have an unusual row.
+        if core.add_fast(data, found) is None:  # The slice has a row that is not canonical.
             for part in rows.parse(data):
                 posts.add(found, part.rows if isinstance(part, rows.Rows) else [])
         b"".join(bucket.json for bucket in found.buckets.values())
@@ -71,7 +74,7 @@ def rows_to_json(dump: str, out: str) -> None:
 
 
 def in_memory(dump: str, out: str) -> None:
-    """Run the usual script: all posts in dictionaries, then one JSON line per question."""
+    """Do what simple scripts do: keep all posts in dictionaries, then write a line per question."""
     from lxml import etree
 
     questions: dict[str, dict[str, object]] = {}
@@ -92,7 +95,7 @@ def in_memory(dump: str, out: str) -> None:
 
 
 def clickhouse(dump: str, out: str) -> None:
-    """Run one SQL statement: Id, Title, Body, and Id, Score, Body of the answers."""
+    """Run one SQL statement in chDB: Id, Title, Body, and Id, Score, Body of the answers."""
     import chdb
 
     database: Any = chdb
@@ -109,7 +112,7 @@ def clickhouse(dump: str, out: str) -> None:
 
 
 def duckdb(dump: str, out: str) -> None:
-    """Do the same in DuckDB; only the five predefined entities and line feeds are unescaped."""
+    """Run one SQL statement in DuckDB, with the columns of `clickhouse`; unescape six entities."""
     import duckdb as database
 
     def unescaped(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Measure CPU time of nested tables, for each row, compared with comments.
+"""Measure the CPU time per row of nested tables, relative to comments.
 
-`python benchmarks/history.py FOLDER` converts a folder of `make_tables.py` with nothing nested,
-then with comments and each level of the history, in turn, several times. The cost of a table is the
-time of a conversion with the table, minus the time without; ratios are those of the medians.
+`python benchmarks/history.py FOLDER` converts a folder written by `make_tables.py` several times:
+with nothing nested, with comments, and with each level of the history, in turn. The cost of a table
+is the time of a conversion with the table, minus the time without it. All figures are from medians.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEVELS = ("comments", "closings", "history", "history-text")
 
 
 def convert(folder: str, out: Path, jobs: int, table: str | None) -> tuple[Measured, int]:
-    """Run the command; return its time and the number of rows of the table."""
+    """Run the command; return its measurement, and the number of rows in the table."""
     words = [sys.executable, "-m", "so2docs", "convert", folder, str(out), "--force", "--quiet"]
     words += ["--jobs", str(jobs), "--report", "-"]
     done = run(words if table is None else [*words, "--with", table])

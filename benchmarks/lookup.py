@@ -3,10 +3,10 @@
     python benchmarks/make_dump.py /tmp/Posts.xml --size 3GB
     so2docs convert /tmp/Posts.xml /tmp/questions.jsonl.gz
     python benchmarks/lookup.py /tmp/questions.jsonl.gz
-    python benchmarks/lookup.py /tmp/questions.jsonl.gz --dump /tmp/Posts.xml   # converts it, too
+    python benchmarks/lookup.py /tmp/questions.jsonl.gz --dump /tmp/Posts.xml   # also converts
 
-Cold look-ups drop the pages of output and index first, and reopen the output. CPU time covers
-all processes, and is more reliable than wall time on a busy machine.
+Before each cold look-up, the output and its index are dropped from the page cache, and the output
+is reopened. CPU time covers all processes, and is more reliable than wall time on a busy machine.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def some_ids(path: str, number: int, seed: int) -> list[int]:
 
 
 def forget(*paths: str) -> None:
-    """Drop the pages of files from the page cache."""
+    """Drop files from the page cache."""
     for path in paths:
         file = os.open(path, os.O_RDONLY)
         os.fsync(file)
@@ -58,13 +58,13 @@ def forget(*paths: str) -> None:
 
 
 def report(label: str, times: list[tuple[float, float]]) -> None:
-    """Print the spread of times."""
+    """Print the median and the 95th percentile of wall times, and the median CPU time."""
     wall = sorted(seconds for seconds, _ in times)
     processor = statistics.median(seconds for _, seconds in times)
     middle, slow = statistics.median(wall), wall[int(len(wall) * 0.95)]
     print(
         f"{label:<38} median {middle * 1e3:7.2f} ms   95 % {slow * 1e3:7.2f} ms   "
-        f"processor, median {processor * 1e3:7.2f} ms   ({len(wall)})"
+        f"CPU, median {processor * 1e3:7.2f} ms   ({len(wall)})"
     )
 
 
@@ -81,7 +81,7 @@ def timed(function: Any, *arguments: Any) -> tuple[float, float]:
 
 
 def open_and_find(path: str, question_id: int) -> None:
-    """Look up one document, as a separate program does."""
+    """Open an output and look up one document, as a separate program would."""
     with Collection(path) as docs:
         assert docs[question_id]["Id"] == question_id
 
@@ -93,17 +93,17 @@ def lookups(path: str) -> None:
     for question_id in some_ids(path, 100, seed=1):
         forget(path, index)
         cold.append(timed(open_and_find, path, question_id))
-    report("open and look one up, cold", cold)
+    report("open, and look up, cold", cold)
     ids = some_ids(path, 300, seed=2)
     for question_id in ids:
         open_and_find(path, question_id)
-    report("open and look one up, warm", [timed(open_and_find, path, number) for number in ids])
+    report("open, and look up, warm", [timed(open_and_find, path, number) for number in ids])
     with Collection(path) as docs:
-        report("look one up in an open output, warm", [timed(docs.__getitem__, n) for n in ids])
+        report("look up in an open output, warm", [timed(docs.__getitem__, n) for n in ids])
         close = ids[-1]
         report("the same segment again", [timed(docs.__getitem__, close) for _ in range(300)])
         missing = [number for number in range(close - 2000, close + 2000) if number not in docs]
-        report("an id that is not there", [timed(docs.get, number) for number in missing[:300]])
+        report("an id that does not exist", [timed(docs.get, number) for number in missing[:300]])
     command = [sys.executable, "-m", "so2docs", "show", path]
     shown = [
         timed(lambda n: subprocess.run([*command, str(n)], stdout=subprocess.PIPE, check=True), n)
@@ -125,7 +125,7 @@ def index_figures(path: str) -> None:
     index.unlink()
     wall, used = timed(lambda: so2docs.open(path).close())
     same = index.read_bytes() == written
-    print(f"index made again in {wall:.1f} s, {used:.1f} s processor, same bytes: {same}")
+    print(f"index rebuilt in {wall:.1f} s, {used:.1f} s CPU, same bytes: {same}")
 
 
 def resident(process: int) -> int:
@@ -136,7 +136,7 @@ def resident(process: int) -> int:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
         total = pages * os.sysconf("SC_PAGE_SIZE") + sum(resident(int(child)) for child in children)
     except OSError:
-        pass  # The process has ended meanwhile.
+        pass  # The process has exited.
     return total
 
 
@@ -151,13 +151,13 @@ def run(label: str, *command: str) -> float:
     assert process.returncode == 0
     wall, after = time.perf_counter() - begun, os.times()
     cpu = sum(after[2:4]) - sum(before[2:4])
-    print(f"{label:<44} {wall:6.1f} s wall, {cpu:6.1f} s processor, {most / 2**20:4.0f} MiB")
+    print(f"{label:<44} {wall:6.1f} s wall, {cpu:6.1f} s CPU, {most / 2**20:4.0f} MiB")
     return cpu
 
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """Name an output, which is removed at the end."""
+    """Yield the name for an output, which is removed at the end."""
     folder = tempfile.mkdtemp(prefix="lookup-", dir=os.environ.get("TMPDIR"))
     try:
         yield os.path.join(folder, "questions.jsonl.gz")
@@ -181,15 +181,15 @@ def conversions(dump: str, times: int) -> None:
         for way, command in ways.items():
             cpu[way].append(run(f"convert {way} index", *command))
     ratio = statistics.median(cpu["with"]) / statistics.median(cpu["without"])
-    print(f"processor time with an index / without: {ratio:.3f}")
+    print(f"CPU time with an index / without: {ratio:.3f}")
 
 
 def main() -> None:
-    """Print the figures."""
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("output", nargs="?")
     parser.add_argument("--dump", help="convert this dump with and without an index")
-    parser.add_argument("--times", type=int, default=3, help="conversions of each kind")
+    parser.add_argument("--times", type=int, default=3, help="number of conversions of each kind")
     parser.add_argument("--convert", help=argparse.SUPPRESS)
     parser.add_argument("--without-index", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -1,8 +1,9 @@
-"""Write a realistic Stack Exchange `Posts.xml` of any size, the same bytes for the same arguments.
+"""Write a realistic Stack Exchange `Posts.xml` of any size.
 
-Text is drawn word by word from tables of escaped words, in C-level loops, and not from a pool of
-paragraphs: a compressor with a window longer than the pool would reach unrealistic ratios. Memory
-holds the tables, four bytes per question and, for a shuffle, one part of the file.
+The same arguments give the same bytes. Text is drawn word by word from tables of escaped words, in
+C-level loops. It is not drawn from a pool of paragraphs, because a compressor with a window longer
+than the pool would reach unrealistic ratios. The program keeps in memory the tables, four bytes per
+question and, for a shuffle, one part of the file.
 """
 
 import argparse
@@ -25,22 +26,22 @@ ROW = b'  <row Id="%d" PostTypeId="%d"%b CreationDate="%b" Score="%b"%b Body="&l
 ROW_END = b'%b LastActivityDate="%b"%b%b ContentLicense="CC BY-SA %b" />\r\n'
 ROW_BYTES = 1550
 QUESTION, ANSWER = 1, 2
-# At the end of every dump since 2025-06: meta.stackexchange.com/questions/412018
+# These posts end every dump since 2025-06: meta.stackexchange.com/questions/412018
 MADE_UP = (QUESTION, 1000000001, 0, 0, ""), (ANSWER, 1000000010, 0, 0, "answer_without_parent_id")
-SLOTS = 1 << 16  # Slots of a body table: two random bytes are an index, without arithmetic.
-FEW = 1 << 13  # Slots of other tables, which stay in the CPU cache: 20 % faster.
-TICKS = 1 << 16  # Ticks per day, with five ticks per id for 17 years: the dates of 97 GB.
+SLOTS = 1 << 16  # Slots of a body table: two random bytes are an index as they are.
+FEW = 1 << 13  # Slots of other tables: they fit into the CPU cache (20 % faster).
+TICKS = 1 << 16  # Ticks per day. With five ticks per id, 17 years are enough for 97 GB.
 BUFFER = 1 << 20
-PART_BYTES = 64 << 20  # A shuffle holds one part; 20 GB need 300 open files of the usual 1024.
+PART_BYTES = 64 << 20  # A shuffle holds one part in memory. 20 GB need 300 open files.
 
 COMMON = "the to i a is and in it of this that for on with my you have be not as can if are do code"
 FOREIGN = "café naïve señor größe 日本語 东京 данные ελληνικά 😀 🚀 — “quoted” … →"
 ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#xA;", "\r": "&#xD;"}
 )
-# The slots of a table: each form after its share; the last form takes the remaining slots. {a} is a
-# word, {A} one with a capital, {f} one that is not ASCII, {i} an identifier, {n} a number, {c} a
-# small one, {u} a user, {t} tags.
+# The forms of a table, each after its share of the slots; the last form takes the remaining slots.
+# {a} is a word, {A} a capitalized word, {f} a word that is not ASCII, {i} an identifier, {n} a
+# number, {c} a small number, {u} a user id, {t} tags.
 PROSE = (
     "70:, {a}¦84:. {A}¦12:? {A}¦18: {n}¦4: {f}¦44: <code>{i}</code>¦8: <em>{a}</em>¦12: {i}()¦"
     '8: <strong>{a} {a}</strong>¦8: "{a} {a}"¦4: {a} &amp; {a}¦40:.</p>\n\n<p>{A}¦'
@@ -62,7 +63,7 @@ Post = tuple[int, int, int, int, str]  # type, Id, ParentId, AcceptedAnswerId (o
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Counts of a dump, like those of the converter: strays count only as `rows`."""
+    """Counts of a dump, as in the report of a conversion; strays are counted in `rows` too."""
 
     rows: int
     questions: int
@@ -72,15 +73,16 @@ class Made:
 
 
 def plan(rng: random.Random, rows_expected: int) -> Iterator[Post]:
-    """Generate endless posts in order of id, with about five orphans and two repeated ids."""
+    """Generate posts without end, in order of id, with about five orphans and two repeated ids."""
     draw, questions, promised = rng.random, array("I"), dict[int, int]()
     answers, left_out = 0, 1
-    # Free ids: 37 % questions, 18 % answers to recent ones, 18 % answers to any, 27 % unused.
+    # Other ids: 37 % questions, 18 % answers to recent questions, 18 % to any, 27 % unused.
     for post_id in itertools.count(4):
         if parent := promised.pop(post_id, 0):
             yield ANSWER, post_id, parent, 0, ""
         elif not questions or (pick := draw()) < 0.366:
-            # The id is set aside. Where the file ends before it, it names no row, as in real dumps.
+            # Reserve the id of the answer. If the file ends before it, the row is missing, as in
+            # real dumps.
             accepted = post_id + 1 + int(3800 * draw() ** 4)
             if draw() < 0.5 or promised.setdefault(accepted, post_id) != post_id:
                 accepted = 0
@@ -104,7 +106,7 @@ def plan(rng: random.Random, rows_expected: int) -> Iterator[Post]:
 
 
 def vocabulary(rng: random.Random) -> Pools:
-    """Make values for the fields of forms: words by Zipf's law, numbers mostly small."""
+    """Make values for the fields of forms: words follow Zipf's law, and most numbers are small."""
     parts = "b d g h l m n r s t v w st tr pr", "a e o u ea ou", "l m n nd r s st"
     syllables = ["".join(part) for part in itertools.product(*map(str.split, parts))]
     counts = rng.choices((1, 2, 3), (1, 3, 1), k=9000)
@@ -127,7 +129,7 @@ def vocabulary(rng: random.Random) -> Pools:
 
 
 def fill(forms: str, slots: int = FEW, *, pools: Pools, rng: random.Random) -> list[bytes]:
-    """Make a table of pieces, each form in its share of the slots."""
+    """Make a table of pieces, in which each form has its share of the slots."""
     entries = [entry.partition(":") for entry in forms.split("¦")]
     unit = slots / sum(float(share) for share, _, _ in entries)
     table: list[bytes] = []
@@ -142,7 +144,7 @@ def fill(forms: str, slots: int = FEW, *, pools: Pools, rng: random.Random) -> l
 
 
 def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
-    """Generate rows with post types up to the size; count them by stray reason or post type."""
+    """Generate rows, with their post types, up to a size; count them by stray reason or type."""
     rng = random.Random(f"{seed} content")
     table = functools.partial(fill, pools=vocabulary(rng), rng=rng)
     prose, code = table(PROSE.translate(ESCAPES), SLOTS), table(CODE.translate(ESCAPES), SLOTS)
@@ -200,7 +202,7 @@ def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
 
 
 def reordered(source: Rows, folder: Path, count: int, rng: random.Random | None) -> Iterator[bytes]:
-    """Reorder rows through n temporary files: by post type or, with an `rng`, randomly."""
+    """Reorder rows through `count` temporary files: by post type or, with `rng`, randomly."""
     with ExitStack() as stack:
         parts = [stack.enter_context(TemporaryFile(dir=folder)) for _ in range(count)]
         for post_type, row in source:
@@ -212,11 +214,12 @@ def reordered(source: Rows, folder: Path, count: int, rng: random.Random | None)
 
 
 def make_dump(path: str | Path, size_bytes: int, *, seed: int = 1, order: str = "sorted") -> Made:
-    """Write a dump of the size, give or take a row, and return its counts.
+    """Write a dump of about this size, to within a row, and return its counts.
 
     Args:
-        path: Path of the file; unless sorted, temporary files of the same size are next to it.
-        size_bytes: Size; below 200,000 some kinds of strays may be missing.
+        path: Path of the file. For other orders than "sorted", temporary files of the same size
+            are written next to it.
+        size_bytes: Size in bytes; below 200,000, some kinds of strays may be missing.
         seed: Seed of all random values.
         order: Order of the same rows: "sorted" by id, "grouped" by post type, or "shuffled".
     """
@@ -238,7 +241,7 @@ def size(text: str) -> int:
     """Parse a size such as 300MB, 1.5GB or 64MiB."""
     if match := re.fullmatch(r"(\d+\.?\d*) *([KMGT]?)(I?)B?", text.upper()):
         return round(float(match[1]) * (1024.0 if match[3] else 1000.0) ** " KMGT".find(match[2]))
-    raise argparse.ArgumentTypeError(f"{text!r} is no size such as 300MB or 1.5GiB")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 300MB or 1.5GiB")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Write tables of any size next to a `Posts.xml`, the same bytes for the same arguments.
+"""Write tables of any size next to a `Posts.xml`; the same arguments give the same bytes.
 
-The posts are those of the folder, written by ``make_dump.py``, or, with ``--posts``, short posts of
-300 bytes, so that many rows and posts fit on a disk. Rows of the tables are in ascending order of
-Id. Most rows belong to recent posts, as on a real site; one in a thousand belongs to a missing
+The posts are those in the folder, written by `make_dump.py`, or, with `--posts`, short posts of
+300 bytes, so that many rows and posts fit on a disk. The rows of each table are in ascending order
+of Id. Most rows belong to recent posts, as on a real site; one in a thousand belongs to a missing
 post.
 """
 
@@ -35,7 +35,7 @@ class Content:
         self.text = b" ".join(self.rng.choices(letters, weights, k=WORDS))
 
     def words(self, size: int) -> bytes:
-        """Make a text of about n bytes."""
+        """Take `size` bytes of text."""
         at = int(self.rng.random() * (len(self.text) - size))
         return self.text[at : at + size]
 
@@ -48,7 +48,7 @@ class Content:
         return 1 + int(self.users * self.rng.random() ** 3)
 
     def post(self, share: float, recent: float) -> int:
-        """Choose a post about as old as the row at this share of its table."""
+        """Choose a post about as old as a row at this position (from 0 to 1) of its table."""
         draw = self.rng.random
         if draw() < 0.001:
             return 2_000_000_000
@@ -57,7 +57,7 @@ class Content:
         return self.posts[newest - 1 - int(back * newest)]
 
     def date(self, share: float) -> bytes:
-        """Make a date at this share of sixteen years."""
+        """Make the date at this position (from 0 to 1) in sixteen years."""
         day = int(share * 16 * 336)
         second = int(self.rng.random() * 86_400)
         return b"%d-%02d-%02dT%02d:%02d:%02d.%03d" % (
@@ -136,7 +136,7 @@ def user(content: Content, number: int, share: float) -> bytes:
 
 
 SHORT, LONG = 40, 4
-"""Bytes of a title or tags; length of a body relative to a comment."""
+"""Size of a title or of tags in bytes; ratio of the length of a body to that of a comment."""
 REVISIONS = (
     *[(2, 1, 3)] * 18,
     *[(2,)] * 38,
@@ -149,7 +149,7 @@ REVISIONS = (
     (8,),
     (50,),
 )
-"""Types of the rows of a revision, with their percentage on the beer site."""
+"""Event types of a revision; each tuple occurs as often as its percentage on the beer site."""
 
 
 class Events:
@@ -218,7 +218,7 @@ def write(path: Path, content: Content, make: Maker, rows: int) -> None:
 
 
 def post_ids(path: Path) -> array[int]:
-    """Read the ids of questions and answers of a dump, in its order."""
+    """Read the ids of the questions and answers of a dump, in the order of the dump."""
     with path.open("rb") as rows:
         return array("q", (int(found[1]) for row in rows if (found := POST.search(row))))
 
@@ -230,7 +230,7 @@ if __name__ == "__main__":
         "--posts", type=int, help="write a Posts.xml of this many short posts first"
     )
     for name in MAKERS:
-        parser.add_argument(f"--{name}", type=int, default=0, help="rows")
+        parser.add_argument(f"--{name}", type=int, default=0, help="number of rows")
     parser.add_argument("--seed", type=int, default=1)
     wanted = parser.parse_args()
     posts = wanted.folder / "Posts.xml"

@@ -19,10 +19,10 @@ class Measured:
     """The measurement of a command.
 
     Attributes:
-        wall: Seconds from start to end.
-        cpu: Seconds of CPU of all its processes, user and system.
-        memory: Peak resident memory in bytes, summed over its processes; shared pages of files
-            count once for each process.
+        wall: Wall time in seconds.
+        cpu: CPU seconds of all processes, user and system.
+        memory: Peak resident memory in bytes, summed over all processes; pages of files that
+            processes share count once for each process.
         stdout: Standard output of the command.
     """
 

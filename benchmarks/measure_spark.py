@@ -1,7 +1,8 @@
-"""Measure dumps on Spark in one session: seconds without its start, and peak of a Python worker.
+"""Measure the conversion of dumps in one Spark session: wall time and peak memory of a worker.
 
-The peak is VmHWM of a worker and of the processes that it started; the executor's heap is extra.
-`--cpus 2` gives each task two cores, and therefore two worker processes.
+The time excludes the start of the session. The memory is VmHWM of a Python worker and the processes
+that it started, without the heap of the executor. `--cpus 2` gives each task two cores, and
+therefore two worker processes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from so2docs.commands.spark import start_session
 
 
 def main() -> None:
-    """Convert, and print a line."""
+    """Convert, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dumps", nargs="+")
     parser.add_argument("--master", default="local[2]")
@@ -32,7 +33,7 @@ def main() -> None:
     session.stop()
     print(
         f"{report.total().rows:,} rows: {report.seconds:.1f} s without starting Spark, "
-        f"at most {report.worker_peak_bytes / 2**20:.0f} MiB a Python worker"
+        f"at most {report.worker_peak_bytes / 2**20:.0f} MiB per Python worker"
     )
 
 

@@ -1,7 +1,7 @@
-"""Measure CPU time and spill of each table, and of nesting them, in one process.
+"""Measure the CPU time and spill of each table, and of nesting all tables, in one process.
 
-CPU time is the same on a busy machine. Wall time with `--jobs N` on N free cores is about an Nth.
-``python benchmarks/measure_tables.py FOLDER``; see ``make_tables.py``.
+`python benchmarks/measure_tables.py FOLDER` measures a folder written by `make_tables.py`. CPU time
+is the same on a busy machine. With `--jobs N` on N free cores, wall time is about an Nth of it.
 """
 
 import argparse
@@ -30,7 +30,7 @@ class Clock:
         self.begun = time.process_time()
 
     def step(self, name: str, rows: int, spill_bytes: int, xml_bytes: int) -> None:
-        """Print a step: seconds and MB per million rows."""
+        """Print the seconds and MB of a step, also per million rows."""
         now = time.process_time()
         seconds, millions = now - self.begun, max(rows, 1) / 1e6
         per_million = f"{seconds / millions:>6.2f} s/M"

@@ -1,4 +1,4 @@
-"""Measure peak memory, summed over processes, for dumps of n and 8n bytes in each order."""
+"""Measure peak memory, summed over all processes, for a small and a large dump in each order."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from run import so2docs_line
 
 
 def main() -> None:
-    """Make each dump, convert it, print a line, delete it."""
+    """Make each dump, convert it, print its figures, and delete it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", default="300MB", help="of the smaller dump")
-    parser.add_argument("--times", default=8, type=int, help="how much larger the other is")
+    parser.add_argument("--size", default="300MB", help="size of the smaller dump")
+    parser.add_argument("--times", default=8, type=int, help="ratio of the sizes of the dumps")
     parser.add_argument("--jobs", default="2")
     parser.add_argument("--folder", default="build/bench", type=Path)
     options = parser.parse_args()

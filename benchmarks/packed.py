@@ -1,4 +1,4 @@
-"""Measure a compressed dump: speed of decompression and conversion, and number of busy cores.
+"""Measure a compressed dump: decompression and conversion speed, and number of busy cores.
 
 `python benchmarks/packed.py DUMP.7z`
 """
@@ -43,7 +43,7 @@ def measure(dump: str, cores: int, folder: Path) -> list[tuple[str, Measured]]:
 
 
 def main() -> None:
-    """Measure each step, and print a line."""
+    """Measure each step, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dump")
     dump = parser.parse_args().dump

@@ -1,7 +1,7 @@
-"""`make profile`: where the CPU time of one worker goes in each pass.
+"""`make profile`: measure how the CPU time of one worker is spent in each pass.
 
-This times the functions of both passes with the CPU clock, in one process. The
-time of a function includes functions called from it.
+The functions of both passes are timed with the CPU clock, in one process. The time of a function
+includes the functions that it calls.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def timed(
 
 
 def main() -> None:
-    """Convert the dump and print the table."""
+    """Convert the dump, and print the time of each step."""
     seconds: dict[str, float] = defaultdict(float)
     for owner, name, label in STEPS:
         setattr(owner, name, timed(seconds, label, getattr(owner, name)))

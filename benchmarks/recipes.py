@@ -1,4 +1,4 @@
-"""Measure CPU time and memory of each recipe and of plain documents for one dump, in turn.
+"""Measure the CPU time and memory of each recipe, and of plain documents, for one dump.
 
 `python benchmarks/recipes.py --size 200MB` prints a table for docs/performance.md.
 """
@@ -28,9 +28,9 @@ def convert(recipe: str, dump: Path, folder: Path, jobs: str) -> Measured:
 
 
 def main() -> None:
-    """Make the dump, convert it in turns, print the table."""
+    """Make the dump, convert it with each recipe in turn, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--size", default="200MB", help="of the dump")
+    parser.add_argument("--size", default="200MB", help="size of the dump")
     parser.add_argument("--jobs", default="2")
     parser.add_argument("--rounds", default=3, type=int)
     parser.add_argument("--recipes", default=",".join(RECIPES))

@@ -1,7 +1,9 @@
 """Write a dump of any size to standard output, by repeating the rows of a dump with new ids.
 
-`python benchmarks/repeat_dump.py Posts.xml 45GB | so2docs convert - questions.jsonl.gz`. The rows
-are split at their ids once, so a gigabyte takes a second of CPU. The dump is held in memory.
+    python benchmarks/repeat_dump.py Posts.xml 45GB | so2docs convert - questions.jsonl.gz
+
+The rows are split at their ids only once, so a gigabyte takes one CPU second. The dump is kept in
+memory.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _PART_IDS = 20_000
 
 
 def repeat(dump: bytes, size: int, out: BinaryIO) -> None:
-    """Write rows until the size is reached."""
+    """Repeat the rows of a dump until the size is reached."""
     start, end = dump.index(b"<row"), dump.rindex(END)
     pieces = _IDS.split(dump[start:end])
     texts = [a + b for a, b in zip(pieces[::3], [*pieces[1::3], b""], strict=True)]
@@ -40,7 +42,7 @@ def repeat(dump: bytes, size: int, out: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Repeat a dump."""
+    """Repeat the dump named on the command line."""
     path, size = sys.argv[1:]
     repeat(Path(path).read_bytes(), parse_size(size), sys.stdout.buffer)
 

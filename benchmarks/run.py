@@ -1,11 +1,11 @@
 """`make bench`: measure so2docs, the floor and the alternatives in one run.
 
-This prints a table, with ratios to so2docs with all cores, and writes it as JSON.
-The floor is a bare lxml iterparse of the dump plus ISA-L level 2 over the documents, shared
-perfectly between the cores. The unavoidable part is the work of any such conversion: rows to JSON
-in C, one copy, and ISA-L. One job and the unavoidable part are measured in turn, a few times,
-because the speed of shared cores changes by a quarter within minutes: one measurement of each, a
-minute apart, gave ratios of 1.33 and 1.77 on one machine.
+The program prints a table, with ratios to so2docs on all cores, and can write it as JSON. The floor
+is a bare lxml iterparse of the dump plus ISA-L level 2 over the documents, divided perfectly among
+the cores. The unavoidable part is the work of any such conversion: rows to JSON in C, one copy, and
+ISA-L. A conversion with one job and the unavoidable part are measured in turn, a few times, because
+the speed of shared cores changes by a quarter within minutes: single measurements, a minute apart,
+gave ratios of 1.33 and 1.77 on one machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PAIRS = 3
 
 @dataclass(slots=True)
 class Line:
-    """One line of the table; seconds and bytes, None if not applicable."""
+    """One line of the table, in seconds and bytes; None if not applicable."""
 
     name: str
     wall: float
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(slots=True)
 class Pair:
-    """CPU seconds of one job, and of the unavoidable steps, measured right after it."""
+    """CPU seconds of a conversion with one job, and of the unavoidable steps right after it."""
 
     job: Line
     converting: float
@@ -82,7 +82,7 @@ def contestant(name: str, dump: Path, folder: Path) -> tuple[Line, Measured]:
 
 
 def pair(dump: Path, folder: Path) -> Pair:
-    """Convert with one job, and do the unavoidable part with the same dump and output."""
+    """Convert with one job, and measure the unavoidable part for the same dump and output."""
     job = so2docs_line("the same, 1 job", dump, folder, ["--jobs", "1"])
     packing = float(contestant("compress", folder / "so2docs.jsonl.gz", folder)[1].stdout)
     converting = 0.0
@@ -94,7 +94,7 @@ def pair(dump: Path, folder: Path) -> Pair:
 def measure(dump: Path, folder: Path, names: list[str]) -> tuple[list[Line], list[Pair]]:
     """Measure all lines in turn; return them, and the pairs behind the medians."""
     cores = os.cpu_count() or 1
-    # Then all find the dump in the page cache.
+    # Read the dump into the page cache for all.
     dump.read_bytes() if dump.stat().st_size < 2e9 else None
     lines = [so2docs_line(f"so2docs, {built()} core, {cores} jobs", dump, folder, [])]
     pairs = [pair(dump, folder) for _ in range(_PAIRS)]
@@ -143,18 +143,18 @@ def ratios(pairs: list[Pair]) -> str:
     """Format the CPU time of one job, relative to the unavoidable part."""
     found = sorted(one.ratio for one in pairs)
     each = ", ".join(f"{ratio:.2f}" for ratio in found)
-    return f"CPU of 1 job / the unavoidable: {median(found):.2f} (of {len(found)} pairs: {each})"
+    return f"CPU of 1 job / unavoidable: {median(found):.2f} (median of {len(found)} pairs: {each})"
 
 
 def main() -> None:
-    """Make the dump, measure, print."""
+    """Make the dump, measure all lines, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", default="1GB", help="of the generated dump")
+    parser.add_argument("--size", default="1GB", help="size of the generated dump")
     parser.add_argument("--order", default="sorted", choices=["sorted", "grouped", "shuffled"])
     parser.add_argument("--folder", default="build/bench", type=Path)
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--only-so2docs", action="store_true", help="leave out the others")
-    parser.add_argument("--keep-users", metavar="IDS", help="also measure a part: these users'")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("--only-so2docs", action="store_true", help="leave out the alternatives")
+    parser.add_argument("--keep-users", metavar="IDS", help="also measure with this option")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     dump = options.folder / f"{options.size}-{options.order}.xml"

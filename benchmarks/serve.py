@@ -1,8 +1,10 @@
-"""Measure the times of pages of `so2docs serve` by kind of page, and its memory.
+"""Measure the response times of `so2docs serve` for each kind of page, and its memory.
 
-``python benchmarks/serve.py questions.db``. Each page is requested once before the measurement;
-pages vary if possible. Milliseconds are wall time, and CPU time of the server with its workers,
-which is also reliable on a busy machine.
+    python benchmarks/serve.py questions.db
+
+One page of each kind is requested before the measurement; after that, the pages differ if possible.
+Times are in milliseconds: wall time, and CPU time of the server with its workers, which is also
+reliable on a busy machine.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _TICKS = 100.0
 
 
 def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
-    """Choose paths by kind of page."""
+    """Choose addresses for each kind of page."""
     rng = random.Random(seed)
 
     def column(sql: str) -> list[Any]:
@@ -61,7 +63,7 @@ def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
 
 
 class Server:
-    """Start a server in a separate process."""
+    """A server in a separate process."""
 
     def __init__(self, database: str) -> None:
         command = [sys.executable, "-m", "so2docs", "serve", database, "--port", "0"]
@@ -72,7 +74,7 @@ class Server:
         self.connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=600)
 
     def get(self, address: str) -> int:
-        """Load a page and return its bytes."""
+        """Load a page and return its size in bytes."""
         self.connection.request("GET", address)
         answer = self.connection.getresponse()
         content = answer.read()
@@ -80,7 +82,7 @@ class Server:
         return len(content)
 
     def processes(self) -> list[int]:
-        """List the server and its workers."""
+        """List the process ids of the server and its workers."""
         own = self.process.pid
         children = Path(f"/proc/{own}/task/{own}/children").read_text().split()
         return [own, *map(int, children)]
@@ -94,7 +96,7 @@ class Server:
         return total
 
     def memory(self) -> int:
-        """Return the resident bytes without pages of the database file."""
+        """Return the resident memory in bytes, without pages of the database file."""
         total = 0
         for number in self.processes():
             status = Path(f"/proc/{number}/status").read_text()
@@ -106,7 +108,7 @@ def main() -> None:
     """Print a line for each kind of page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("database")
-    parser.add_argument("--count", type=int, default=100, help="addresses of each kind")
+    parser.add_argument("--count", type=int, default=100, help="number of addresses of each kind")
     arguments = parser.parse_args()
     server = Server(arguments.database)
     try:

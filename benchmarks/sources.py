@@ -1,13 +1,19 @@
-"""Measure each kind of source in turn with its usual tool and a bare lxml loop.
+"""Measure each kind of source, and compare with its usual tool and with a bare lxml loop.
 
-`python benchmarks/sources.py --size 1GB --large 45GB --rounds 3 [--only pipe,large]`; needs 7z (or
-7zz), zstd, gzip. The parts are `file`, `pipe` (a pipe, gzip, zstd), `bzip2` and `lzma2` (archives
-with all tables of a site of this size, in the proportions of `archives.py`), and `large` (one
-conversion of a dump written into a pipe by `repeat_dump.py`, whose CPU is not counted). In each
-round, conversion, tool and loop follow each other, so a busy neighbour slows all of them. The loop
-reads the uncompressed tables that the conversion reads. The result is a table for
-`docs/performance.md`: medians of seconds, peak memory of all processes together, and medians of the
-ratios of wall time within a round. Steps and times go to standard error.
+`python benchmarks/sources.py --size 1GB --large 45GB --rounds 3 [--only pipe,large]` needs 7z (or
+7zz), zstd and gzip. The parts are:
+
+- `file`: a plain file
+- `pipe`: a pipe, gzip and zstd
+- `bzip2` and `lzma2`: archives with all tables of a site of this size, in the proportions of
+  `archives.py`
+- `large`: one conversion of a dump that `repeat_dump.py` writes into a pipe; its CPU time is not
+  counted
+
+In each round, conversion, tool and loop follow each other, so a busy neighbour slows down all of
+them. The loop reads the tables that the conversion reads, but uncompressed. The result is a table
+for `docs/performance.md`: medians of seconds, peak memory of all processes together, and medians of
+the ratios of wall time within a round. Steps and times are printed to standard error.
 """
 
 from __future__ import annotations
@@ -43,10 +49,11 @@ LZMA2 = {
 
 
 DISK = {"file": 2.5, "pipe": 3.5, "bzip2": 4.5, "lzma2": 4.5}
-"""Disk space of a part, in sizes of the dump: sources, unpacked files, spill and output."""
+"""Disk space for each part, in sizes of the dump: sources, unpacked files, spill and output."""
 
 DISK_OF_LARGE, UNCOMPRESSED_SPILL = 0.85, 4_000_000_000
-"""Disk space for compressed spill and output of the large dump, and for the rest of its spill."""
+"""Disk space for the large dump: a share of its size for the compressed spill and the output, and
+bytes for the uncompressed rest of the spill."""
 
 
 @dataclass(slots=True)
@@ -69,12 +76,12 @@ class Way:
 
 
 def shell(command: str) -> list[str]:
-    """Make a command of a pipeline."""
+    """Make a command that runs a shell pipeline."""
     return ["bash", "-o", "pipefail", "-ec", command]
 
 
 def posts_ways(part: str, work: Path, size: int) -> Iterator[Way]:
-    """Make sources of posts: a file; or a pipe, gzip and zstd."""
+    """Make the sources of a part with posts only: a file; or a pipe, gzip and zstd."""
     dump, out = work / "Posts.xml", work / "out.jsonl.gz"
     tell("make posts")
     make_dump(dump, size)
@@ -153,14 +160,14 @@ def large(work: Path, size: int) -> str:
 
 
 def through_a_pipe(base: Path, size: int, command: list[str]) -> Measured:
-    """Run a command with a dump of n bytes as standard input."""
+    """Run a command with a dump of `size` bytes as standard input."""
     repeat = [sys.executable, str(HERE / "repeat_dump.py"), str(base), str(size)]
     with subprocess.Popen(repeat, stdout=subprocess.PIPE) as generator:
         return run(command, stdin=generator.stdout)
 
 
 def check_disk(work: str | None, parts: list[str], size: int, large: int) -> None:
-    """Stop if the disk has too little room for the largest part."""
+    """Exit if there is not enough disk space for one of the parts."""
     needs = {part: int(DISK[part] * size) for part in parts if part in DISK}
     if "large" in parts:
         needs["large"] = int(DISK_OF_LARGE * large) + UNCOMPRESSED_SPILL
@@ -177,10 +184,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=",".join(DISK), help=f"parts: {','.join(parts)}")
     parser.add_argument("--size", type=parse_size, default=1_000_000_000)
-    parser.add_argument("--large", type=parse_size, help="size of the large dump, which adds it")
+    parser.add_argument("--large", type=parse_size, help="size of the large dump; adds the part")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--work-dir", help="for dumps and outputs; the temporary folder if left out"
+        "--work-dir", help="folder for dumps and outputs (default: the temporary folder)"
     )
     options = parser.parse_args()
     wanted = options.only.split(",")

@@ -1,8 +1,10 @@
 """Measure the time to make a database with each kind of full-text index, and the times of searches.
 
-``python benchmarks/sqlite_search.py questions.jsonl.gz``. The queries are drawn from the texts:
-half of one to three words of a title, half of the start of a body, some with a tag or `score:`.
-CPU seconds are shown next to wall-clock seconds, because they also hold on a busy machine.
+    python benchmarks/sqlite_search.py questions.jsonl.gz
+
+Queries are one to three words, half of them from a title and half from the start of a body; some
+have a tag or `score:`. CPU time is shown next to wall time, because it is also reliable on a busy
+machine.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ def queries(database: str, count: int, seed: int = 1) -> list[str]:
 def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
     """Measure wall and CPU milliseconds of each search, in ascending order.
 
-    Only the second search counts. The first uses another reader, because readers cache results.
+    Each search runs twice, and only the second run counts. The first run uses another `Store`,
+    because a store caches results.
     """
     about = read_about(database)
     asked = queries(database, count)

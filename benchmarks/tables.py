@@ -1,8 +1,8 @@
-"""Measure writing flat Parquet of generated tables, by so2docs and alternatives, in one run.
+"""Measure how long so2docs and alternatives take to write generated tables as flat Parquet.
 
-`python benchmarks/tables.py --size 1GB --folder /tmp/tables`. Contestants whose packages are
-missing are left out. Each writes every column of every table, typed. CPU time is that of a
-process and all its children; rounds are interleaved, and ratios are those of the medians.
+`python benchmarks/tables.py --size 1GB --folder /tmp/tables` runs all programs whose packages are
+installed, in turn. Each writes every column of every table, typed. CPU time covers a process and
+all its children. Ratios are between medians.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from measure import Measured, run
 from so2docs.schema import DUMP, Table
 
 ROWS = {"comments": 1_000, "votes": 3_000, "users": 500, "links": 60}
-"""Rows of each table per MB of posts; the tables are together about as large as the posts."""
+"""Rows of each table per MB of posts; together, the tables are about as large as the posts."""
 
 _BATCH = 50_000
 
@@ -36,14 +36,14 @@ def tables_in(folder: str) -> list[tuple[Table, Path]]:
 
 
 def so2docs(folder: str, out: str, jobs: int | None = None) -> None:
-    """Run the so2docs command."""
+    """Run `so2docs.tables`."""
     from so2docs import tables
 
     tables(folder, out, jobs=jobs)
 
 
 def lxml_pyarrow(folder: str, out: str) -> None:
-    """Run the usual script: iterparse, dictionaries, typed columns of some rows at a time."""
+    """Do what simple scripts do: iterparse, dictionaries, and typed columns in batches."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -92,7 +92,7 @@ def _batches(path: Path) -> Iterator[list[dict[str, str]]]:
 
 
 def clickhouse(folder: str, out: str) -> None:
-    """Run one SQL statement per table, as in the documentation of ClickHouse."""
+    """Run one SQL statement per table in chDB, as in the documentation of ClickHouse."""
     import chdb
 
     forms = {
@@ -133,7 +133,7 @@ def duckdb_webbed(folder: str, out: str) -> None:
 
 
 def xml2arrow(folder: str, out: str) -> None:
-    """Run xml2arrow with a configuration for each table; dates and tags are typed afterwards."""
+    """Run xml2arrow with a configuration for each table, then convert dates and tags."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -180,7 +180,7 @@ CONTESTANTS: dict[str, Callable[[str, str], None]] = {
 
 
 def can_run(name: str) -> bool:
-    """Whether the package of a contestant is installed, or can be installed."""
+    """Whether the packages and extensions of a contestant are installed or can be installed."""
     if name in ("clickhouse", "xml2arrow"):
         package = {"clickhouse": "chdb"}.get(name, name)
         return importlib.util.find_spec(package) is not None
@@ -205,8 +205,8 @@ def make(folder: Path, size: str, megabytes: int) -> None:
 
 def main() -> None:
     """Run the rounds, and print a table."""
-    parser = argparse.ArgumentParser(description="Flat tables, measured.")
-    parser.add_argument("--size", default="500MB", help="of the posts; all tables are twice that")
+    parser = argparse.ArgumentParser(description="Measure the writing of flat tables.")
+    parser.add_argument("--size", default="500MB", help="size of the posts, half of all tables")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--json", type=Path)

@@ -44,7 +44,7 @@ def test_one_job_and_the_unavoidable_are_measured_in_pairs(tmp_path: Path) -> No
     pairs = json.loads(figures.read_text())["pairs"]
     ratios = sorted(one["job"]["cpu"] / (one["converting"] + one["packing"]) for one in pairs)
     each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    message = f"CPU of 1 job / the unavoidable: {ratios[1]:.2f} (of 3 pairs: {each})"
+    message = f"CPU of 1 job / unavoidable: {ratios[1]:.2f} (median of 3 pairs: {each})"
     assert core.built() == "python" or last == message
 
 
