@@ -94,7 +94,7 @@ def pair(dump: Path, folder: Path) -> Pair:
 def measure(dump: Path, folder: Path, names: list[str]) -> tuple[list[Line], list[Pair]]:
     """Measure all lines in turn; return them, and the pairs behind the medians."""
     cores = os.cpu_count() or 1
-    # Read the dump into the page cache for all.
+    # Read the dump into the page cache, for all measurements.
     dump.read_bytes() if dump.stat().st_size < 2e9 else None
     lines = [so2docs_line(f"so2docs, {built()} core, {cores} jobs", dump, folder, [])]
     pairs = [pair(dump, folder) for _ in range(_PAIRS)]

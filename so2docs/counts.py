@@ -38,9 +38,9 @@ def group_by_size(
 class Counts:
     """Base of dataclasses whose instances can be added up and converted to JSON.
 
-    Addition adds numbers, nested counts, and dictionaries key by key; it unites sets, and keeps
-    other values, such as names. None means "not counted", unlike 0. A field can set another
-    function for its values, as in `field(metadata=MOST)`.
+    Addition adds numbers, nested counts, and dictionaries key by key, and takes the union of sets.
+    Other values, such as names, are kept. None means "not counted", unlike 0. A field can set
+    another function for its values, as in `field(metadata=MOST)`.
     """
 
     __slots__ = ()
@@ -103,7 +103,7 @@ KEEP = added_by(lambda current, _: current)
 
 
 def _sum(current: Any, added: Any) -> Any:
-    """Return the sum of two values, which changes `current` in place if possible."""
+    """Return the sum of two values; `current` is changed in place if possible."""
     if isinstance(added, Counts | dict | set):
         if current is None:
             return deepcopy(added)
@@ -208,8 +208,8 @@ class RowCounts(Counts):
         strays: Rows that belong to no document, by reason.
         other_types: Posts other than questions and answers, by the name of their type.
         filtered: Questions and answers left out by the filters.
-        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; `filtered`
-            also includes them.
+        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; they also
+            count as filtered.
         similar_tags: Number of questions with each tag that equals or resembles a tag of the
             filter.
         records: Records made by the recipe; None without a recipe.

@@ -101,7 +101,8 @@ def site_host(name: str) -> str:
 
 _LANGUAGES = {"es.stackoverflow", "ja.stackoverflow", "pt.stackoverflow", "ru.stackoverflow",
               "rus.stackexchange"}  # fmt: skip
-"""Sites in languages other than English. Sites about a language, such as `spanish`, are mixed."""
+"""Sites in languages other than English. Sites about a language, such as `spanish`, are mixed, and
+count as English."""
 
 
 def site_language(host: str) -> str:

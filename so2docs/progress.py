@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from so2docs.report import as_size
 
 log = logging.getLogger("so2docs")
-"""Logger of messages to users; the command line shows them on stderr."""
+"""Logger for messages to users; the command line shows them on stderr."""
 
 fetched: Counter[str] = Counter()
 """Bytes that this process fetched from web servers, by URL."""

@@ -155,7 +155,7 @@ class Report(Printed, RowCounts):
         if self.filtered:
             yield "filtered", f"{self.filtered:,}"
         if self.dropped:
-            yield "dropped", f"{self.dropped:,} of the listed users and posts"
+            yield "dropped", f"{self.dropped:,} by the lists of users and posts"
         if self.records is not None:
             none = (
                 f" ({plural(self.without_record, 'question')} gave none)"

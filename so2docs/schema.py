@@ -70,7 +70,7 @@ class Table:
     """A table of a dump, and its form in documents.
 
     Attributes:
-        name: Name of the table for users.
+        name: Name of the table in options and messages.
         file: Name of the file in a dump.
         row: Word for a row in messages, such as `comment`.
         attributes: All attributes ever published, in the order of the dump.
@@ -89,8 +89,8 @@ class Table:
         adds: Further parts of a post that come from this table.
         option: The option that names the file; the name of the table if empty.
         is_in_all: Whether `nest="all"` includes the table.
-        needs: Table whose rows contain the rows of this one, and which is then nested too.
-        counted: Names that posts have with their counts, instead of rows with attributes.
+        needs: Table that contains the rows of this one, and is nested with it.
+        counted: Counted names, if posts contain counts instead of rows.
         columns: Counted names that have a column in formats with fixed columns.
     """
 
@@ -179,7 +179,7 @@ class Table:
 
     @cached_property
     def lists(self) -> tuple[str, ...]:
-        """Attributes of a row in a document whose values are lists."""
+        """List-valued attributes of a row in a document."""
         return tuple(name for name, kind in self.documented.items() if kind in LISTS)
 
 
@@ -200,7 +200,7 @@ attributes are rare, long, or internal to the site."""
 
 
 BADGE_CLASSES = {1: "Gold", 2: "Silver", 3: "Bronze"}
-"""Classes of badges, by their numbers in the dump."""
+"""Names of badge classes, by number in the dump."""
 
 BADGES = Part("Badges", "record", dict.fromkeys(BADGE_CLASSES.values(), INTEGER), "badges")
 """Number of badges of a user, by class."""
@@ -314,7 +314,7 @@ HISTORY_TYPES = {
     53: "RemovedFromHotNetworkQuestions",
     66: "CreatedByAskWizard",
 }
-"""Names of event types: table PostHistoryTypes of the Stack Exchange Data Explorer, shortened."""
+"""Names of event types, shortened: table PostHistoryTypes of the Stack Exchange Data Explorer."""
 
 TITLES, BODIES, TAGS = frozenset({1, 4, 7}), frozenset({2, 5, 8}), frozenset({3, 6, 9})
 CONTENT = TITLES | BODIES | TAGS

@@ -105,7 +105,7 @@ class _Bench:
         yield "a 7z archive, killed in the middle and resumed", self.resumes
 
     def converts(self, **options: Any) -> None:
-        """Check that a conversion gives the expected documents, in the same bytes every time."""
+        """Check that a conversion gives the expected documents, and the same bytes every time."""
         output = self.folder / "questions.jsonl.gz"
         so2docs.convert(self.dump, output, chunk_bytes=_CHUNK_BYTES, force=True, **options)
         self.compare(output)

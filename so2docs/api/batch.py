@@ -41,8 +41,8 @@ def convert_all(
 
     Args:
         sources: Paths of the dumps, in any form supported by `convert`.
-        output_dir: Folder for the outputs, made if it does not exist. They are named
-            `SITE.jsonl.gz`, with the extension of the format, or, with the recipe `hub`,
+        output_dir: Folder for the outputs, made if it does not exist. The outputs are
+            named `SITE.jsonl.gz`, with the extension of the format, or, with the recipe `hub`,
             `SITE/train-00000-of-00001.jsonl.gz`.
         when_done: Function called with the result of each conversion as it ends, in any order.
         keywords: Keywords of `convert`, for each dump.
@@ -115,7 +115,7 @@ def reports_with_earlier(results: Iterable[SiteResult], path: str) -> list[dict[
     Args:
         results: Results of this call.
         path: Path of the earlier report, which may be missing. For an output that was up to date,
-            its entry is used if the files still have the recorded sizes.
+            the earlier entry is used if the files still have the recorded sizes.
     """
     now: list[dict[str, Any]] = [result.as_dict() for result in results]
     earlier = {_key(entry): entry for entry in _earlier_entries(path)}

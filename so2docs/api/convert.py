@@ -145,8 +145,8 @@ def convert(
 
     Args:
         source: The `Posts.xml` of a Stack Exchange dump, plain or compressed (7z, zip, gzip,
-            bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
-            which is left open. If the input can be read only once, the conversion cannot be
+            bzip2, xz, zstd), a folder with this file, `-` for standard input, or an open binary
+            file, which is left open. If the input can be read only once, the conversion cannot be
             resumed.
         output: File for the documents, in ascending order of question id. If None,
             `questions.jsonl.gz`; the extension differs if `format` is given, as in
@@ -470,7 +470,7 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
 
     Args:
         source: A dump as for `convert`: the `Posts.xml` of a Stack Exchange dump, plain or
-            compressed, a folder with one, `-` for standard input, or an open binary file.
+            compressed, a folder with this file, `-` for standard input, or an open binary file.
         keywords: Options for filters, the form of documents, and the run:
             `so2docs.options.keywords.IteratorKeywords`.
 

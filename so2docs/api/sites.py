@@ -270,7 +270,7 @@ def plan_outputs(
             dumps = members_with(POSTS, names_in_folder(source))
             if len(dumps) > 1:
                 pattern = os.path.join(source, f"*{os.path.splitext(dumps[0])[1]}")
-                raise OptionError(f"{source}: is a folder of several dumps; give them: {pattern}")
+                raise OptionError(f"{source}: is a folder of several dumps; list them: {pattern}")
         site = site_from_name(source)
         output = os.path.join(folder, f"{site}{end}")
         other = planned.setdefault(output.lower(), (source, site, output))
@@ -283,7 +283,7 @@ def plan_outputs(
 
 
 def _size(source: str) -> int:
-    """Estimate the bytes of XML of a dump; 0 if it is not a local file or folder."""
+    """Estimate the size of a dump in bytes of XML; 0 if it is not a local file or folder."""
     paths = [source]
     if os.path.isdir(source):
         paths = [entry.path for entry in os.scandir(source) if entry.is_file()]

@@ -161,7 +161,7 @@ def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
-    """Decompress the next frame; return its content, and the bytes after it that were read."""
+    """Decompress the next frame; return its content, and the bytes that were read beyond it."""
     buffer += file.read(_READ_BYTES) if len(buffer) < _HEADER_BYTES else b""
     # so2docs writes the size of the content into each frame.
     if not 0 <= zstandard.frame_content_size(buffer) <= MOST_LINE_BYTES:
@@ -283,7 +283,7 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
 
 
 def _problem(raw: bytes, offset: int) -> str:
-    """Explain why look-ups do not work in a file, from its first bytes."""
+    """Explain why look-ups do not work, from the first bytes of a segment."""
     if (not offset or offset == len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
         file_type, advice = foreign
         return f"is {file_type}, and only JSON lines can be looked up; {advice}"

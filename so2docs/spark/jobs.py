@@ -35,7 +35,7 @@ def run(
     """Run a function for each task, in a Spark task of its own; tasks start in order.
 
     Args:
-        spark: A session, classic or of Spark Connect.
+        spark: A Spark session, classic or Spark Connect.
         function: The function; an exception becomes the result of its task.
         tasks: Arguments of the function.
         profile: A `ResourceProfile` for these tasks; None for Spark's default.

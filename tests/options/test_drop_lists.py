@@ -78,7 +78,7 @@ def test_drops_listed_users_and_posts(
     dropped += [row for row in rows("Comments.xml") if int(row.get("UserId", 0)) in users]
     assert report.dropped == len(dropped) > 0
     assert report.filtered >= report.dropped - report.tables["comments"].filtered
-    assert f"dropped              {len(dropped)} of the listed users and posts" in str(report)
+    assert f"dropped              {len(dropped)} by the lists of users and posts" in str(report)
     everything = output.read_text(encoding="utf-8")
     if report.strays_path:
         everything += Path(report.strays_path).read_text(encoding="utf-8")
