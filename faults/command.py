@@ -78,7 +78,7 @@ class Command:
         return words
 
     def files(self) -> Files:
-        """Return the files that conversions left, and the standard output of the last conversion."""
+        """Return the files that conversions left, and the last standard output."""
         contents = left_by(self.place / "out" / "all")
         for name, data in left_by(self.place / "work" / "all").items():
             # A conversion to standard output has a spill of its own, which a kill leaves behind.
