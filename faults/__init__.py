@@ -1,4 +1,4 @@
-"""Conversions with faults chosen by a seed, each run to its end.
+"""Run conversions to their end while faults, chosen by a seed, happen to them.
 
     python faults --seed 0 --rounds 200
 

@@ -38,7 +38,9 @@ def main() -> None:
         "--only", nargs="*", default=[], help="run only rounds whose plans contain all these words"
     )
     options.add_argument("--until", help="stop after a round whose results contain this text")
-    options.add_argument("--limit", type=float, default=60, help="seconds until a command hangs")
+    options.add_argument(
+        "--limit", type=float, default=60, help="seconds after which a command counts as hanging"
+    )
     arguments = options.parse_args()
     if arguments.calls or arguments.every:
         if not calls.is_supported():
