@@ -61,8 +61,8 @@ class Frame:
 
     Each attribute is a column; nested objects are left out. Posts, comments and users also have the
     column `Url`, which is filled in outputs with attribution. Votes and history also have the
-    column `PostId`. The frame of tags consists of `QuestionId` and `Tag`. The column `Other` is a JSON
-    object with the attributes that have no column, or a value of another type. Integers are
+    column `PostId`. The frame of tags consists of `QuestionId` and `Tag`. The column `Other` is a
+    JSON object with the attributes that have no column, or a value of another type. Integers are
     `int64`, dates are `timestamp[ms, UTC]`, and `Tags` is a list.
 
     Args:

@@ -169,5 +169,5 @@ def test_sizes(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MB", "-1MB", "3 apples", "1e6"])
 def test_refuses_an_invalid_size(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="no size"):
+    with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
         make_dump.size(text)
