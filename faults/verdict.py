@@ -12,10 +12,6 @@ class Result:
     messages: str
 
 
-EXISTED = ": existed and stayed as before"
-"""A message for several dumps that is not an error, but is printed even with `--quiet`."""
-
-
 class BrokenPromiseError(Exception):
     """A promise is broken; the first word of the message names the kind."""
 
@@ -29,7 +25,6 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
     """
     # Click prints an empty line after ^C.
     messages = [line for line in result.messages.splitlines() if line]
-    messages = [line for line in messages if EXISTED not in line]
     if "Traceback" in result.messages:
         raise BrokenPromiseError(f"traceback: {messages[-1]}")
     if result.code < 0 and result.code != -9:

@@ -21,7 +21,7 @@ from typing import NotRequired, TypedDict
 
 
 class User(TypedDict):
-    """A user with the attributes in documents."""
+    """A user, with the attributes that documents contain."""
 
     Id: int
     Reputation: int
@@ -39,7 +39,7 @@ class Author(TypedDict):
 
 
 class Badges(TypedDict):
-    """Numbers of badges of a user, by class."""
+    """Number of badges that a user has, by class."""
 
     Gold: int
     Silver: int
@@ -47,7 +47,7 @@ class Badges(TypedDict):
 
 
 class Comment(TypedDict):
-    """A comment of a post."""
+    """A comment on a post."""
 
     Id: int
     PostId: int
@@ -130,7 +130,7 @@ class Editor(TypedDict):
 
 
 class Post(TypedDict):
-    """Keys of questions and of answers."""
+    """The keys that questions and answers share."""
 
     Id: int
     PostTypeId: int

@@ -66,8 +66,8 @@ class DocumentKeywords(TypedDict, total=False):
         drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
             releases.
         drop_users: Leave out all posts and comments of the users whose ids are in FILE, one per
-            line. The answers to their questions are also left out, and so are listed editors of
-            other posts.
+            line. The answers to their questions are also left out, and other posts do not name
+            these users as editors.
         drop_posts: Leave out the questions and answers whose ids are in FILE, one per line. The
             answers to these questions are also left out.
         keep_users: Keep questions asked or answered by these users: ids separated by commas, or a
@@ -82,42 +82,46 @@ class DocumentKeywords(TypedDict, total=False):
             means all attributes of answers; if no name begins with `Answers`, documents have no
             `Answers`.
         without: Leave these fields out, such as Body,Answers.Body,Comments.UserId. With a recipe,
-            `metadata` leaves out this column of its records.
+            `metadata` leaves this column out of the records.
         recipe: Write the records of a data set instead of the documents: preferences, pairs (or
             dpo), triplets, qa, kto, messages (or sft), thread, chunks (or rag), blocks, edits, hub,
             beir, or your own package.module:function. A `Recipe` or a function is also accepted.
         best: With a recipe that uses answers, use only the answer with the highest score. In pairs
-            and triplets, this is the better answer; preferences keep it and the answers with a
-            lower `pm_score`.
-        min_margin: Minimum difference between the scores of two answers, with recipe='pairs',
-            triplets or preferences. The score is `pm_score`. Preferences leave out answers that
-            differ less from all others. If None, 1; preferences keep all answers.
-        conversational: Write messages instead of texts, with recipe='pairs'.
-        implicit_prompt: Start both sides with the question, instead of writing it to a column, with
-            recipe='pairs'.
-        system: Start each conversation with this system message, with recipe='messages'.
-        max_length: Maximum length of a passage, in characters or tokens, with recipe='chunks'. If
-            None, 2000 characters or 512 tokens.
-        overlap: Maximum overlap with the previous passage, with recipe='chunks'. If None, 0.
-        tokenizer: Count tokens instead of characters, with recipe='chunks': a Hugging Face
-            tokenizer.json, or an OpenAI model such as gpt-4o.
+            and triplets, this is always the better answer; preferences keep it and the answers with
+            a lower `pm_score`.
+        min_margin: With recipe='pairs', triplets or preferences, the minimum difference between the
+            scores of two answers. The score is `pm_score`. Preferences leave out answers whose
+            score differs by less from the scores of all other answers. If None, 1; preferences keep
+            all answers.
+        conversational: With recipe='pairs', write messages instead of texts.
+        implicit_prompt: With recipe='pairs', start both sides with the question, instead of writing
+            the question to a column.
+        system: With recipe='messages', start each conversation with this system message.
+        max_length: With recipe='chunks', the maximum length of a passage, in characters or tokens.
+            If None, 2000 characters or 512 tokens.
+        overlap: With recipe='chunks', the maximum overlap of a passage with the previous passage.
+            If None, 0.
+        tokenizer: With recipe='chunks', measure passages in tokens of this tokenizer: a Hugging
+            Face tokenizer.json, or an OpenAI model such as gpt-4o.
         without_linked: With a recipe and split_share, leave out the records of questions with a
             link, such as a duplicate, to a question in another file.
         metadata: Form of the metadata in a recipe's records; flat has only strings, numbers and
-            booleans, for vector stores that accept no lists or objects. With `flat`, names are
-            joined by `_`, and lists become strings separated by `, `: `answer_url`, `authors_name`.
+            booleans, for vector stores that accept no lists or objects. With `flat`, nested names
+            are joined with `_`, as in `answer_url`. A list becomes a string of its values,
+            separated by `, `; a list of objects becomes a string for each member, such as
+            `authors_name`.
         attribution: Add URLs, licences and authors to each document.
-        body: Form of the bodies. If None, html, or the form for the recipe.
+        body: Form of the bodies. If None, html, or the default of the recipe.
         answers_by: Order of the answers: by id, or by votes, with the accepted answer first and the
             others by descending score.
         nest: Nest these tables, found in the archive or next to the posts.
-        if_present: Nest only the tables in the dump; a warning and the record name the missing
-            ones.
+        if_present: With nest, skip missing tables instead of failing; a warning and the record in
+            the output name them.
         skip_malformed: Write rows that are not well-formed XML to the strays, instead of failing.
-        strict: Fail if a character would be repaired or a row left out.
+        strict: Fail instead of repairing a character or leaving a row out.
         core: The core that converts rows to JSON; the output does not depend on it. `auto`: the
             value of the environment variable `SO2DOCS_CORE`, else `compiled` if a C compiler was
-            available at installation.
+            available at installation, else `python`.
         chunk_bytes: Number of bytes of the dump for each task of the first pass. If None, a few
             megabytes.
     """
@@ -197,8 +201,8 @@ class IteratorKeywords(DocumentKeywords, total=False):
         site: The site, such as beer.stackexchange.com, for URLs, formulas in Markdown, and
             site_field. If None, the name of the archive or folder.
         site_field: Add the site's name to each document, as field NAME, because ids are only unique
-            per site. The name is `site`, or the name of the archive or folder.
-        jobs: Worker processes. If None, all cores; one for a small dump.
+            per site. The site's name is the value of `site`, or the name of the archive or folder.
+        jobs: Number of worker processes. If None, all cores; one for a small dump.
         spill_budget: Keep this much of the spill uncompressed, which is faster. If None, an eighth
             of the free memory, but at most half of the spare disk space.
         progress: Show progress bars, on stderr or in the notebook.
@@ -236,8 +240,8 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
             question's id selects the share, so a question with its answers is in the same share in
             every dump.
         keep_spill: Keep the spill, so that the next conversion need not reread DUMP. The next
-            conversion to the same output may change the order of answers, the limit and the form of
-            files, and add tables; other filters or bodies need restart=True.
+            conversion to the same output may add tables, and change the order of answers, the limit
+            and the form of the files. To change filters or bodies, add restart=True.
         update: Replace outputs made from another input or with other options.
         force: Overwrite an existing output.
         restart: Start over instead of resuming an interrupted conversion.

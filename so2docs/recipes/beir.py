@@ -53,7 +53,8 @@ task_categories:
 Made from a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which
 loads the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
 
-The content is by the users of the site, under CC BY-SA: 2.5, 3.0 or 4.0, by its date.
+The content was written by the users of the site. Its licence is CC BY-SA 2.5, 3.0 or 4.0,
+depending on its date.
 """
 DUPLICATE = 3
 """`LinkTypeId` of a duplicate: table LinkTypes of the Stack Exchange Data Explorer."""

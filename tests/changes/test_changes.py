@@ -471,7 +471,7 @@ def test_a_cut_or_damaged_file_is_noticed(pair: tuple[Path, Path], tmp_path: Pat
     whole = written.read_bytes()
     for size in (*range(1, 40), len(whole) // 2, len(whole) - 9, len(whole) - 1):
         written.write_bytes(whole[:size])
-        with pytest.raises(So2docsError, match=r"damaged or (cut off|truncated)|is not a change"):
+        with pytest.raises(So2docsError, match=r"damaged or truncated|is not a change"):
             so2docs.patch(old, written, tmp_path / "made.jsonl.gz")
         assert not (tmp_path / "made.jsonl.gz").exists()
     new.write_bytes(new.read_bytes()[:-20])
