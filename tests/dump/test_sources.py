@@ -315,7 +315,9 @@ def test_damage_anywhere_is_noticed_or_harmless(
 def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
     whole = gzip.decompress(bad_row.read_bytes())
     bad_row.write_bytes(gzip.compress(whole)[:-40_000])
-    with pytest.raises(so2docs.TruncatedDumpError, match="is a gzip file that is cut") as failed:
+    with pytest.raises(
+        so2docs.TruncatedDumpError, match="is a gzip file that is truncated"
+    ) as failed:
         so2docs.convert(bad_row, output, jobs=1, chunk_bytes=10_000)
     place = failed.value.location
     assert place is not None

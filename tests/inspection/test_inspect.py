@@ -204,7 +204,7 @@ def test_remarks_on_contradictions(tmp_path: Path) -> None:
     assert (posts.is_ordered, posts.descents, posts.first_descent) == (False, 2, 3)
     assert [remark[:30] for remark in inspection.remarks] == [
         "the name says 2025-12, but the",
-        "1 row made up by the pub",
+        "1 row made up by the publisher",
         "posts are not in order of id; ",
     ]
 

@@ -207,5 +207,5 @@ def test_the_summary_counts_the_strays_of_tables_in_the_side_file(tmp_path: Path
     strays = dict(report.lines())["strays"]
     count = sum(report.tables["comments"].strays.values())
     path = tmp_path / ".q.jsonl.gz.strays.gz"
-    assert strays == f"0, and {count} of tables -> {path}"
+    assert strays == f"0, and {count} of other tables -> {path}"
     assert gzip.decompress(path.read_bytes()).count(b"\n") == count > 0
