@@ -18,7 +18,7 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def remove_bidi_controls(text: str) -> str:
-    """Replace the characters that reverse the direction of the following text by U+FFFD.
+    """Replace the characters that reverse the direction of the following text with U+FFFD.
 
     Marks for the direction at one position (U+061C, U+200E, U+200F) stay, since Arabic and Hebrew
     posts need them.
@@ -27,7 +27,7 @@ def remove_bidi_controls(text: str) -> str:
 
 
 def for_terminal(text: object) -> str:
-    """Replace control characters, including those for the direction of text, by U+FFFD."""
+    """Replace control characters, including those for text direction, with U+FFFD."""
     return _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))
 
 

@@ -1,4 +1,4 @@
-"""Formulas in TeX: recognize sites and texts with formulas, and find formulas. Pure functions.
+"""Recognize sites and texts with TeX formulas, and find the formulas in a text. Pure functions.
 
 The sites show formulas with MathJax, which recognizes them by their delimiters.
 """
@@ -146,7 +146,7 @@ def pieces(text: str, sign: str) -> Iterator[Piece]:
 
 
 def without_cut_formula(text: str, sign: str) -> str:
-    """Replace a formula that is truncated at the end of a text by an ellipsis."""
+    """Replace a formula that is truncated at the end of a text with an ellipsis."""
     last = ""
     for piece in pieces(text, sign):
         last = piece.text if piece.tex is None else ""
@@ -157,7 +157,13 @@ def without_cut_formula(text: str, sign: str) -> str:
 
 
 def _end(text: str, at: int, opening: str) -> int | None:
-    """Find the end of a formula, after its closing delimiter; None if the formula is not closed."""
+    """Return the index after the closing delimiter of a formula; None if the formula is not closed.
+
+    Args:
+        text: The text that contains the formula.
+        at: Index after the opening delimiter.
+        opening: The opening delimiter.
+    """
     closing = _CLOSING.get(opening)
     depth = environments = 0
     for match in _INSIDE.finditer(text, at, at + MOST_CHARACTERS):

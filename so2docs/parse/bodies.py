@@ -30,7 +30,17 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 def converter(
     body: str, core: Core = "python", host: str | None = None
 ) -> Callable[[str], str] | None:
-    """Choose the function that converts a body; None if bodies stay unchanged."""
+    """Choose the function that converts the HTML of a body.
+
+    Args:
+        body: Form of the converted bodies: `html`, `text` or `markdown`.
+        core: The core that converts to Markdown.
+        host: Host of the site, which determines the delimiter of formulas in Markdown. If it is
+            None or a site without formulas, each body with formulas gets `$`.
+
+    Returns:
+        The function; None for `html`, which needs no conversion.
+    """
     if body != "markdown":
         return _text if body == "text" else None
     markdown = compiled_to_markdown
@@ -42,10 +52,10 @@ def converter(
 
 
 def tame(body: str) -> str:
-    """Simplify bodies that would take quadratic time to parse; sites do not publish such bodies.
+    """Simplify a body that libxml2 would take quadratic time to parse; others stay unchanged.
 
-    libxml2 compares every attribute of a tag with all others, looks for the end of every comment,
-    and reads the text after an unclosed tag as attributes.
+    Sites do not publish such bodies. libxml2 compares every attribute of a tag with all others,
+    looks for the end of every comment, and reads the text after an unclosed tag as attributes.
     """
     if len(_STRAY.findall(body)) > _MOST_STRAY:
         body = _STRAY.sub("&lt;", remove_comments(body))
@@ -58,7 +68,10 @@ def _shorten_tag(tag: re.Match[str]) -> str:
 
 
 def parse_body(body: str) -> etree._Element:
-    """Parse a body; return the element that contains it."""
+    """Parse the HTML of a body; return the root element.
+
+    If the tags are nested too deeply for libxml2, the root contains only the text of the body.
+    """
     from lxml import html
 
     body = _END_OF_PAGE.sub("", tame(body))
@@ -75,7 +88,7 @@ def parse_body(body: str) -> etree._Element:
 def plain_text(root: etree._Element) -> str:
     """Extract the text that readers see, without links or emphasis, but with its line breaks.
 
-    The line feed between two blocks of a body stays in the text.
+    Images become their alt text. The line feed between two blocks of a body stays in the text.
     """
     for element in root.iter("br"):
         element.tail = _remove_forbidden("\n" + (element.tail or "").removeprefix("\n"))
@@ -85,7 +98,7 @@ def plain_text(root: etree._Element) -> str:
 
 
 def _remove_forbidden(text: str) -> str:
-    """Replace characters that XML forbids; they come from references such as `&#x1b;`."""
+    """Replace characters that XML forbids with U+FFFD; references such as `&#x1b;` give them."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 

@@ -2,7 +2,7 @@
 
 The Python core (`rows.parse`, `posts.add`) is the reference. The compiled core accepts a slice only
 if all of its rows are canonical, as in published dumps; the reference parses other slices. Both
-give the same result.
+produce the same records.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ VARIABLE = "SO2DOCS_CORE"
 _REINSTALL = "reinstall so2docs with pip's --force-reinstall and --no-cache-dir"
 
 _USERS = 4
-"""Number of the users table in the compiled core; users have no kind."""
+"""Number that selects the users table in `_core.read_table`; the kind of a table selects any other
+table."""
 
 _KNOWN = frozenset({"comments", "links", "votes", "closings", "history", "history-text"})
 """Tables other than posts and users that the compiled core can parse."""
@@ -73,6 +74,9 @@ def choose_core(requested: Core) -> Core:
 
     Returns:
         `python` or `compiled`.
+
+    Raises:
+        OptionError: The requested core does not exist, or cannot be used.
     """
     name, source = requested, "core"
     if requested == "auto" and (variable := os.environ.get(VARIABLE)):
@@ -130,7 +134,7 @@ def add_fast(data: bytes, posts: RecordBuffer) -> Added | None:
 
 
 def count_lines(data: bytes) -> int:
-    """Count line feeds; this is fast if they are far apart."""
+    """Count the line feeds in `data`; this is fast if the lines are long."""
     if _core is not None:
         return _core.count_lines(data)
     count, at = 0, -1
@@ -168,12 +172,12 @@ def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None
 def read_columns(
     data: bytes, names: tuple[bytes, ...], kinds: bytes
 ) -> tuple[int, int | None, list[tuple[int, bytes, bytes, bytes, bytes]]] | None:
-    """Turn a slice of any table into columns; see `_core.read_columns`."""
+    """Turn a slice of any table into columns, as `_core.read_columns` describes."""
     return _core.read_columns(data, names, kinds)
 
 
 def to_markdown(body: str, sign: str = "") -> str:
-    """Convert a body to Markdown with the compiled core, or with the reference if that fails."""
+    """Convert a body to Markdown with the compiled core; if it declines, with the reference."""
     markdown = _core.to_markdown(body, sign)
     if markdown is not None:
         return markdown
@@ -188,7 +192,7 @@ def file_records(
     posts: RecordBuffer,
     find_questions: Callable[[array[int], array[int]], None],
 ) -> None:
-    """Put the results of `read_records` into the buckets of their questions.
+    """Add the records made by `read_records` to the buckets of their questions.
 
     Args:
         slices: Keys and JSON of each slice, in the order of the dump.
@@ -216,7 +220,7 @@ def find_values(
     values: array[int],
     get_block: Callable[[int], array[int]],
 ) -> None:
-    """Look ids up in a map on disk; see `_core.find_values`."""
+    """Look up ids in a map on disk, as `_core.find_values` describes."""
     _core.find_values(firsts, keys, values, get_block)
 
 

@@ -18,7 +18,7 @@ _OWNER = re.compile(rb' OwnerUserId="(-?[0-9]{1,19})"')
 _WORDS = PAIR_BYTES // 8
 
 Found = dict[str, dict[int, int]]
-"""For each list, the question id of every post that the list selects, by post id."""
+"""The posts that each list selects: for each name of a list, question ids by post id."""
 
 
 class KeepLists:
@@ -31,14 +31,14 @@ class KeepLists:
         self._of_users: dict[int, int] = {}
 
     def look_at_slice(self, data: bytes) -> None:
-        """Find the posts of the listed users in a slice of canonical rows."""
+        """Collect the posts of the listed users from a slice of canonical rows."""
         if self._user_ids and not self._user_ids.isdisjoint(map(int, _OWNER.findall(data))):
             for part in rows.parse(data):
                 if isinstance(part, rows.Rows):
                     self.look_at(part.rows)
 
     def look_at(self, rows_of_posts: Iterable[Row]) -> None:
-        """Find the posts of the listed users among parsed rows, whose values are texts."""
+        """Collect the posts of the listed users from parsed rows; their values are strings."""
         if not self._user_ids:
             return
         for row in rows_of_posts:
@@ -48,7 +48,11 @@ class KeepLists:
                     self._of_users.setdefault(ids[2], ids[1])
 
     def found(self, pairs: bytes | bytearray) -> Found:
-        """Return the posts that the lists select."""
+        """Return the posts of the chunk that the lists select.
+
+        Args:
+            pairs: Question id and post id of every post in the chunk, as 64-bit integers.
+        """
         by_list: Found = {}
         if self._users is not None:
             by_list["users"] = self._of_users
@@ -66,7 +70,7 @@ class Kept(NamedTuple):
 
     Attributes:
         question_ids: The candidate questions, in ascending order.
-        posts: For each list, question id and post id of the selected posts, in ascending order.
+        posts: For each list, the pairs of question id and post id of the selected posts, sorted.
     """
 
     question_ids: list[int]
@@ -88,7 +92,7 @@ class Kept(NamedTuple):
 
 
 def combine(filters: Filters, chunks: Iterable[Found]) -> Kept | None:
-    """Combine the posts found in all chunks of a dump; None if no list is given."""
+    """Find the questions to write from the posts found in all chunks; None without a list."""
     names = [name for name in ("users", "posts") if getattr(filters, f"keep_{name}") is not None]
     if not names:
         return None

@@ -34,7 +34,7 @@ PAIR_BYTES = 16
 
 
 def integers(data: bytes | bytearray) -> array[int]:
-    """Return the 64-bit integers of keys; keys are little-endian on every machine."""
+    """Unpack keys into 64-bit integers; keys are little-endian on every machine."""
     numbers = array("q", bytes(data))
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -42,7 +42,7 @@ def integers(data: bytes | bytearray) -> array[int]:
 
 
 def as_bytes(numbers: array[int]) -> bytes:
-    """Convert integers to the bytes of keys."""
+    """Pack 64-bit integers into the bytes of keys; the inverse of `integers`."""
     if sys.byteorder == "big":
         numbers = array("q", numbers)
         numbers.byteswap()

@@ -45,7 +45,7 @@ _FEED = "\1"
 _EMPTY_LINES = re.compile(r"\n[ \t\n\f\v]*\n")
 _BLANK = _SPACE + _BREAK
 _FEEDS = re.compile(r"(?<! ) ++\n[ \n]*+|\n[ \n]++")
-"""Line feeds with the white space of adjacent pieces; code and formulas contain no line feeds."""
+"""Line feeds and the spaces around them; code and formulas contain no line feeds at this point."""
 _BREAKS = re.compile(r"[ \t\n]*\0[ \t\n\0]*")
 
 _EMPHASIS = {"em": "*", "i": "*", "strong": "**", "b": "**", "s": "~~", "strike": "~~", "del": "~~"}
@@ -182,20 +182,20 @@ class _Writer:
         return any(format_.tag in tags for format_ in self._formats)
 
     def _find(self, closing: str) -> int:
-        """Return the index of a closing tag among the parts; their number if there is none."""
+        """Return the index of the next `closing` tag in the parts; without one, their number."""
         parts, at = self._parts, self._at
         while at < len(parts) and parts[at].lower() != closing:
             at += 3
         return at
 
     def _pass(self, end: int) -> None:
-        """Continue after the tag at this position, or at the end of the body."""
+        """Continue after the tag at index `end`, or at the end of the body if there is no tag."""
         self._at = end + 3 if end < len(self._parts) else end + 1
 
     # Blocks
 
     def _flush(self) -> None:
-        """Write the open block."""
+        """Write the current block, and reopen its formats for the next block."""
         if not self._line:
             return
         reopened = self._formats[:]
@@ -231,7 +231,7 @@ class _Writer:
         return "\n".join(lines).replace(_FEED, "\n").split("\n") if _FEED in text else lines
 
     def _write(self, lines: list[str], is_tight: bool = False) -> None:
-        """Write a block."""
+        """Write the lines of a block with their prefixes, after a blank line if it needs one."""
         out, prefix = self._out, self._prefix
         start = prefix if self._lead is None else self._lead
         if self._count and not (is_tight and self._is_tight and self._begins_item()):
@@ -375,7 +375,7 @@ class _Writer:
         self._write([fence + name, *code.split("\n"), fence])
 
     def _source(self, tag: str, attributes: str, end: int) -> str:
-        """Restore the HTML of the open element, up to the closing tag at this index."""
+        """Return the HTML of the current element, up to the closing tag at index `end`."""
         parts = self._parts
         pieces = [f"<{tag}{attributes}>", parts[self._at - 1]]
         for at in range(self._at, end, 3):
@@ -409,7 +409,7 @@ class _Writer:
                 return
 
     def _close(self, format_: _Format) -> None:
-        """End the innermost format, with its delimiters next to text that is not white space."""
+        """End the innermost format; move white space from inside its delimiters to outside."""
         self._formats.pop()
         if not format_.sign:
             return
@@ -510,7 +510,11 @@ class _Writer:
         self._write(lines)
 
     def _rows(self, end: int) -> list[str] | None:
-        """Convert a table to lines; None unless it has a row of headings and then rows of text."""
+        """Convert a table to lines of Markdown; None if Markdown has no syntax for the table.
+
+        Markdown tables have one heading row, the same number of cells in each row, and only inline
+        content in cells.
+        """
         parts, at = self._parts, self._at
         rows: list[list[str]] = []
         aligned: list[str] = []
@@ -554,7 +558,7 @@ def _escaped(text: str, special: re.Pattern[str]) -> str:
 
 
 def _verbatim(formula: str) -> str:
-    """Keep the lines of a formula except blank lines, which would end the paragraph."""
+    """Remove the blank lines of a formula, which would end the paragraph; mark its line feeds."""
     formula = formula.replace("\r\n", "\n").replace("\r", "\n")
     return _EMPTY_LINES.sub("\n", formula).replace("\n", _FEED)
 
@@ -598,7 +602,7 @@ def _safe_start(line: str, *, is_first: bool) -> str:
 
 
 def _line_breaks(match: re.Match[str]) -> str:
-    """Write one or several breaks without a blank line between them."""
+    """Convert one or more line breaks to Markdown, without a blank line between them."""
     return "  \n" + "<br>\n" * (match[0].count(_BREAK) - 1)
 
 
@@ -631,7 +635,7 @@ def _is_flanking(outside: str, inside: str) -> bool:
 
 
 def _kind(char: str) -> str:
-    """Return the kind of a character; empty if versions of CommonMark disagree about it."""
+    """Return `space`, `word` or `sign`; empty if versions of CommonMark disagree about `char`."""
     if not char or char.isspace():
         return "space"
     if char.isascii():

@@ -34,7 +34,8 @@ _FORGOTTEN_USERS = {
     "votes": ("UserId", "UserDisplayName"),
     _HISTORY: ("UserId", "UserDisplayName"),
 }
-"""Attributes that name other users, by table; they are removed if they name a listed user."""
+"""Attributes that identify a user other than the author, by table. All of them are removed if the
+first contains the id of a listed user."""
 
 _ALL_POST_IDS = frozenset({"PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"})
 _SUGGESTED = 24
@@ -50,11 +51,11 @@ _DIGITS = re.compile(r"\d{1,19}", re.ASCII)
 
 
 class OptOuts:
-    """The listed users and posts, as they are named in the rows of one table.
+    """Applies the lists of users and posts to drop to the rows of one table.
 
     Attributes:
-        needs_rows: Whether every row has to be checked, not only strays. If only posts are listed,
-            their rows are left out when they are nested.
+        needs_rows: Whether every row has to be checked, not only strays. Rows whose only reference
+            to a listed post is `PostId` need no check: they are left out when they are nested.
     """
 
     def __init__(self, filters: Filters, table: Table | None) -> None:
@@ -83,11 +84,12 @@ class OptOuts:
         return remaining
 
     def drops(self, row: Row, posts: RecordBuffer) -> bool:
-        """Decide whether to leave a row out, and count it as dropped if a list names the row.
+        """Decide whether to leave a row out; remove listed ids from a row that is kept.
+
+        A post or comment counts as dropped if its author or the post itself is listed.
 
         Args:
-            row: Attributes of the row as texts; listed ids are removed in place from a row that is
-                kept.
+            row: Attributes of the row as strings, changed in place.
             posts: The counts to add to.
         """
         is_listed = _number(row, self._author) in self._users or (
@@ -100,7 +102,7 @@ class OptOuts:
         return False
 
     def drops_malformed(self, raw: bytes, posts: RecordBuffer) -> bool:
-        """Decide whether to leave out a row that is not XML; if so, count it as filtered."""
+        """Decide whether to leave out a row that is not XML; if so, add it to the counts."""
         is_dropped = self.mentions(raw)
         posts.filtered += is_dropped
         posts.dropped += is_dropped and self._is_counted
@@ -123,7 +125,7 @@ class OptOuts:
         return self._names_in_json(text) or any(proposed)
 
     def lists_user(self, user_id: int) -> bool:
-        """Whether a user is listed."""
+        """Whether `user_id` is in the list of users to drop."""
         return user_id in self._users
 
     def _forget(self, row: Row) -> None:
@@ -171,7 +173,7 @@ class OptOuts:
         )
 
     def _prune_text(self, text: str) -> str | None:
-        """Remove listed users and questions from JSON; None if that is impossible."""
+        """Remove listed users and questions from JSON; None if it is invalid or still names one."""
         try:
             pruned = orjson.dumps(self._prune(orjson.loads(text))).decode()
         except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):

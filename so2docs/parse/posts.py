@@ -82,7 +82,7 @@ class _UnusableRowError(Exception):
 
 
 class _Plan(NamedTuple):
-    """The plan for converting rows with the same attribute names."""
+    """How to convert rows with the same attribute names; made once for each set of names."""
 
     numbers: tuple[str, ...]
     values: Callable[[dict[str, Any]], tuple[str, ...]]
@@ -162,10 +162,10 @@ def malformed_line(offset: int, raw: bytes, reason: str = "malformed_row") -> by
 def add(
     posts: RecordBuffer, rows: list[dict[str, Any]], projection: Projection | None = None
 ) -> None:
-    """Turn rows into posts.
+    """Turn rows into posts; rows without a usable key become strays.
 
     Args:
-        posts: The buffer to add the posts to.
+        posts: The buffer to add the posts and strays to.
         rows: Attributes of the rows, in the order of the dump; they are changed in place.
         projection: Changes each row before it becomes JSON.
     """
@@ -232,7 +232,11 @@ def _add_carefully(posts: RecordBuffer, row: dict[str, Any], projection: Project
 
 
 def _key(row: dict[str, Any], reserved: frozenset[str]) -> tuple[int, int, int] | None:
-    """Return question id, post id and rank of a typed row; None for a post of another type."""
+    """Return the question id, post id and rank of a question or answer; None for other post types.
+
+    Raises:
+        _UnusableRowError: The row has no usable key.
+    """
     kind = _required_integer(row, "PostTypeId", "post_type_id")
     if kind not in (QUESTION, ANSWER):
         return None

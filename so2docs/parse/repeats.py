@@ -24,7 +24,7 @@ Pages = dict[int, int]
 
 
 def _as_pages(ids: list[int]) -> Pages:
-    """Make pages of sorted ids."""
+    """Convert sorted ids to pages."""
     pages: Pages = {}
     flags, current = bytearray(b"0") * _PAGE, None
     for post_id in ids:
@@ -40,7 +40,10 @@ def _as_pages(ids: list[int]) -> Pages:
 
 
 def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
-    """Collect the ids of a chunk.
+    """Collect the post ids of a chunk, and find those under several questions.
+
+    Args:
+        pairs: Question id and post id of every post in the chunk, as 64-bit integers.
 
     Returns:
         The pages of the post ids, and the first question id of each post id with several questions
@@ -58,7 +61,7 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
 
 
 def pairs(keys: bytes) -> bytearray:
-    """Copy the question id and the post id of each key."""
+    """Return the question id and post id of each key, as 64-bit integers."""
     # Copy whole words without interpreting them, so that the byte order does not matter.
     both = array("q", keys)
     id_pairs = array("q", bytes(len(keys) // 2))
@@ -67,14 +70,18 @@ def pairs(keys: bytes) -> bytearray:
 
 
 class SeenIds:
-    """The ids of all chunks so far."""
+    """The post ids of all chunks added so far.
+
+    Attributes:
+        repeated: The ids that occur in several chunks.
+    """
 
     def __init__(self) -> None:
         self._pages: Pages = {}
         self.repeated: Pages = {}
 
     def add(self, pages: Pages) -> None:
-        """Add the ids of a chunk."""
+        """Add the ids of a chunk, as returned by `of_chunk`."""
         for page, bits in pages.items():
             earlier = self._pages.get(page, 0)
             if common := earlier & bits:
@@ -82,7 +89,7 @@ class SeenIds:
             self._pages[page] = earlier | bits
 
     def add_one(self, number: int) -> None:
-        """Add an id."""
+        """Add a single id, as if it were a chunk."""
         self.add({number >> _PAGE_BITS: 1 << (number & (_PAGE - 1))})
 
     def __contains__(self, number: int) -> bool:

@@ -92,7 +92,7 @@ class RowFilter:
         posts.add(posts_read, passed, self._projection)
 
     def _match_tags(self, row: Row, posts_read: RecordBuffer) -> bool:
-        """Match the tags of a question with the filter, and count those similar to a wanted tag."""
+        """Whether the tags of a question pass the filter; count tags similar to a wanted tag."""
         tag_names = tags(row.get("Tags", "").lower())
         for tag in filter(self._is_similar, tag_names):
             posts_read.similar_tags[tag] += 1
@@ -153,7 +153,7 @@ def _id(text: str) -> int | str:
 
 
 def _question_checks(filters: Filters) -> list[_Check]:
-    """List the checks for questions."""
+    """Return the checks that a question must pass."""
     limits = (
         ("Score", filters.min_score, None),
         ("AnswerCount", 1 if filters.answered else None, None),
@@ -172,7 +172,7 @@ def _question_checks(filters: Filters) -> list[_Check]:
 
 
 def _answer_checks(filters: Filters) -> list[_Check]:
-    """List the checks for answers themselves, not for their questions."""
+    """Return the checks that an answer must pass, apart from those of its question."""
     if not filters.fields.has_answers:
         return [lambda row: False]
     if filters.min_answer_score is not None:
@@ -181,7 +181,7 @@ def _answer_checks(filters: Filters) -> list[_Check]:
 
 
 def _post_checks(filters: Filters) -> list[_Check]:
-    """List the checks for questions and answers."""
+    """Return the checks that both questions and answers must pass."""
     checks: list[_Check] = []
     limit = filters.max_body
     if limit is not None:
@@ -192,7 +192,7 @@ def _post_checks(filters: Filters) -> list[_Check]:
 
 
 def _within(name: str, lowest: int | None, highest: int | None) -> _Check:
-    """Make a check that an attribute is a number within one or two limits."""
+    """Return a check that an attribute is an integer within the limits; None means no limit."""
 
     def check(row: Row) -> bool:
         value = number(row.get(name, ""))
@@ -219,7 +219,7 @@ if TYPE_CHECKING:
 
 
 def make_projection(options: Options) -> Projection | None:
-    """Make the function that applies the options to a row; None if it would change nothing."""
+    """Return a function that selects fields of a post and converts dates; None without need."""
     steps: list[Projection] = []
     if not options.filters.fields.has_whole_posts:
         steps.append(_choice(options))
@@ -237,7 +237,7 @@ def make_projection(options: Options) -> Projection | None:
 
 
 def projection_of_table(options: Options) -> Projection | None:
-    """Make the function that applies the options to rows of a table; None if it changes nothing.
+    """Return a function that converts the dates in rows of a table; None if they stay unchanged.
 
     The fields of the row are selected later, when it is nested, because they depend on its position
     in the document.

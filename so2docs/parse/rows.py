@@ -156,7 +156,7 @@ class _RowTarget:
 class _CheckingTarget:
     """Collects rows with escaped names.
 
-    Everything else is rejected, except white space, comments and processing instructions.
+    Raises `RowError` for anything except rows, white space, comments and processing instructions.
     """
 
     def __init__(self) -> None:
@@ -301,7 +301,7 @@ def _parse_carefully(data: bytes) -> list[Row]:
 
     Raises:
         etree.XMLSyntaxError: The slice is not well-formed.
-        RowError: The slice contains anything else, such as text between rows.
+        RowError: The slice contains other markup, or text between rows.
     """
     root = b"root" + max(_ROOT_END.findall(data), default=b"") + b"_"
     target = _CheckingTarget()
@@ -328,7 +328,11 @@ def _parse_strictly(data: bytes) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Consecutive rows of a slice."""
+    """Consecutive rows of a slice.
+
+    Attributes:
+        repaired: Number of forbidden characters that were replaced in the rows.
+    """
 
     rows: list[Row]
     repaired: int = 0
@@ -357,7 +361,7 @@ def parse(data: bytes) -> Iterator[Rows | Malformed]:
 
 
 def _parse_piece(position: int, raw: bytes) -> Iterator[Rows | Malformed]:
-    """Parse a row and the bytes up to the next row."""
+    """Parse one row with the bytes up to the next row, after repairs if it needs them."""
     try:
         yield Rows(_parse_strictly(raw))
         return
@@ -381,7 +385,10 @@ def _parse_piece(position: int, raw: bytes) -> Iterator[Rows | Malformed]:
 
 
 def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Split a slice at the starts of rows; text before the first row is a part unless blank."""
+    """Split a slice at the starts of rows into pieces, each with its offset.
+
+    Text before the first row is a separate piece, unless it is blank.
+    """
     starts = [match.start() for match in ROW_START.finditer(data)]
     if not starts or data[: starts[0]].strip(_BLANK.encode()):
         starts.insert(0, 0)

@@ -66,7 +66,7 @@ def _numbers(
 
 
 def type_numbers(row: Row, numbers: frozenset[str]) -> None:
-    """Convert the numbers of a row; texts that are not 64-bit integers stay unchanged."""
+    """Convert the numbers of a row in place; text that is not a 64-bit integer stays unchanged."""
     names, take = _numbers(numbers, tuple(row))
     values = take(row)
     digits = "".join(values)
@@ -94,7 +94,7 @@ def unusable(row: Row, table: Table) -> str | None:
 
 
 def reject(posts: RecordBuffer, table: Table, rows: list[Row]) -> list[Row]:
-    """Convert the numbers of rows; move unusable rows to the strays, and return the others."""
+    """Convert the numbers of rows; add unusable rows to the strays, and return usable rows."""
     usable = []
     for row in rows:
         type_numbers(row, table.numbers)
@@ -116,7 +116,10 @@ def add_rows(
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn rows of a table other than votes into records; the rows are changed in place."""
+    """Turn rows of a table other than votes into records; unusable rows become strays.
+
+    The rows are changed in place.
+    """
     usable: list[Row] = reject(posts, table, rows)
     places = questions({row["PostId"] for row in usable})
     buckets, pack, dumps, kind = posts.buckets, KEY.pack, orjson.dumps, table.kind
@@ -192,7 +195,7 @@ def add_bounties(
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn votes with an amount into bounties; `add_votes` counts them, and rejects unusable ones.
+    """Turn votes with a bounty amount into records; `add_votes` counts and rejects votes.
 
     A bounty is offered on a question (`BountyStart`) and awarded to an answer (`BountyClose`). A
     bounty that ends without an award has no amount; it appears only in the vote counts.
@@ -249,5 +252,5 @@ def count_votes(keys: bytes) -> bytes:
 
 
 def unpack_votes(rank: int) -> tuple[int, int]:
-    """Unpack the rank of a record that counts votes: their type and number."""
+    """Unpack the rank of a vote record into the vote type and the number of votes."""
     return rank >> _COUNT_BITS, rank & ((1 << _COUNT_BITS) - 1)
