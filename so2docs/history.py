@@ -59,7 +59,7 @@ _NOT_COPIED = _OF_ROW | _MADE
 
 
 class _Revision(NamedTuple):
-    """An entry and the types of its events."""
+    """An entry of the history, and the types of its rows."""
 
     entry: Row
     types: frozenset[int]
@@ -70,7 +70,7 @@ class _Revision(NamedTuple):
 
 
 def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) -> list[bytes]:
-    """Make the members of a post from its history."""
+    """Return the JSON members of a post, such as `"History":[…]`, made from its history rows."""
     rows = sorted(map(orjson.loads, jsons), key=_time)
     groups: dict[Any, list[Row]] = {}
     for row in rows:
@@ -121,7 +121,7 @@ def _revision(rows: list[Row]) -> _Revision:
 
 
 def _parse_event(row: Row) -> Row:
-    """Parse the attributes of a row that describe its revision."""
+    """Return the fields of an entry that one row gives, except ids, date and post text."""
     entry = {name: value for name, value in row.items() if name not in _NOT_COPIED}
     kind: int = row["PostHistoryTypeId"]
     if "Comment" in row:
@@ -132,7 +132,7 @@ def _parse_event(row: Row) -> Row:
 
 
 def _comment(kind: int, comment: str) -> Row:
-    """Parse the comment of an event according to its type."""
+    """Parse the comment of a history row of type `kind` into fields of an entry."""
     if kind == _CLOSED and comment.isascii() and comment.isdecimal() and len(comment) < 10:
         reason = int(comment)
         return {"CloseReason": CLOSE_REASONS.get(reason, comment), "CloseReasonId": reason}
@@ -149,7 +149,7 @@ def _comment(kind: int, comment: str) -> Row:
 
 
 def _voters(text: str) -> Row:
-    """Parse a text with voters and original questions; any other text stays unchanged."""
+    """Parse JSON with voters or original questions; return any other text as `Text`."""
     try:
         values = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -185,7 +185,7 @@ def _text_of_post(row: Row) -> Row:
 
 
 def _closing(rows: Iterable[Row]) -> Row | None:
-    """Return why and when a post was closed; None if the post is open."""
+    """Return reason, date and original questions of the last closing; None for an open post."""
     last: Row | None = None
     for row in rows:
         if row["PostHistoryTypeId"] in (_CLOSED, _REOPENED):

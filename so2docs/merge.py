@@ -123,13 +123,13 @@ def count_filtered(keys: bytes, counts: RowCounts) -> None:
 def select_questions(
     blocks: Iterable[Block], ids: range, question_ids: Set[int], counts: RowCounts
 ) -> Iterator[Block]:
-    """Select the records of some questions, and count the others as filtered.
+    """Select the records of some questions, and count all other records as filtered.
 
     Args:
         blocks: All blocks of a bucket, in the order of the dump.
         ids: The question ids to look at.
         question_ids: The questions to select, a subset of `ids`.
-        counts: Counts to which the other records are added.
+        counts: Counts to which the records of all other questions are added.
     """
     is_part = len(ids) < 1 << BUCKET_BITS
     for keys, json in blocks:
@@ -185,8 +185,8 @@ def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
 
     Args:
         keys: Keys of a bucket, at least one.
-        sizes: Bytes of JSON, indexed by the last bits of the question id; -1 for an id without
-            records.
+        sizes: Bytes of JSON, indexed by the low bits of the question id; -1 for an id without
+            records. Changed in place.
 
     Returns:
         The lowest and the highest question id.
@@ -213,7 +213,7 @@ class DocumentBuilder:
         first_question_of: First question id in the dump for each post id under several questions;
             only the post under this question is kept.
         extra: Fields before the answers of each document, such as `"Name":value`; may be empty.
-        limit: Maximum number of documents; all later posts are filtered.
+        limit: Maximum number of documents; posts of later questions count as filtered.
         with_answers: Whether documents have `Answers` at all.
         nest: Nests the rows of other tables into posts; None if no tables are nested.
         kept: Post ids of each keep list; only questions with a post from every list are written.
@@ -275,7 +275,10 @@ class DocumentBuilder:
         return document
 
     def _nest(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
-        """Return the question and answers of a document, if any, and whether they were filtered."""
+        """Return the posts of a document, question first, and whether it was filtered.
+
+        If there is no document to write, the list is empty.
+        """
         if self.is_full or not self._is_listed(question_id, group):
             self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
@@ -330,7 +333,7 @@ class DocumentBuilder:
     def _split_group(
         self, question_id: int, group: list[Post]
     ) -> tuple[Post | None, list[Post], list[Post]]:
-        """Separate the question, the answers, and posts that repeat an id of the dump."""
+        """Return the question (None if missing), its answers, and posts that repeat an id."""
         question: Post | None = None
         answers: list[Post] = []
         repeated: list[Post] = []
@@ -348,7 +351,7 @@ class DocumentBuilder:
         return question, answers, repeated
 
     def _reject(self, repeated: list[Post], orphans: list[Post]) -> None:
-        """Add strays, sorted by post id and then by their order in the dump."""
+        """Add repeated posts and orphans to the strays, sorted by post id, then in dump order."""
         reasons = [(post, "repeated_id") for post in repeated if post[3] in _KEPT]
         reasons += [(post, "question_not_in_dump") for post in orphans]
         for (_, _, _, _, json), reason in sorted(reasons):
@@ -357,7 +360,7 @@ class DocumentBuilder:
 
 
 def _by_post(rows: Iterable[Row]) -> dict[int, list[Row]]:
-    """Group rows of tables by post id, in the order of nesting."""
+    """Group rows of tables by post id; each group is sorted as its rows are nested."""
     by_post = defaultdict[int, list[Row]](list)
     for row in sorted(rows):
         by_post[row[1]].append(row)

@@ -63,15 +63,15 @@ class UserSource(Protocol):
     """A source of users."""
 
     def get(self, user_id: int) -> bytes | None:
-        """Return the JSON object of a user, or None."""
+        """Return the JSON object of a user; None for an unknown id."""
 
 
 class Nest:
     """Nests the rows of other tables into the posts of one bucket.
 
     Attributes:
-        counts: Counts of the rows, by result.
-        leaves_out: Whether fields are removed from complete posts.
+        counts: For each table, counts of its rows by result.
+        leaves_out: Whether fields are removed from posts after their rows are nested.
 
     Args:
         tables: Names of the tables to nest.
@@ -98,7 +98,7 @@ class Nest:
     def complete(
         self, question_id: int, posts: Iterable[Post], rows: Mapping[int, list[Row]]
     ) -> list[Buffer]:
-        """Nest the rows of a document into its posts."""
+        """Nest the rows of a document, given by post id, into its posts; return their JSON."""
         return [
             self._complete(bytes(json), rows.get(post_id, ()), is_question=post_id == question_id)
             for post_id, _, _, _, json in posts
@@ -131,7 +131,10 @@ class Nest:
 
     @property
     def made(self) -> dict[int, bytes]:
-        """The members of a post without rows, by kind, for tables that become more than a list."""
+        """The JSON members of a post without rows, such as `"History":[]`, by kind.
+
+        Contains only tables that become more than one list of rows.
+        """
         return {
             table.kind: b",".join(_MAKERS[table.key](table, (), None))
             for table in self._tables
@@ -142,14 +145,14 @@ class Nest:
         return None if self._users is None else self._users[str(user_id).encode()]
 
     def _list(self, key: str, name: str, rows: list[bytes]) -> bytes:
-        """Make the member with the rows of `name`, including their users."""
+        """Return the member `key`: a list of rows of the table `name`, with their users."""
         users, markers = self._users, _MARKERS[name]
         if users is not None and markers:
             rows = [b",".join((row[:-1], *users.members(row, markers))) + b"}" for row in rows]
         return b'"%b":[%b]' % (key.encode(), b",".join(rows))
 
     def _chosen(self, json: bytes, totals: Mapping[str, int], *, is_question: bool) -> bytes:
-        """Select the fields of a complete post, and count its rows."""
+        """Select the fields of a complete post, and count its rows as nested or filtered."""
         choice = self._of_questions if is_question else self._of_answers
         if choice is None:
             for table in self._tables:
@@ -232,7 +235,7 @@ class _KnownUsers(dict[bytes, bytes | None]):
         return user
 
     def members(self, json: bytes, markers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
-        """Make the members of an object for the users that it references."""
+        """Return the members to add to a JSON object for the users that it references."""
         return [
             key + user for marker, key in markers if (user := self._named(json, marker)) is not None
         ]
@@ -253,7 +256,7 @@ class _KnownUsers(dict[bytes, bytes | None]):
 
 @lru_cache(maxsize=1 << 12)
 def _votes(ranks: tuple[int, ...]) -> tuple[int, bytes]:
-    """Return number and JSON object of the votes of a post; common combinations are cached."""
+    """Return the total of a post's votes, and the votes by type as JSON; results are cached."""
     counts: Counter[int] = Counter()
     for rank in ranks:
         vote_type, count = unpack_votes(rank)

@@ -80,7 +80,7 @@ _TABLES = (
 
 
 class StateDatabase:
-    """The index as an SQLite file: chunks, blocks, and a table `state` of named JSON values."""
+    """The index: an SQLite file with the tables `chunks` and `blocks`, and named JSON values."""
 
     def __init__(self, path: Path) -> None:
         """Open the file, or create it.
@@ -134,7 +134,7 @@ class StateDatabase:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turn errors of SQLite into errors with advice."""
+        """Convert SQLite errors to `SpillError` or `DiskFullError`, with advice for the user."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -212,7 +212,7 @@ SEQUENCE_BITS = 32
 """Shift of a table's sequence in chunk numbers: posts count from 0, table n from n << 32."""
 
 KEPT = 1 << 8
-"""Added to the sequence for chunks whose rows wait until the posts are known."""
+"""Added to the sequence of a table for chunks whose rows wait until the posts are known."""
 
 _IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
 _COLUMNS = "bucket, offset, keys_size, json_size, raw_size, crc, keys_crc, packed"
@@ -223,7 +223,12 @@ class Spill:
     """The spill of one conversion, in a separate folder."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Open the spill in `folder`, or create it."""
+        """Open the spill in `folder`, or create it.
+
+        Raises:
+            SpillTakenError: Another process uses the spill, or the folder has other files.
+            SpillError: The folder or the index cannot be created or used.
+        """
         self.folder = Path(folder)
         self._sequences = "0"
         self._is_leaving = False
@@ -293,7 +298,7 @@ class Spill:
         self._sequences = ",".join(map(str, (0, *sequences)))
 
     def temporary(self, number: int) -> str:
-        """Choose a path for the result of a task of the second pass."""
+        """Choose a path for the result of a second-pass task with this number."""
         return str(self.folder / f"{TEMPORARY}{number}")
 
     def start_run(self) -> None:
@@ -319,7 +324,15 @@ class Spill:
         *,
         instead_of: int | None = None,
     ) -> None:
-        """Add a finished chunk to the spill, in one transaction; it may replace another chunk."""
+        """Add a finished chunk to the spill, in one transaction.
+
+        Args:
+            chunk: Number of the chunk.
+            path: File with the blocks.
+            blocks: Positions of the blocks in the file.
+            tally: Counts of the chunk.
+            instead_of: Number of a chunk to replace; its file is deleted.
+        """
         self.budget.settle(chunk, blocks)
         former = [] if instead_of is None else self.read_blocks(instead_of)
         file, text = os.path.basename(path), json.dumps(tally.as_dict())
@@ -372,7 +385,7 @@ class Spill:
             raise SpillError(f"{path}: this file of the spill {state}; {AGAIN}")
 
     def tallies(self, sequence: int = 0) -> dict[int, ChunkTally]:
-        """Return the tallies of the committed chunks of posts, or of a table."""
+        """Return the tally of each committed chunk of the table with this sequence, in order."""
         sql = f"SELECT chunk, tally FROM chunks WHERE {_IS_OF} ORDER BY chunk"
         rows = self._database.rows(sql, [sequence])
         return {chunk: ChunkTally.from_dict(json.loads(tally)) for chunk, tally in rows}
@@ -383,7 +396,7 @@ class Spill:
         list(self._database.rows(sql))
 
     def buckets(self) -> list[tuple[int, int]]:
-        """Return all buckets in ascending order, each with the size of its JSON in bytes."""
+        """Return the buckets to merge in ascending order, each with the size of its JSON."""
         return [
             (bucket, size)
             for bucket, size in self._database.rows(
@@ -403,14 +416,14 @@ class Spill:
         return [(path, block) for _, path, block in self._blocks("chunk = ?", chunk)]
 
     def all_keys(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Yield the keys of all blocks of posts, or of a table, each with its chunk, in order."""
+        """Yield the keys of each block of the table with this sequence, after the chunk number."""
         with BlockReader() as reader:
             for chunk, path, block in self._blocks(_IS_OF, sequence):
                 if keys := reader.read_keys(path, block):  # Strays have no keys, so skip them.
                     yield chunk, keys
 
     def files(self, sequence: int) -> dict[int, str]:
-        """Return the files of the committed chunks of a table."""
+        """Return the path of the file of each committed chunk of a table, by chunk number."""
         rows = self._database.rows(f"SELECT chunk, file FROM chunks WHERE {_IS_OF}", [sequence])
         return {chunk: str(self.folder / file) for chunk, file in rows}
 
@@ -431,11 +444,11 @@ class Spill:
         return sum(path.stat().st_size for path in self.folder.iterdir())
 
     def block_sizes(self) -> tuple[int, int]:
-        """Return the size of uncompressed and of compressed blocks on disk, in bytes."""
+        """Return the bytes on disk in uncompressed blocks, and those in compressed blocks."""
         sql = "SELECT packed, sum(keys_size + json_size) FROM blocks GROUP BY packed"
         sizes: dict[int, int] = dict(self._database.rows(sql))
         return sizes.get(0, 0), sizes.get(1, 0)
 
     def committed_bytes(self, sequence: int) -> int:
-        """Return the size of the committed chunks of a table on disk, in bytes."""
+        """Return the total size of the files of a table's committed chunks, in bytes."""
         return sum(os.path.getsize(path) for path in self.files(sequence).values())
