@@ -31,10 +31,10 @@ def add_rows(
     """
 
 def count_lines(data: bytes) -> int:
-    """Count line feeds, several times as fast as `data.count` if they are far apart."""
+    """Count line feeds, several times as fast as `data.count` if the lines are long."""
 
 def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
-    """Tell whether the start of a tag is in the first `size` bytes, where `<` is rare."""
+    """Whether the start of a tag occurs in the first `size` bytes; fast if `<` is rare."""
 
 def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] | None:
     """Turn a slice of rows of a table into records, as `rows.parse` and `table_rows` do.
@@ -62,7 +62,7 @@ def read_columns(
 
     Returns:
         The number of rows, the first value of the last row, and for each column the number of nulls
-        and the buffers in the layout of Arrow: validity, values, offsets, offsets of lists; or None
+        and the Arrow buffers: validity, values, offsets, offsets of lists; or None
         if a row is not canonical.
     """
 
@@ -98,7 +98,7 @@ def to_markdown(body: str, sign: str) -> str | None:
 
     Args:
         body: The HTML.
-        sign: The sign around formulas, `$` or `\$`; empty if the body has no formulas.
+        sign: The delimiter of formulas, `$` or `\$`; empty if the body has no formulas.
 
     Returns:
         The Markdown; or None if only the reference can convert the body, such as a table.
@@ -185,10 +185,10 @@ def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
     """Add the size of each record to the size of its question, as `merge.add_sizes` does."""
 
 def user_ids(blocks: list[tuple[bytes, bytes]], records: bytearray, naming: int) -> bytes:
-    """Find the ids of the users of posts and rows.
+    """Return the ids of all users that the posts and rows reference.
 
     Args:
-        blocks: The sorted blocks.
+        blocks: The blocks given to `sort_records`.
         records: The result of `sort_records`.
         naming: A bit for each kind of rows with the `UserId` of a user.
 
@@ -219,7 +219,7 @@ def join_records(
     """Join the records of each question id, as `merge.DocumentBuilder` and `nest.Nest` do.
 
     Args:
-        blocks: The sorted blocks.
+        blocks: The blocks given to `sort_records`.
         records: The result of `sort_records`.
         first: Index of the record to start at, which is the first record of its question id.
         enough: Size of records and documents at which to stop, in bytes; for runs, size of posts.
@@ -229,9 +229,9 @@ def join_records(
         by_votes: Whether to sort answers by votes, not by id.
         tables: A bit for each nested kind of rows.
         naming: A bit for each kind of rows with the `UserId` of a user.
-        made: A bit for each kind of rows that become more than a list: the history.
-        members: Start of the member, by kind; for kinds in `made`, all members of a post without
-            rows.
+        made: A bit for each kind of rows that become more than one list, such as the history.
+        members: JSON that precedes the rows, by kind; for kinds in `made`, the complete members of
+            a post without rows.
         vote_names: Names of vote types, by number, as keys with the colon.
         event_names: Names of event types, by number.
         reason_names: Names of reasons to close a post, by number; empty without a name.

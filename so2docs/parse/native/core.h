@@ -374,8 +374,8 @@ typedef struct {
     int tables; /* Kinds to nest. */
     int naming; /* Kinds of rows whose `UserId` refers to a user to nest. */
     int made;   /* Kinds nested as entries made from several rows: the history. */
-    /* The member name, such as `"Comments":`; for kinds in `made`, all members of a post that
-       has no rows. */
+    /* JSON that precedes the rows, such as `"Comments":`. For kinds in `made`, the complete
+       members of a post without rows. */
     Piece members[KINDS];
     Py_buffer user_ids; /* 64-bit integers in ascending order. */
     PyObject *users; /* A list with the JSON of each user; None if users are not nested. */
