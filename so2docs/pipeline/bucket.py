@@ -79,8 +79,8 @@ class JoinedForm(NamedTuple):
         with_answers: Whether to write answers.
         by_votes: Whether to sort answers by votes, not by id.
         kinds: Kinds of the nested rows.
-        made: By kind, the default members of a post without such rows, for kinds that are not plain
-            lists.
+        made: For kinds that become more than one list, the JSON members of a post without such
+            rows.
         repeated: Ids of posts under several questions, in ascending order.
         user_ids: Ids of users, in ascending order.
         users: The JSON of each of these users, with None for unknown ids; None if users are not
@@ -157,7 +157,10 @@ def _as_bits(kinds: Iterable[int]) -> int:
 
 
 def _member(kind: int, form: JoinedForm) -> bytes:
-    """Make the bytes that the compiled core writes before the rows of a kind."""
+    """Return the JSON that precedes the rows of a kind; empty if the kind is not nested.
+
+    For kinds in `made`, return the members of a post without such rows.
+    """
     if kind in form.made:
         return form.made[kind]
     return b'"%b":' % MEMBERS[kind][1].encode() if kind in form.kinds else b""
@@ -280,7 +283,7 @@ class BucketTask:
         blocks: The blocks of these questions, in the order of the dump, each with its file.
         first_question_of: First question of each post id that occurs under several questions.
         options: Options of the conversion.
-        cuts: First question id of each further file of the output, in ascending order.
+        cuts: First question ids of the output files, except the first file, that start in `ids`.
         limit: Maximum number of documents.
         users: Table of the users, if users are nested.
         temporary: File for the segments; None to keep the segments in memory.
@@ -319,7 +322,7 @@ class BucketResult:
 
 @contextmanager
 def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
-    """Read the blocks of a bucket and prepare them for nesting."""
+    """Read the blocks of a task, and yield the builder that nests their records."""
     options = task.options
     fields = options.filters.fields
     with nullcontext() if task.users is None else Users(task.users) as users:
@@ -354,7 +357,7 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
 
 
 def _extra(options: Options) -> bytes:
-    """Return the field with the name of the site, if requested."""
+    """Return the JSON member with the name of the site; empty if it is not requested."""
     return b"" if options.site_field is None else orjson.dumps(dict([options.site_field]))[1:-1]
 
 

@@ -1,4 +1,4 @@
-"""Visitors of the first pass: from the rows of a chunk to blocks by bucket of question ids.
+"""Visitors of the first pass, which turn the rows of a chunk into blocks, one for each bucket.
 
 Memory is bounded by the size of a slice plus the records that are not yet written.
 
@@ -68,7 +68,7 @@ class RowSink(Visitor):
     Attributes:
         posts: The posts, or the records made from the rows, until written.
         malformed: The reason recorded for strays that are not XML.
-        opt_outs: The listed users and posts.
+        opt_outs: Decides which rows concern listed users or posts.
     """
 
     malformed = "malformed_row"
@@ -85,11 +85,11 @@ class RowSink(Visitor):
         self._unwritten_bytes = 0
 
     def add_records(self, keys: bytes, json: bytes) -> None:
-        """File records that were made from rows earlier."""
+        """File records that an earlier step made from rows, under the questions of their posts."""
         raise NotImplementedError
 
     def reject(self, offset: int, row: Malformed) -> bool:
-        """Store a row that is not well-formed XML as a stray, if the options allow it."""
+        """Store a row that is not well-formed XML as a stray; return False if options forbid it."""
         if not (self._options.skip_malformed and row.can_be_skipped):
             return False
         if not self.opt_outs.drops_malformed(row.raw, self.posts):
@@ -112,7 +112,7 @@ class RowSink(Visitor):
         return {}
 
     def flush(self) -> None:
-        """Write the collected records if there are enough."""
+        """Write the buckets with enough records for a block."""
         self._write(_FULL_BLOCK)
 
     def result(self) -> SpilledChunk:
@@ -408,7 +408,7 @@ class FilingTask:
 
 
 def file_kept_chunk(task: FilingTask) -> tuple[FilingTask, list[Block]]:
-    """File the rows of a chunk under the questions of their posts; return the written blocks."""
+    """File the rows of a chunk under their questions; return the task and the written blocks."""
     with (
         BlockWriter(task.path, task.room) as writer,
         open_sink(task.table, task.options, task.posts_map, writer) as steps,

@@ -33,7 +33,7 @@ _KEPT_CHUNKS = KEPT << SEQUENCE_BITS
 
 @dataclass
 class FirstPass:
-    """Read one table into a spill.
+    """Reads one table into a spill.
 
     Attributes:
         file: The table and its location.
@@ -81,7 +81,7 @@ class FirstPass:
     def run(
         self, workers: Workers, posts_map: str = "", seen_ids: repeats.SeenIds | None = None
     ) -> End:
-        """Spill every chunk that is not yet committed, and check the end of the table."""
+        """Spill the chunks that are not yet committed; check and return the end of the table."""
         begun = time.perf_counter()
         tallies = self.tallies()
         if self.options.strict:
@@ -106,7 +106,7 @@ class FirstPass:
         posts_map: str,
         seen_ids: repeats.SeenIds,
     ) -> End:
-        """Spill the remaining chunks."""
+        """Spill the chunks that are not in `spilled`; return the end of the table."""
 
         def visit(chunk: Chunk) -> partial[Any]:
             number = self.number(chunk)
@@ -131,7 +131,7 @@ class FirstPass:
             return dump.chunk_end(self.chunk_bytes)
 
     def log_restart(self, restart: Restart | None) -> None:
-        """Log where the stream is read from."""
+        """Log the byte from which the stream is decompressed."""
         if restart is None or restart.place.packed == 0:
             log.info(
                 "resuming: decompressing %s from its start, since decompression cannot start "
@@ -156,7 +156,7 @@ class FirstPass:
         self.seconds += time.perf_counter() - begun
 
     def filing_tasks(self, numbers: Collection[int], posts_map: str) -> Iterator[FilingTask]:
-        """Yield the chunks with rows to file."""
+        """Yield a task for each of these chunks, whose rows were kept in their order."""
         for number in numbers:
             blocks = self.spill.read_blocks(number)
             room = self.spill.budget.grant(

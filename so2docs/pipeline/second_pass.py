@@ -143,7 +143,7 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
 
 
 def _halves(part: range, ids: Sequence[int], ends: Sequence[int], limit: int) -> Iterator[int]:
-    """Divide a range of ids into parts within the limit, unless one id exceeds it.
+    """Yield the ids at which to divide a range into parts within the limit; one id may exceed it.
 
     A range that is too large is cut in the middle, unless one half would have no ids.
 
@@ -166,7 +166,7 @@ def _halves(part: range, ids: Sequence[int], ends: Sequence[int], limit: int) ->
 def _question_sizes(
     number: int, blocks: Blocks, core: Core
 ) -> tuple[list[int], list[int], list[tuple[int, int]]]:
-    """Get the ids and sizes of the questions of a bucket.
+    """Read the ids and sizes of the questions of a bucket from the keys.
 
     Returns:
         The question ids in ascending order; 0, then the cumulative size of JSON up to each id; the
@@ -185,7 +185,7 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
 
     The posts of all questions, in the order of their ids, are divided into parts of equal size in
     bytes of JSON. A question belongs to the part with its first byte. So the division depends only
-    on the posts. Only buckets with a border between parts are read.
+    on the posts. Only buckets that contain a boundary between parts are read.
     """
     files = options.form.split_files or 1
     boundaries: list[int] = []
@@ -265,7 +265,7 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Checkpoint:
-        """Parse the result of `to_json`."""
+        """Restore a checkpoint from the result of `to_json`."""
         return cls(
             values["next_id"],
             [FileState.from_json(file) for file in values["output"]],
@@ -289,7 +289,7 @@ _ID = re.compile(rb'"Id":([0-9]{10,})')
 
 @dataclass
 class SecondPass:
-    """Write the documents of a spill.
+    """Writes the documents of a spill to the output.
 
     Attributes:
         spill: The spill, after the first pass.
@@ -299,7 +299,7 @@ class SecondPass:
         users: Table of the users, if users are nested.
         progress: Progress display to update.
         provenance: Provenance of the output.
-        cuts: First question id of each further file of the output.
+        cuts: First question ids of the second and later files of the output.
         kept: Ids of the questions to write; None for all questions.
     """
 
@@ -321,7 +321,7 @@ class SecondPass:
             self.buckets = [bucket for bucket in self.buckets if bucket[0] in numbers]
 
     def run(self, workers: Workers, report: Report) -> Checkpoint:
-        """Nest the buckets after the last checkpoint, in ascending order."""
+        """Write the documents after the last checkpoint, and finish the files; return the state."""
         names = self.names
         saved = self.checkpoint()
         state = saved or Checkpoint()
@@ -406,7 +406,7 @@ class SecondPass:
         return state
 
     def bytes_before(self, state: Checkpoint) -> int:
-        """Return the size of the JSON of all finished buckets."""
+        """Return the size of the JSON of all finished buckets, in bytes."""
         first_left = (state.next_id or 0) >> BUCKET_BITS
         return sum(size for number, size in self.buckets if number < first_left)
 

@@ -83,7 +83,7 @@ _LABELS = {
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """List the differences between two files in words."""
+    """Name the properties in which two states of a file differ."""
     return [label for name, label in _LABELS.items() if before[name] != now[name]]
 
 
@@ -91,7 +91,7 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     """Check that a spill was made from this dump with these options; label a new spill.
 
     Returns:
-        Bytes of a chunk.
+        Size of a chunk in bytes; in a resumed spill, the size chosen by its first session.
 
     Raises:
         SpillError: The spill was made from another dump or with other options.
@@ -146,7 +146,7 @@ def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
     """Check that a table in a spill was made from this file; label a new table.
 
     Returns:
-        Bytes of a chunk.
+        Size of a chunk in bytes; in a resumed spill, the size chosen by its first session.
 
     Raises:
         SpillError: The table was made from another file.
@@ -279,7 +279,7 @@ _WRITING_WORK: Mapping[str, float] = {"parquet": 8.0}
 
 
 class Session:
-    """The tables of a dump, the spill between the passes, and the paths of the output."""
+    """One session of a conversion, with the tables, the spill, and the paths of the output."""
 
     def __init__(
         self,
@@ -341,7 +341,13 @@ class Session:
         )
 
     def run(self, *, replaces: bool) -> Report:
-        """Run both passes, and write the output."""
+        """Run both passes, write the output, and return the report.
+
+        If an earlier session has written all files, only rename them.
+
+        Args:
+            replaces: Whether an existing output may be replaced.
+        """
         if sealed := self.spill.get("sealed"):
             finalized = Checkpoint.from_json(sealed)
             assert finalized.report is not None
@@ -391,7 +397,7 @@ class Session:
         return report
 
     def publish(self, finalized: Checkpoint) -> None:
-        """Make the files of the recipe, if any, then rename the finished files."""
+        """Make the files of the recipe, if any; then rename all files to their final names."""
         files = finalized.output
         if self.names.made_of_it and finalized.report and not files[0].label:
             files = finalized.output = retrieval_set.finish(self.names, files[0], finalized.report)
@@ -416,7 +422,7 @@ class Session:
         )
 
     def set_uncompressed_limit(self, spare: int) -> None:
-        """Limit the uncompressed data in the spill, by default according to the free bytes."""
+        """Limit the uncompressed data in the spill as requested, or else as `spare` allows."""
         requested = self.run_options.spill_budget
         before, _ = self.spill.block_sizes()
         self.spill.budget.allow(default_budget(spare) if requested is None else requested - before)
@@ -462,7 +468,7 @@ class Session:
         return repeats.first_questions(self.spill.all_keys, seen_ids.repeated, within)
 
     def spilled_share(self, spilled: Collection[int]) -> str:
-        """Describe the share of the posts that is in the chunks of `spilled`."""
+        """Describe the share of the posts in the chunks of `spilled`: `42 %`, `all` or `a part`."""
         dump = self.posts.file.dump
         if self.posts.end is not None or not isinstance(dump, Dump):
             return "all" if self.posts.end else "a part"
@@ -512,7 +518,7 @@ class Session:
         )
 
     def map_users(self, ends: Mapping[str, End]) -> UserTable | None:
-        """Make the maps of the users and their badges, if these tables were read."""
+        """Map the users, and the badges if they were read; return None if no users were read."""
         if "users" not in ends:
             return None
         about = {

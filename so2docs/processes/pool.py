@@ -177,7 +177,7 @@ class Workers:
             yield waiting.popleft().result()
 
     def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
-        """Queue one task; run it at once if all tasks run in this process."""
+        """Queue one task, and return its future; without workers, run the task at once."""
         if self._is_inline:
             future: Future[Result] = Future()
             future.set_result(function(task))

@@ -29,7 +29,7 @@ COMMAND = (
 
 
 class InWorkerError(Exception):
-    """The traceback of an error in a worker, set as its cause."""
+    """The traceback of an error in a worker, set as the cause of that error."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"

@@ -110,7 +110,7 @@ def read_chunk(task: ChunkTask) -> ChunkResult:
 
 
 def _parse_slice(dump: Dump, visitor: Visitor, offset: int, data: bytes) -> None:
-    """Parse a slice with the reference."""
+    """Parse a slice with the reference, and pass its rows to the visitor."""
     tally = visitor.tally
     for position, selected in visitor.select(data):
         for part in rows.parse(selected):

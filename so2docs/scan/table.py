@@ -40,7 +40,7 @@ class TableReader:
         *,
         restart: Restart | None = None,
     ) -> Iterator[tuple[AnyDump, Iterator[ChunkResult]]]:
-        """Open a table and read it.
+        """Open a table, and read its chunks in workers.
 
         Args:
             file: The table.
@@ -76,7 +76,7 @@ def _read_to_end(
     bar: Bar,
     earlier: Iterable[ChunkTally],
 ) -> Iterator[ChunkResult]:
-    """Yield the results of the chunks, and check the end of the table."""
+    """Yield the results of the chunks, check the end of the table, and complete error locations."""
     passed = [(tally.lines, tally.last_id) for tally in earlier]
     try:
         for result in results:

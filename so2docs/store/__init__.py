@@ -1,1 +1,1 @@
-"""Files between the passes: blocks, users, id maps."""
+"""Files of the spill, which the passes exchange: blocks, users and id maps."""

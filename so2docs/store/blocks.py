@@ -41,7 +41,7 @@ class Block(NamedTuple):
     """The position of a block in the file of its chunk.
 
     Attributes:
-        bucket: The bucket; None for a block of stray lines.
+        bucket: The bucket; None for stray lines, and for the keys of users and badges.
         offset: Bytes from the start of the file.
         keys_size: Bytes of the keys in the file.
         json_size: Bytes of the JSON in the file, after the keys.
@@ -83,7 +83,7 @@ class BlockWriter:
         self._file.close()
 
     def write(self, bucket: int | None, keys: bytearray, json: bytearray) -> None:
-        """Append the posts of a bucket."""
+        """Append a block of keys and JSON, compressed if it is larger than the remaining room."""
         size, raw_size = len(keys) + len(json), len(json)
         is_packed = size > self._room
         stored: tuple[bytes | bytearray, bytes | bytearray] = keys, json
@@ -136,7 +136,7 @@ class BlockReader:
         return keys, self._unpack(path, block, json)
 
     def read_keys(self, path: str, block: Block) -> bytes:
-        """Read only the keys of a block."""
+        """Read only the keys of a block; raises the same error as `read`."""
         keys = self.bytes_at(path, block.offset, block.keys_size)
         if crc32(keys) != block.keys_crc:
             raise damage_error(path, block.offset)
@@ -172,7 +172,7 @@ def damage_error(path: str, offset: int) -> SpillError:
 
 @contextmanager
 def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
-    """Raise the error for a damaged spill if keys and JSON of a block do not match."""
+    """Convert errors about keys that do not match the JSON to `SpillError`."""
     try:
         yield
     except (ValueError, struct.error) as error:
@@ -188,18 +188,18 @@ for the disk. With 24 GiB of memory, converting 20 GB took 224 s with half of th
 budget, and 176 s with an eighth (3 GB)."""
 
 _SMALL = 64 * 1024
-"""Bytes that each chunk may use beyond its size in the dump, so that small chunks fit."""
+"""Bytes granted to a chunk in addition to 1.25 times its size in the dump, for small chunks."""
 
 _UNKNOWN = 512 * 1024 * 1024
 
 
 def default_budget(spare_disk: int) -> int:
-    """Compute the default limit on uncompressed bytes on disk."""
+    """Return the default limit on the uncompressed bytes of a spill."""
     return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
 
 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the bytes of memory available to processes and the system's cache."""
+    """Return the memory available to processes and the system's cache; 512 MiB if unknown."""
     limits = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
     return min((size for size in limits if size is not None), default=_UNKNOWN)
 
@@ -250,7 +250,7 @@ def _remaining(folder: Path, limit: str, used: str, cache: str) -> int:
 
 
 class Budget:
-    """Divides the budget among the chunks."""
+    """Divides the uncompressed bytes allowed in a spill among its chunks."""
 
     def __init__(self) -> None:
         self._left = 0

@@ -22,7 +22,7 @@ _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def open_files_limit() -> int:
-    """Return the number of files that this process may have open."""
+    """Return the maximum number of files that this process may have open."""
     try:
         import resource
     except ImportError:  # Windows
@@ -135,7 +135,7 @@ def _read_once(file: int, size: int, offset: int) -> bytes:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Convert `OSError` into errors of this package, with advice."""
+    """Convert `OSError` to `DiskFullError` or `So2docsError`, with advice for the user."""
     try:
         yield
     except (BrokenPipeError, So2docsError):

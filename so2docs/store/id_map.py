@@ -83,7 +83,11 @@ class IdMap:
     """Reads a finished map."""
 
     def __init__(self, path: str) -> None:
-        """Open a map."""
+        """Open a map and read its index.
+
+        Raises:
+            SpillError: The file cannot be read, or is damaged.
+        """
         self._path = path
         try:
             self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
@@ -123,7 +127,7 @@ class IdMap:
         return self.find((key,)).get(key)
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
-        """Return the values by id; missing ids are left out."""
+        """Return the value of each of these ids that is in the map, by id."""
         values: dict[int, int] = {}
         firsts = self._firsts
         for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
@@ -145,7 +149,10 @@ class IdMap:
             yield words[:count], words[count:]
 
     def replace(self, ids: array[int], values: array[int]) -> None:
-        """Look up many ids with the compiled core, and store each value at the index of its id."""
+        """Look up many ids with the compiled core, and store each value at the index of its id.
+
+        The values at the indexes of missing ids stay unchanged.
+        """
         core.find_values(self._firsts, ids, values, self._block)
 
     def _block(self, number: int) -> array[int]:
@@ -211,7 +218,7 @@ class IdMapWriter:
             self._combine(pending, zip(ids, values, strict=True), self._repeated)
 
     def _sort(self) -> None:
-        """Write the pairs in memory as a run."""
+        """Sort the pairs held in memory, write them as a run, and clear them."""
         ids = array("q", sorted(self._pending))
         values = array("q", map(self._pending.__getitem__, ids))
         self._pending = {}
@@ -235,7 +242,7 @@ class IdMapWriter:
         return self._repeated
 
     def _merge(self, parts: list[tuple[array[int], array[int]]]) -> tuple[array[int], array[int]]:
-        """Merge a range of ids from the runs, earlier runs first."""
+        """Merge the pairs of one range of ids, given by run, earlier runs first."""
         parts = [part for part in parts if part[0]]
         if len(parts) == 1:
             return parts[0]

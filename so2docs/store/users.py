@@ -40,7 +40,7 @@ _NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class UserTable:
-    """The positions of the users.
+    """The files in which users are looked up.
 
     Attributes:
         places: Path of the map from user ids to positions.
@@ -113,7 +113,7 @@ class Users:
         return users
 
     def _where(self, place: int) -> tuple[str, int]:
-        """Return the name of the file, and the offset in it."""
+        """Return the path of the file with this position, and the offset in the file."""
         return self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
 
     def at(self, place: int) -> bytes:
