@@ -1,4 +1,4 @@
-"""Read members of archives; the list of members is read once.
+"""Read members of 7z and zip archives; the list of members is read only once.
 
 The members of a solid block are one compressed stream. Members opened in the order of the block
 are decompressed in one go, and the members between them are skipped.
@@ -100,7 +100,11 @@ class Archive(ABC):
         """Return the number of blocks by compression method."""
 
     def find(self, table: Table) -> Entry:
-        """Find the member that contains a table."""
+        """Find the member that contains a table.
+
+        Raises:
+            ArchiveError: No member, an empty member or several members have the table.
+        """
         names = [entry.name for entry in self.entries]
         matches = members_with(table, names)
         if not matches:
@@ -206,7 +210,7 @@ class Archive(ABC):
             yield data
 
     def _mark(self, place: Place) -> None:
-        """Remember the latest place in the open block."""
+        """Store the latest place in the open block."""
         self._place = place
 
     def close(self) -> None:
@@ -339,7 +343,7 @@ class SevenZip(Archive):
 
 
 def _entries(archive: Any) -> Iterator[Entry]:
-    """Yield the files of an archive."""
+    """Yield the files of a 7z archive, with their positions in the decompressed blocks."""
     streams = archive.header.main_streams
     folders = [] if streams is None else streams.unpackinfo.folders
     numbers = {id(folder): number for number, folder in enumerate(folders)}
@@ -371,7 +375,7 @@ def _encrypted_error(name: str) -> ArchiveError:
 
 @contextmanager
 def _translate_seven_zip_errors(name: str) -> Iterator[None]:
-    """Convert errors of libraries to errors of this package."""
+    """Convert errors of py7zr and its libraries to `ArchiveError`."""
     from py7zr.exceptions import ArchiveError as Py7zrError
     from py7zr.exceptions import PasswordRequired
 
@@ -404,9 +408,11 @@ def _translate_seven_zip_errors(name: str) -> Iterator[None]:
 
 
 def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
-    """Refuse methods that py7zr cannot decompress in bounded memory; allow one method with filters.
+    """Raise `ArchiveError` unless py7zr can decompress the methods in bounded memory.
 
-    PPMd is also refused, because pyppmd 1.3 crashes the process on damaged data.
+    One method may be combined with filters.
+
+    PPMd is also rejected, because pyppmd 1.3 crashes the process on damaged data.
     """
     methods = [coder["method"] for coder in coders if not _is_filter(coder["method"])]
     if len(methods) > 1 or not {*methods} <= {_COPY, _DEFLATE, _BZIP2, _LZMA, _LZMA2}:
@@ -491,7 +497,7 @@ class Zip(Archive):
     def open_block(
         self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
     ) -> Parts:
-        """Decompress the block of an entry; places in it are not marked."""
+        """Decompress the block of an entry from its start; places are neither used nor marked."""
         member = self._members[entry.block]
         with _translate_zip_errors(self.name):
             if member.flag_bits & _ENCRYPTED:
@@ -520,7 +526,7 @@ class Zip(Archive):
 
 @contextmanager
 def _translate_zip_errors(name: str) -> Iterator[None]:
-    """Convert errors of zip archives to errors of this package."""
+    """Convert the errors that zipfile raises to `ArchiveError`."""
     try:
         yield
     except DumpError:

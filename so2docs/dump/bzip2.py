@@ -61,7 +61,7 @@ class Decoder(Protocol):
     """Finds and decodes blocks; positions are in bits."""
 
     def find(self, data: bytearray, start: int) -> list[int]:
-        """Find the numbers that mark starts of blocks and ends of streams."""
+        """Return the positions of the numbers that mark starts of blocks and ends of streams."""
 
     def decode(self, data: bytes, start: int, level: int) -> Block | None:
         """Decode a block; None if it is damaged or incomplete."""
@@ -74,7 +74,7 @@ class CompiledDecoder:
         self._memories: list[object] = []
 
     def find(self, data: bytearray, start: int) -> list[int]:
-        """Find the numbers; this searches several thousand MB per second."""
+        """Return the positions of the numbers, searching several thousand MB per second."""
         numbers = []
         while (start := compiled.find_bzip2(data, start)) >= 0:
             numbers.append(start)
@@ -112,7 +112,7 @@ class LibraryDecoder:
     """Decodes blocks with the standard library."""
 
     def find(self, data: bytearray, start: int) -> list[int]:
-        """Find the numbers."""
+        """Return the positions of the numbers."""
         return [position for position, _ in find_numbers(data, start // 8) if position >= start]
 
     def decode(self, data: bytes, start: int, level: int) -> Block | None:
@@ -139,7 +139,7 @@ _PATTERNS = _patterns()
 
 
 def find_numbers(data: bytes | bytearray, start: int = 0) -> list[tuple[int, int]]:
-    """Find the numbers that mark starts of blocks and ends of streams, and their bit positions."""
+    """Return each number that marks a block or the end of a stream, after its bit position."""
     numbers = []
     for number, shift, pattern in _PATTERNS:
         at = data.find(pattern, start)
@@ -201,7 +201,7 @@ def _check_by_library(data: bytes, start: int, level: int) -> None:
 
 
 def _parse_header(header: bytes) -> int:
-    """Return the level in the header of a stream, 1 to 9; 0 if the header is not of bzip2."""
+    """Return the level in the header of a stream, 1 to 9; 0 if this is not a bzip2 header."""
     is_header = len(header) == _HEADER_BYTES and header[:3] == BZIP2 and header[3] in b"123456789"
     return header[3] - ord("0") if is_header else 0
 
@@ -248,13 +248,13 @@ class _Input:
         return True
 
     def need(self, count: int) -> int:
-        """Read until `count` bits are available; return their number, which is less at the end."""
+        """Read until `count` bits are available; return `count`, or fewer bits at the end."""
         while self.size < count and self.extend():
             pass
         return min(count, self.size)
 
     def move(self, position: int) -> None:
-        """Drop the bytes before a position."""
+        """Set the position, and drop the bytes before it."""
         self.position = position
         del self._data[: (position - self._first) // 8]
         self._first = position // 8 * 8
@@ -297,7 +297,7 @@ class _Input:
 
         Raises:
             EOFError: The data ends within the number.
-            OSError: Neither number is there.
+            OSError: Neither number is at the position.
         """
         count = self.need(_NUMBER_BITS) // 8 * 8
         value = self.bits(self.position, count)
@@ -330,7 +330,7 @@ class _Reader:
         self._tasks: deque[_Task] = deque()
 
     def parts(self, mark: Mark) -> Parts:
-        """Yield the bytes of all streams."""
+        """Yield the decompressed bytes of all streams; call `mark` before each block."""
         data = self._input
         offset, _, level, combined, _ = self._place
         while level or (level := data.read_header()):
@@ -350,7 +350,7 @@ class _Reader:
             level = combined = 0
 
     def _read_block(self, level: int) -> Block:
-        """Read the block at the position.
+        """Return the decoded block at the current position of the input.
 
         Raises:
             EOFError: The data ends within the block.

@@ -41,11 +41,15 @@ class Decompressor(Protocol):
         """The bytes after the stream."""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Return at most `max_length` bytes of output."""
+        """Add input, and return at most `max_length` bytes of output; -1 means no limit."""
 
 
 def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: bytes = b"") -> Parts:
-    """Decompress one or several consecutive streams."""
+    """Decompress one or several consecutive streams, with `padding` bytes between them.
+
+    Raises:
+        EOFError: The data ends within a stream.
+    """
     data = read(BLOCK_BYTES)
     while True:
         stream = new()
@@ -98,6 +102,9 @@ def raw_lzma(
         properties: Properties of the method in the archive.
         unpacked: Decompressed size in bytes; the dictionary need not be larger.
         is_lzma2: Whether the method is LZMA2.
+
+    Raises:
+        ArchiveError: The dictionary needs too much memory.
     """
     if is_lzma2:
         dictionary = lzma2_dictionary(properties)

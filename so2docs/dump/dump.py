@@ -90,7 +90,7 @@ class Prolog:
 
 
 def read_prolog(path: str, read: Callable[[int], bytes], table: Table) -> Prolog:
-    """Read the start of a dump in UTF-8.
+    """Read a dump in UTF-8 up to the root's start tag.
 
     Raises:
         MalformedDumpError: There is no root element, or the prolog is not XML.
@@ -323,7 +323,7 @@ def _read_range(file: BinaryIO, begin: int, end: int) -> bytes:
 
 
 def _end_of_content(file: BinaryIO, start: int, size: int) -> int:
-    """Return the offset after the last byte that is not white space."""
+    """Return the offset after the last byte in the file that is not white space."""
     end = size
     while end > start:
         begin = max(start, end - BLOCK_BYTES if end < size else end - _WINDOW)
@@ -423,7 +423,7 @@ class Dump:
         return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
 
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
-        """Raise `ChangedDumpError` if the open `file`, or else the path, has changed."""
+        """Raise `ChangedDumpError` if `file`, or the file at the path without it, has changed."""
         check_unchanged(self.path, self.file, self.identity, file)
 
     def check_end(self) -> None:
@@ -458,7 +458,7 @@ class Dump:
 
 
 def open_dump(path: str, table: Table = POSTS) -> Dump:
-    """Read the head and the tail of a dump.
+    """Read and check the head and the tail of a dump file.
 
     Raises:
         TruncatedDumpError: The dump ends before the closing tag of its root.

@@ -1,4 +1,7 @@
-"""Recognize tables of a dump by file name, compressed files and archives by their first bytes."""
+"""Recognize kinds of files: tables of a dump by their file names, all others by their first bytes.
+
+Other kinds are compressed files, archives, and files that are not dumps, such as databases.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def _topmost(names: list[str]) -> list[str]:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names for a message, and shorten long lists."""
+    """Join names for a message; after the first twelve, only count the names."""
     listed = list(names)
     if not listed:
         return "nothing"
@@ -112,7 +115,7 @@ class Kind:
 
 def _from_entry_point(name: str, kind: Any) -> Kind:
     if not (isinstance(kind, Kind) and kind.magic and kind.open):
-        raise TypeError("it is not a Kind with magic and open")
+        raise TypeError("it must be a Kind with the attributes magic and open set")
     return kind
 
 

@@ -2,8 +2,8 @@
 
 7-Zip writes such blocks when it compresses with several threads: a block starts where a chunk
 resets the dictionary. Chunk headers contain the sizes, so blocks can be found or skipped without
-decompression. Each thread writes its block to a temporary file, which is read when the turn of the
-block comes, even if the file is still growing.
+decompression. Each thread writes its block to a temporary file, which is read when it is
+the block's turn, even if the file is still growing.
 
 A single thread decompresses a stream of one block, and the rest of any stream from the first block
 that is damaged, truncated or too large. So errors do not depend on the number of threads.
@@ -189,7 +189,7 @@ class Lzma2:
 
         Args:
             threads: Number of decompression threads; fewer if they would take too much memory.
-            is_wanted: Tells whether any byte between two offsets in the decompressed stream is
+            is_wanted: Returns whether any byte between two offsets in the decompressed stream is
                 needed. A block without needed bytes is skipped: zeros replace its bytes.
             place: Start of the first block.
             mark: Called with the place of each block, if there are several.

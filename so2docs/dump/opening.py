@@ -145,7 +145,7 @@ class SourceFile:
 
 
 class Catalog:
-    """The files of a conversion by path, each inspected once."""
+    """The files that a conversion reads, by path; each is inspected only once."""
 
     def __init__(self) -> None:
         self._files: dict[str, SourceFile] = {}
@@ -167,7 +167,13 @@ class Catalog:
 
 
 def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) -> StreamDump:
-    """Open a dump that can be read only once, and read its start."""
+    """Open a dump that can be read only once, and read its start.
+
+    Args:
+        stream: The open file; None for standard input.
+        threads: Number of decompression threads.
+        work_dir: Folder for temporary files; the system's temporary folder if None.
+    """
     name = "standard input" if stream is None else str(getattr(stream, "name", "the open file"))
     if stream is None and sys.stdin is None:  # Standard input was closed before Python started.
         raise DumpError(name, "is closed", advice="pipe a dump into it")
@@ -225,7 +231,11 @@ def _is_license(name: str) -> bool:
 
 
 def file_in_folder(path: str, table: Table) -> str:
-    """Find the file of a table in a folder, compressed or not."""
+    """Return the path of a table's file in a folder, compressed or not.
+
+    Raises:
+        ArchiveError: The folder has no such file, or several.
+    """
     names = names_in_folder(path)
     matches = members_with(table, names)
     if len(matches) == 1:

@@ -36,7 +36,7 @@ backoff_seconds = 0.5
 
 
 class RemoteFile(io.RawIOBase):
-    """A file that is read in ranges; a read returns fewer bytes only at the end.
+    """A file that is read in ranges; reads return fewer bytes than requested only at the end.
 
     Attributes:
         end: Offset up to which reads fetch ahead, such as the end of a block of an archive.
@@ -132,7 +132,7 @@ def open_http(url: str) -> RemoteFile:
     Raises:
         OptionError: urllib3 is not installed.
         DumpNotFoundError: The server does not have the file.
-        DumpError: The server cannot be reached, refuses access, or does not send ranges.
+        DumpError: The server cannot be reached, refuses access, or does not support range requests.
     """
     server = _Server(url)
     head = server.fetch(0, _HEAD_BYTES)
@@ -221,7 +221,11 @@ class _Server:
             data += part
 
     def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int:
-        """Check the headers of a response, and return the size of the file."""
+        """Return the size of the file, according to the headers of a response.
+
+        Raises:
+            DumpError: The server refuses the request, or the file has changed.
+        """
         status, headers = response.status, response.headers
         if status not in (200, 206, 416):
             raise self._refusal(status, response.reason or "")

@@ -131,7 +131,7 @@ class Stream(io.RawIOBase):
         return part
 
     def _next_part(self) -> bytes | memoryview:
-        """Return the next part.
+        """Return the next part of the bytes; empty at the end.
 
         The first part has at least `HEAD_BYTES`, so that callers can peek at the start even if a
         pipe returns a few bytes at a time.
@@ -291,7 +291,7 @@ class End:
 
     Attributes:
         size: Size of the dump in bytes.
-        repaired: Number of replaced characters.
+        repaired: Number of characters that the decoder replaced.
         chunks: Exclusive upper limit of the chunk numbers.
     """
 
@@ -303,7 +303,7 @@ class End:
 def check_unchanged(
     name: str, path: str, identity: storage.FileIdentity, file: BinaryIO | None = None
 ) -> None:
-    """Raise `ChangedDumpError` if the open `file`, or else the path, has changed."""
+    """Raise `ChangedDumpError` if `file`, or the file at `path` without it, has changed."""
     try:
         current = storage.identify(path, file)
     except OSError as error:
@@ -318,7 +318,7 @@ def check_unchanged(
 
 
 def changed_error(name: str, problem: str) -> ChangedDumpError:
-    """Make the error for a dump that changes while it is read."""
+    """Make the error for a dump that changed before or while it was read."""
     return ChangedDumpError(name, problem, advice="wait until it is complete, then run again")
 
 
@@ -334,7 +334,7 @@ class Source:
         total: Size of the layer `counted` in bytes; None if unknown.
         expected: Size of the decompressed dump, known or estimated; None if unknown.
         encoding: Encoding of the dump.
-        repaired: Number of replaced characters.
+        repaired: Number of characters that the decoder replaced so far.
         reader: The top layer.
         counted: The layer whose bytes measure progress.
         stack: Resources to close at the end.
@@ -367,7 +367,7 @@ class Source:
         self.reader = io.BufferedReader(self.counted, HEAD_BYTES)
 
     def add_layer(self, parts: Parts, kind: str = "") -> Stream:
-        """Add a layer: a generator that reads the previous top layer."""
+        """Add a layer: a generator that reads the previous top layer; return it as a stream."""
         stream = Stream(parts, self.name, kind)
         self.stack.callback(stream.close)
         self.reader = io.BufferedReader(stream, HEAD_BYTES)

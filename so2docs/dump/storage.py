@@ -56,7 +56,7 @@ def is_url(path: str) -> bool:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a file for reading at any position; a read returns fewer bytes only at the end."""
+    """Open a file for reading at any position; only reads at the end return fewer bytes."""
     if not is_url(path):
         return open(path, "rb")
     if is_http(path):
@@ -66,7 +66,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
-    """Return the identity of the open `file`, or else of the path.
+    """Return the identity of `file` if it is given, otherwise that of the file at `path`.
 
     Raises:
         OSError: The file does not exist, or cannot be read.
@@ -86,7 +86,7 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
 
 
 def sample_hash(file: BinaryIO, size: int) -> str:
-    """Hash the bytes of a file at 17 positions."""
+    """Return a hash of 4 KiB at each of 17 positions of a file."""
     digest = blake2b(digest_size=16)
     for part in range(_SAMPLES + 1):
         file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
@@ -105,7 +105,7 @@ def expand_pattern(pattern: str) -> list[str]:
 
 
 def join(folder: str, *names: str) -> str:
-    """Make the path of a file or folder below a folder."""
+    """Join a folder, given as a path or URL, and names below it."""
     return (
         "/".join([folder.rstrip("/"), *names]) if is_url(folder) else os.path.join(folder, *names)
     )
@@ -173,7 +173,7 @@ def publish(source: str, path: str) -> None:
 
 
 def _system(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and the name of the file in it."""
+    """Return the fsspec file system of a URL, and the name of the file in it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:

@@ -129,7 +129,7 @@ class StreamedRows:
         return bytes(memoryview(self._buffer)[: self._size])
 
     def _finish(self, write: Callable[[memoryview], object]) -> int:
-        """Write the remaining bytes before the closing tag."""
+        """Write the remaining bytes before the closing tag, and return their number."""
         if self._size > MISC_LIMIT:  # The buffer grows this large only after a closing tag.
             self.at_end = True
             return 0
@@ -264,7 +264,7 @@ class StreamDump:
         self._end = End(self.size, self.source.repaired, number)
 
     def _check_rest(self, offset: int) -> None:
-        """Read the bytes after the rows, which end at `offset`."""
+        """Check the bytes after the rows, which end at `offset`; raise errors with locations."""
         try:
             self._rows.check_rest()
         except DumpError as error:
@@ -273,7 +273,7 @@ class StreamDump:
             raise
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
-        """Write a piece, and describe it as a separate dump."""
+        """Write a piece of at least `size` bytes to `path`; return it as a separate dump."""
         with open(path, "wb") as file:
             try:
                 length = self._rows.copy(size, file.write)

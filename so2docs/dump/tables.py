@@ -167,7 +167,7 @@ def find_posts(
 def find_tables(
     source: DumpLike, nest: tuple[str, ...], tables: Tables, catalog: Catalog
 ) -> dict[str, TableFile]:
-    """Find all tables to nest, in the order of nesting.
+    """Find all tables to nest; return their files by table name, in the order of `nest`.
 
     Args:
         source: The source of the posts. The search starts in this archive or folder, and continues
@@ -192,7 +192,7 @@ def find_tables(
 def find_dump_tables(
     dump: str, only: tuple[str, ...], catalog: Catalog, advice: str = ""
 ) -> list[TableFile]:
-    """Find tables of a dump, in reading order: each archive is read from start to end.
+    """Find the tables `only`, or all tables, of a dump, in the order in which to read them.
 
     Raises:
         DumpError: A requested table is missing, or the dump has no table.
@@ -223,7 +223,7 @@ def _without_tables(dump: str, problem: str, catalog: Catalog, advice: str = "")
 
 
 def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> list[str]:
-    """Select the tables that are in the archive of the posts, or next to the posts."""
+    """Return the names of the tables that are in the archive of the posts, or next to it."""
     present = []
     for name in names:
         with suppress(DumpError):
@@ -288,7 +288,9 @@ def find_table(table: Table, source: SourceFile) -> TableFile:
 def locate(
     source: DumpLike, table: Table, catalog: Catalog, advice: str = "name the archive of one dump"
 ) -> str | None:
-    """Find the file of a table: the source itself, or a file in its folder or next to it.
+    """Return the path of a table: the source itself, or a file in its folder or next to it.
+
+    Returns None if no file contains the table.
 
     A file next to the source has the same prefix, such as `stackoverflow.com-Comments.7z` next to
     `stackoverflow.com-Posts.7z`, or no prefix, such as `Comments.xml` next to `beer.xml`.
@@ -329,7 +331,7 @@ def _has_root(file: SourceFile, table: Table) -> bool:
 
 
 def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str | None:
-    """Find the file of a table in a folder; try the prefixes in order."""
+    """Return the path of a table's file in a folder, trying prefixes in order; None if missing."""
     names = names_in_folder(folder)
     for prefix in prefixes:
         if path := _single(table, folder, files_with(table, names, prefix), advice):
@@ -348,7 +350,7 @@ def _single(table: Table, folder: str, names: list[str], advice: str) -> str | N
 
 
 def _locate_to_nest(source: DumpLike, table: Table, catalog: Catalog) -> str:
-    """Find the file of a table to be nested in the posts."""
+    """Return the path of a table to nest; raise `DumpError` if it is missing."""
     file_option = flag(table.file_option, "FILE")
     if path := locate(source, table, catalog, f"choose one with {file_option}"):
         return path
