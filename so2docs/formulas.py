@@ -45,7 +45,7 @@ _HOSTS = {
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text.
+    """A formula, or the text before, between or after formulas.
 
     Attributes:
         text: Text as typed, including the delimiters.

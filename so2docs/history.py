@@ -121,7 +121,7 @@ def _revision(rows: list[Row]) -> _Revision:
 
 
 def _parse_event(row: Row) -> Row:
-    """Return the fields of an entry that one row gives, except ids, date and post text."""
+    """Return the fields that a row adds to its entry, apart from date, type and post text."""
     entry = {name: value for name, value in row.items() if name not in _NOT_COPIED}
     kind: int = row["PostHistoryTypeId"]
     if "Comment" in row:

@@ -86,7 +86,7 @@ def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) 
     """Merge the blocks of votes into one, so that memory depends on posts, not on votes.
 
     Yields:
-        The other blocks, then the block of votes, if any.
+        The blocks of all other kinds, unchanged; then one block of votes, if there are any votes.
     """
     parts: list[bytes] = []
     size, limit = 0, _MOST_VOTE_BYTES

@@ -60,7 +60,7 @@ _BY_OPTED_OUT = b'"%b":""}' % BY_OPTED_OUT.encode()
 
 
 class UserSource(Protocol):
-    """A source of users."""
+    """A lookup of users by id."""
 
     def get(self, user_id: int) -> bytes | None:
         """Return the JSON object of a user; None for an unknown id."""
@@ -241,7 +241,7 @@ class _KnownUsers(dict[bytes, bytes | None]):
         ]
 
     def _named(self, json: bytes, marker: bytes) -> bytes | None:
-        """Return the user referenced by a JSON object; None if there is none.
+        """Return the JSON of the user whose id follows `marker` in an object; None if not found.
 
         In JSON strings, each quote has a backslash before it, so the marker cannot occur in them.
         """

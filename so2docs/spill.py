@@ -65,7 +65,7 @@ Row = tuple[Any, ...]
 
 
 def checksum(*values: Any) -> int:
-    """Compute the CRC-32 of JSON values, which is stored with them."""
+    """Return the CRC-32 of JSON values; the index stores it next to the values."""
     return crc32(json.dumps(values, default=repr).encode())
 
 
@@ -302,7 +302,7 @@ class Spill:
         return str(self.folder / f"{TEMPORARY}{number}")
 
     def start_run(self) -> None:
-        """Begin a session: remove uncommitted files of earlier sessions."""
+        """Begin a session: remove the files that earlier sessions did not commit."""
         self.put("run", (self.get("run") or 0) + 1)
         committed = {name for (name,) in self._database.rows("SELECT file FROM chunks")}
         for path in self.block_files():
@@ -324,7 +324,7 @@ class Spill:
         *,
         instead_of: int | None = None,
     ) -> None:
-        """Add a finished chunk to the spill, in one transaction.
+        """Add a finished chunk and its blocks to the index, in one transaction.
 
         Args:
             chunk: Number of the chunk.

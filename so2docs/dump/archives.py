@@ -331,7 +331,7 @@ class SevenZip(Archive):
         return read_at
 
     def _tell_wanted(self, number: int) -> Callable[[int, int], bool]:
-        """Return a function that tells whether a range of a folder overlaps a member to be read."""
+        """Return a function that checks whether a range of a folder overlaps a member to read."""
         members = [entry for entry in self._expected if entry.block == number]
 
         def is_wanted(start: int, end: int) -> bool:

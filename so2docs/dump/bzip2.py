@@ -116,7 +116,7 @@ class LibraryDecoder:
         return [position for position, _ in find_numbers(data, start // 8) if position >= start]
 
     def decode(self, data: bytes, start: int, level: int) -> Block | None:
-        """Decode a block; try each later number as its end, in order."""
+        """Decode a block, trying each later number as its end, in order; None if none fits."""
         for position, _ in find_numbers(data, start // 8):
             if position > start:
                 with suppress(OSError, EOFError, ValueError):
@@ -378,7 +378,7 @@ class _Reader:
         raise OSError(f"a block is larger than {_MOST_BLOCK_BYTES >> 20} MiB")
 
     def _start_tasks(self, level: int) -> None:
-        """Start decoding the next blocks whose ends have been read."""
+        """Start tasks that decode the next blocks, as far as their ends have been read."""
         data, tasks = self._input, self._tasks
         level = tasks[-1].level if tasks else level
         while len(tasks) < self._ahead:

@@ -156,7 +156,7 @@ _MOST_COUNTED = 8 * 1024 * 1024 * 1024
 
 
 def _closing_tag(frame: Frame) -> re.Pattern[bytes]:
-    """Match the root's closing tag, complete or truncated by the end of the data."""
+    """Return a pattern for the root's closing tag, complete or truncated at the end of data."""
     blanks = rb"[ \t\r\n]{0,%d}+" % _MOST_BLANKS
     return re.compile(re.escape(frame[1][:-1]) + blanks + rb"(?:(>)|\Z)")
 
@@ -423,7 +423,7 @@ class Dump:
         return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
 
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
-        """Raise `ChangedDumpError` if `file`, or the file at the path without it, has changed."""
+        """Raise `ChangedDumpError` if the file has changed; `file` is the open file, if any."""
         check_unchanged(self.path, self.file, self.identity, file)
 
     def check_end(self) -> None:

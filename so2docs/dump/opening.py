@@ -319,7 +319,7 @@ def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive
 
 
 def _read_opened(reader: Any) -> Parts:
-    """Read a file opened by another package, and close it."""
+    """Yield the bytes of a file that another package opened, and close it at the end."""
     try:
         yield from read_blocks(reader.read)
     finally:
@@ -328,7 +328,7 @@ def _read_opened(reader: Any) -> Parts:
 
 
 def _save(read: Read, work_dir: str | None) -> BinaryIO:
-    """Save an archive that is read as a stream to a temporary file."""
+    """Save an archive that is read as a stream; return the temporary file, at its start."""
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
     try:
         saved.writelines(read_blocks(read))

@@ -79,7 +79,7 @@ class RemoteFile(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer, as many as fit; fewer at the end."""
+        """Fill a buffer, up to the end of the file; return the number of bytes read."""
         view, count = memoryview(buffer).cast("B"), 0
         while count < len(view) and self._at < self.size:
             index = self._at - self._start

@@ -107,7 +107,7 @@ class Stream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer; none at the end.
+        """Read bytes into a buffer, and return their number; 0 at the end.
 
         Raises:
             TruncatedDumpError: The data ends too early.
@@ -118,7 +118,7 @@ class Stream(io.RawIOBase):
         return len(part)
 
     def read_part(self, size: int) -> memoryview:
-        """Read at most `size` bytes without copying them; none at the end.
+        """Return the next bytes, at most `size`, without copying them; none at the end.
 
         Raises:
             TruncatedDumpError: The data ends too early.
@@ -185,7 +185,7 @@ class PolledFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer; none at the end.
+        """Read bytes into a buffer, and return their number; 0 at the end.
 
         The first read waits for `HEAD_BYTES` or the end, so that callers can peek at the start.
         """
@@ -231,7 +231,7 @@ class ReadAhead(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer; none at the end. Raises any error of the thread."""
+        """Read bytes into a buffer; return their number, 0 at the end. Raise the thread's error."""
         if self._start == self._end and not self._is_at_end:
             self._next_block()
         size = min(len(buffer), self._end - self._start)
@@ -303,7 +303,7 @@ class End:
 def check_unchanged(
     name: str, path: str, identity: storage.FileIdentity, file: BinaryIO | None = None
 ) -> None:
-    """Raise `ChangedDumpError` if `file`, or the file at `path` without it, has changed."""
+    """Raise `ChangedDumpError` if the file has changed; `file` is the open file, if any."""
     try:
         current = storage.identify(path, file)
     except OSError as error:

@@ -147,7 +147,7 @@ def remove(path: str) -> None:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write a small file."""
+    """Write a small file to a path or URL, replacing an earlier file."""
     if is_url(path):
         system, name = _system(path)
         system.pipe_file(name, data)

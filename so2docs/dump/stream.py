@@ -273,7 +273,7 @@ class StreamDump:
             raise
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
-        """Write a piece of at least `size` bytes to `path`; return it as a separate dump."""
+        """Write a piece of about `size` bytes to `path`; return it as a separate dump."""
         with open(path, "wb") as file:
             try:
                 length = self._rows.copy(size, file.write)
@@ -310,7 +310,7 @@ class StreamDump:
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
 
     def _restart_at(self, chunk: int, offset: int) -> Restart | None:
-        """Find the last place before a chunk; None if the stream can only be read from its start.
+        """Return the restart of a chunk from the last place before it; None without such a place.
 
         Places count the bytes of the lowest layer, which must be the only layer.
         """

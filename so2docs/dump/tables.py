@@ -78,7 +78,7 @@ class TableFile:
 
     @property
     def work(self) -> int:
-        """Cost of reading the table, for the progress bar; 0 if unknown."""
+        """Cost of reading the table, in bytes of a plain file; 0 if unknown."""
         return self.size * (1 if self.is_plain else _STREAM_WORK)
 
     @property
@@ -100,7 +100,7 @@ class TableFile:
     def open(
         self, *, threads: int, work_dir: str | None, restart: Restart | None = None
     ) -> AnyDump:
-        """Open the table and read its start; if it is open, return it.
+        """Open the table and read its start; if it is already open, return it unchanged.
 
         Raises:
             DumpError: The file cannot be read, or contains another table.
@@ -192,7 +192,7 @@ def find_tables(
 def find_dump_tables(
     dump: str, only: tuple[str, ...], catalog: Catalog, advice: str = ""
 ) -> list[TableFile]:
-    """Find the tables `only`, or all tables, of a dump, in the order in which to read them.
+    """Return the tables of a dump in reading order: those in `only`, or all if it is empty.
 
     Raises:
         DumpError: A requested table is missing, or the dump has no table.

@@ -98,7 +98,7 @@ def plain_text(root: etree._Element) -> str:
 
 
 def _remove_forbidden(text: str) -> str:
-    """Replace characters that XML forbids with U+FFFD; references such as `&#x1b;` give them."""
+    """Replace characters that XML forbids, such as that of `&#x1b;`, with U+FFFD."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 

@@ -177,7 +177,10 @@ def read_columns(
 
 
 def to_markdown(body: str, sign: str = "") -> str:
-    """Convert a body to Markdown with the compiled core; if it declines, with the reference."""
+    """Convert a body to Markdown with the compiled core.
+
+    Bodies that only the reference can convert, such as those with tables, are left to it.
+    """
     markdown = _core.to_markdown(body, sign)
     if markdown is not None:
         return markdown

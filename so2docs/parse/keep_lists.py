@@ -92,7 +92,7 @@ class Kept(NamedTuple):
 
 
 def combine(filters: Filters, chunks: Iterable[Found]) -> Kept | None:
-    """Find the questions to write from the posts found in all chunks; None without a list."""
+    """Return the questions to write, given the posts found in each chunk; None without lists."""
     names = [name for name in ("users", "posts") if getattr(filters, f"keep_{name}") is not None]
     if not names:
         return None

@@ -182,7 +182,7 @@ class _Writer:
         return any(format_.tag in tags for format_ in self._formats)
 
     def _find(self, closing: str) -> int:
-        """Return the index of the next `closing` tag in the parts; without one, their number."""
+        """Return the index of the next `closing` tag in the parts, or `len(parts)` without one."""
         parts, at = self._parts, self._at
         while at < len(parts) and parts[at].lower() != closing:
             at += 3

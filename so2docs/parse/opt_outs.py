@@ -76,7 +76,7 @@ class OptOuts:
         return bool(self._users or self._posts)
 
     def filter(self, rows: list[Row], posts: RecordBuffer) -> list[Row]:
-        """Select the rows to keep, and count the others as filtered."""
+        """Return the rows to keep, and count all other rows as filtered."""
         if not self:
             return rows
         remaining = [row for row in rows if not self.drops(row, posts)]

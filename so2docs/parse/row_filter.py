@@ -109,7 +109,7 @@ def is_fabricated(row: Row) -> bool:
 
 
 def _reject(ids: _Ids, posts: RecordBuffer, *, in_bucket: bool) -> None:
-    """Keep the key of a rejected post, in its bucket unless its whole question is rejected."""
+    """Store the key of a rejected post: in its bucket if `in_bucket`, otherwise in `rejected`."""
     kind, question_id, post_id = ids
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
     key = KEY.pack(question_id, post_id, 0, rejected)
@@ -219,7 +219,10 @@ if TYPE_CHECKING:
 
 
 def make_projection(options: Options) -> Projection | None:
-    """Return a function that selects fields of a post and converts dates; None without need."""
+    """Return a function that selects the fields of a post and converts its dates.
+
+    None if the options keep all fields and leave dates unchanged.
+    """
     steps: list[Projection] = []
     if not options.filters.fields.has_whole_posts:
         steps.append(_choice(options))

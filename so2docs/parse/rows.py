@@ -33,7 +33,7 @@ _REPLACEMENT_BYTES = _REPLACEMENT.encode()
 
 
 def repair(data: bytes) -> tuple[bytes, int]:
-    """Replace forbidden characters by U+FFFD.
+    """Replace forbidden characters with U+FFFD.
 
     XML 1.0, [2] Char forbids surrogates, U+FFFE, U+FFFF, numbers above U+10FFFF, and control
     characters except tab, line feed and carriage return, both raw and as references. Bytes that are

@@ -185,7 +185,7 @@ def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) ->
 
 
 def with_bounty(rows: Iterable[Row]) -> list[Row]:
-    """Copy the votes with a bounty amount."""
+    """Return copies of the votes with a bounty amount."""
     return [dict(row) for row in rows if "BountyAmount" in row]
 
 
@@ -195,7 +195,9 @@ def add_bounties(
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn votes with a bounty amount into records; `add_votes` counts and rejects votes.
+    """Turn votes with a bounty amount into bounty records, and skip unusable votes.
+
+    `add_votes` counts all votes, and adds the unusable votes to the strays.
 
     A bounty is offered on a question (`BountyStart`) and awarded to an answer (`BountyClose`). A
     bounty that ends without an award has no amount; it appears only in the vote counts.

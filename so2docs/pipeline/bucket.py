@@ -72,7 +72,7 @@ _NAMING = 1 << BOUNTY | sum(
 
 
 class JoinedForm(NamedTuple):
-    """The form of joined documents.
+    """How the compiled core joins records into documents.
 
     Attributes:
         opening: Bytes between the fields of a question and the answers.
@@ -125,7 +125,7 @@ class JoinedGroup(NamedTuple):
 def join_records(
     blocks: list[merge.Block], records: bytearray, first: int, enough: int, form: JoinedForm
 ) -> Iterator[JoinedGroup]:
-    """Join the records of some question ids into documents; see `_core.join_records`."""
+    """Join sorted records into documents, from index `first` on, as `_core.join_records` does."""
     joined = compiled.join_records(
         blocks,
         records,

@@ -237,7 +237,7 @@ def _join(tasks: list[BucketTask], segment_bytes: int) -> BucketTask:
 
 @dataclass(slots=True)
 class Checkpoint:
-    """The state of the second pass.
+    """The state of the second pass, from which an interrupted pass resumes.
 
     Attributes:
         next_id: The next question id; None at the start.
@@ -389,7 +389,7 @@ class SecondPass:
         return None if limit is None else limit - state.counts.questions
 
     def checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint of an earlier session; None if there is none or a file changed."""
+        """Return an earlier session's checkpoint; None if it saved none, or a file has changed."""
         saved = None if self.names.output == "-" else self.spill.get("checkpoint")
         if not saved:
             return None

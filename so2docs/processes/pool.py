@@ -43,7 +43,7 @@ _WORTH_A_PROCESS = 32 * 1024 * 1024
 
 
 def choose_jobs(jobs: int | None, size: int) -> int:
-    """Choose the number of processes: as requested, else one per core, or one for a small input."""
+    """Choose the number of processes: `jobs`, or else one per core, but one for a small input."""
     return jobs or (1 if 0 < size < _WORTH_A_PROCESS else os.cpu_count() or 1)
 
 

@@ -214,7 +214,7 @@ def _of_the_system(proc: Path) -> int | None:
 
 
 def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
-    """List the free memory in each control group of this process, for both versions of cgroups."""
+    """Return the free memory of each control group of this process, for cgroups v1 and v2."""
     remaining: list[int] = []
     lines: list[str] = []
     with suppress(OSError):

@@ -82,7 +82,7 @@ def _readable(size: float) -> str:
 
 
 def write_all(file: RawIOBase | BinaryIO, data: bytes | bytearray) -> None:
-    """Write all bytes to a raw file, which may accept fewer at a time (as on a full disk)."""
+    """Write all bytes to a raw file, even if each write accepts only a part of them."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) or 0 :]
@@ -119,7 +119,7 @@ class AppendedFile:
 
 
 def read_at(file: int, size: int, offset: int) -> bytes:
-    """Read `size` bytes of an open file, fewer only at its end; repeat short reads."""
+    """Read `size` bytes at `offset`, or fewer only at the end of the file; repeat short reads."""
     data = _read_once(file, size, offset)
     while len(data) < size and (part := _read_once(file, size - len(data), offset + len(data))):
         data += part

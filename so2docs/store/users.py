@@ -73,7 +73,7 @@ class Users:
         self._reader.__exit__()
 
     def get(self, user_id: int) -> bytes | None:
-        """Read the JSON object of a user; None for an unknown user."""
+        """Return the JSON object of a user, with any badges; None for an unknown user."""
         place = self._places.get(user_id)
         if place is None or self._badges is None:
             return None if place is None else self.at(place)
@@ -82,7 +82,7 @@ class Users:
         return _with_badges(self.at(place), [counts.get(key, 0) for key in keys])
 
     def get_all(self, user_ids: array[int]) -> list[bytes | None]:
-        """Look up many users with the compiled core; None for missing users.
+        """Return the JSON objects of many users, found with the compiled core; None if unknown.
 
         Users are read in the order in which they are stored, adjacent users in one read.
         """
@@ -117,7 +117,7 @@ class Users:
         return self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
 
     def at(self, place: int) -> bytes:
-        """Read the JSON object at a position."""
+        """Return the JSON object at a position, without badges."""
         path, offset = self._where(place)
         size = _ENOUGH
         while True:
@@ -132,7 +132,7 @@ class Users:
 
 
 def _badge_keys(user_id: int) -> list[int]:
-    """List the keys of a user's badges, one per class; unused keys if the id is too large."""
+    """Return the keys of a user's badge counts, one per class; unused keys for too large ids."""
     user_id = user_id if abs(user_id) < MOST_USERS else -MOST_USERS
     return [user_id << CLASS_BITS | of_class for of_class in BADGE_CLASSES]
 
