@@ -40,8 +40,8 @@ Row = tuple[int, int, int, int, bytes]
 
 _EMPTY = len(b"{}")
 _MAKERS = {"History": history.members}
-"""Functions that make the members of a post from its rows, by key; rows with other keys are
-copied."""
+"""Functions that make the members of a post from its rows, by table key. Rows of tables without a
+function are copied."""
 
 _MARKERS = {
     key: [(b'"%b":' % by.encode(), b'"%b":' % user.encode()) for by, user in users.items()]

@@ -271,7 +271,12 @@ class Spill:
             return True
 
     def is_done(self, *, is_once: bool) -> bool:
-        """Whether a completed conversion left nothing to resume."""
+        """Whether the conversion was completed, so that there is nothing to resume.
+
+        Args:
+            is_once: Whether the source can be read only once. If not, a spill that is only partly
+                removed can still be resumed.
+        """
         return self._is_leaving and (is_once or not (self.folder / INDEX).exists())
 
     def remove(self) -> None:

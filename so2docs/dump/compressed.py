@@ -127,7 +127,7 @@ def raw_lzma(
 
 
 def lzma2_dictionary(properties: bytes) -> int:
-    """Return the size of LZMA2's dictionary in bytes, from the properties in an archive."""
+    """Return the LZMA2 dictionary size in bytes, given the properties in an archive."""
     return (2 | properties[0] & 1) << (properties[0] // 2 + 11)
 
 

@@ -186,7 +186,7 @@ _TABLE_ROOTS = {table.root for table in DUMP.values()}
 
 
 def check_root(path: str, root: str, table: Table) -> None:
-    """Raise a `DumpError` if the root element belongs to another table or another format.
+    """Raise a `DumpError` if the root element belongs to a different table or format than `table`.
 
     An unknown root element, such as <table>, is accepted.
     """

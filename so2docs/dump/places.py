@@ -1,6 +1,6 @@
 """Places in a compressed stream at which a resumed conversion can start decompressing.
 
-Blocks of bzip2, and blocks of LZMA2 that reset the dictionary, do not depend on earlier bytes. A
+A bzip2 block, or an LZMA2 block that resets the dictionary, does not depend on earlier bytes. A
 place records the checksums of all earlier bytes, so that the whole stream can still be checked.
 """
 

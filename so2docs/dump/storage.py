@@ -31,7 +31,7 @@ _SAMPLE_BYTES = 4096
 
 
 class FileIdentity(NamedTuple):
-    """The identity of a file, to detect a change or another file with the same name.
+    """The identity of a file, to detect that the file was changed or replaced.
 
     Attributes:
         size: Size in bytes.

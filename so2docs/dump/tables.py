@@ -103,7 +103,7 @@ class TableFile:
         """Open the table and read its start; if it is already open, return it unchanged.
 
         Raises:
-            DumpError: The file cannot be read, or contains another table.
+            DumpError: The file cannot be read, or contains a table other than `table`.
         """
         if self.dump is not None:
             return self.dump

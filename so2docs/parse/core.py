@@ -25,8 +25,8 @@ FUNCTIONS = frozenset({
     "find_bzip2", "find_values", "has_tag", "join_records", "new_bzip2", "read_bzip2",
     "read_columns", "read_table", "select_records", "sort_records", "to_markdown", "user_ids",
 })  # fmt: skip
-"""Functions that the compiled core must have; a core from another version of so2docs may lack some
-of them."""
+"""Functions that the compiled core must have; a core built for a different version of so2docs may
+lack some of them."""
 
 problem: str | None = None
 """The reason why the installed compiled core cannot be used; None if it can be used, or if no

@@ -18,7 +18,7 @@ _OWNER = re.compile(rb' OwnerUserId="(-?[0-9]{1,19})"')
 _WORDS = PAIR_BYTES // 8
 
 Found = dict[str, dict[int, int]]
-"""The posts that each list selects: for each name of a list, question ids by post id."""
+"""The posts that each list selects, by list name: a map from post id to question id."""
 
 
 class KeepLists:

@@ -45,7 +45,7 @@ _FEED = "\1"
 _EMPTY_LINES = re.compile(r"\n[ \t\n\f\v]*\n")
 _BLANK = _SPACE + _BREAK
 _FEEDS = re.compile(r"(?<! ) ++\n[ \n]*+|\n[ \n]++")
-"""Line feeds and the spaces around them; code and formulas contain no line feeds at this point."""
+"""Matches line feeds and the spaces around them; code and formulas have no line feeds by then."""
 _BREAKS = re.compile(r"[ \t\n]*\0[ \t\n\0]*")
 
 _EMPHASIS = {"em": "*", "i": "*", "strong": "**", "b": "**", "s": "~~", "strike": "~~", "del": "~~"}

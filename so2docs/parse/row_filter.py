@@ -122,7 +122,7 @@ def _reject(ids: _Ids, posts: RecordBuffer, *, in_bucket: bool) -> None:
 
 
 def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
-    """Add the key of a dropped post of another type, as if it were a rejected question.
+    """Add the key of a dropped post that is neither question nor answer, as a rejected question.
 
     The rows of this post in other tables are then filtered instead of becoming strays.
     """

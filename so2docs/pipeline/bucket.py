@@ -53,7 +53,7 @@ from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import Users, UserTable
 
 _KINDS = 16
-"""Number of kinds; a kind takes four bits."""
+"""Number of possible kinds of records; a kind takes four bits of a key."""
 
 _VOTE_NAMES = tuple(orjson.dumps(VOTE_TYPES.get(kind, str(kind))) + b":" for kind in range(64))
 """Names of vote types as JSON keys, by type; higher types are left to the reference."""
@@ -167,7 +167,7 @@ def _member(kind: int, form: JoinedForm) -> bytes:
 
 
 ENOUGH_BYTES = 1 << 20
-"""Size of the records and documents that are joined at a time, in bytes."""
+"""Size of the records and documents that are joined in one step, in bytes."""
 
 _RECORD = Struct("=6q")
 """Question id, post id, rank, size << 4 | kind, number of the block << 40 | offset, order."""

@@ -44,7 +44,7 @@ from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import UserTable
 
 _MOST_WAITING = 4
-"""Number of waiting copy tasks besides one per worker; each task may hold temporary files."""
+"""Number of waiting copy tasks in addition to one per worker; each may hold temporary files."""
 
 
 class Copies:
@@ -102,7 +102,7 @@ PART_BYTES = 32 * 1024 * 1024
 """Size of the JSON above which a bucket is merged in parts, by ranges of question ids."""
 
 PART_BYTES_NESTED = 11 * 1024 * 1024
-"""The same limit with nested tables, whose short rows need more memory in addition to their JSON.
+"""`PART_BYTES` with nested tables: lower, because short rows need more memory besides their JSON.
 
 Merging a bucket of 36 MB with 49,000 posts and comments takes 213 MiB of memory in one task, and
 123 MiB in four parts; the time is the same."""

@@ -64,7 +64,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
 
 
 def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
-    """Describe the source of a table's blocks in JSON types."""
+    """Describe the file of a table in JSON types, to detect that its spilled rows are outdated."""
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:
@@ -122,7 +122,7 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
 
 
 def _another(spill: Spill, differences: list[str], *, is_other_dump: bool = False) -> SpillError:
-    """Make the error for a spill of another conversion."""
+    """Make the error for a spill of a different conversion; it lists the `differences`."""
     advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
     if spill.get("sealed"):
         advice = (
@@ -275,7 +275,8 @@ def _number(chunk: int) -> int:
 
 
 _WRITING_WORK: Mapping[str, float] = {"parquet": 8.0}
-"""Approximate cost of writing a byte, if reading one from a plain file costs 1."""
+"""Approximate cost of writing a byte, relative to reading one from a plain file, for formats whose
+cost is not 1."""
 
 
 class Session:

@@ -27,8 +27,8 @@ _ZSTD = zstandard.ZstdCompressionParameters.from_level(1, hash_log=13, min_match
 """Level 1 with a hash table that fits in the L1 cache. It compresses real dumps to 0.28 to 0.34 of
 their size and a generated one to 0.35; writing and reading take 3.5 to 3.9 s of CPU time per GB.
 The default table gives 0.27 to 0.33, but takes 0.2 to 0.6 s more. Level -1 takes 0.2 s less, but
-gives up to 0.46, above the promised limit of 0.4. LZ4 takes 0.6 of the time, but gives 0.39 to
-0.47; the deflate of ISA-L takes nearly as long as level 1."""
+gives up to 0.46, above the promised limit of 0.4. LZ4 takes 0.6 of the time of level 1, but
+gives 0.39 to 0.47; ISA-L's deflate takes nearly as long as level 1."""
 
 REJECTED = 1 << 60
 """Bucket number above those of all question ids; for keys of rejected posts without a bucket."""

@@ -32,7 +32,7 @@ _END = struct.Struct("=8sQQI")
 blocks."""
 
 _MOST_KNOWN = 1 << 10
-"""Maximum number of blocks that a reader keeps in memory: 4 MB."""
+"""Maximum number of blocks that a reader keeps in memory; they take 4 MB."""
 
 _MARK = b"so2docsM"
 
@@ -177,10 +177,10 @@ def _damage_error(path: str, problem: str) -> SpillError:
 
 
 _RUN = 1 << 17
-"""Number of pairs that are sorted in memory: 20 MB."""
+"""Number of pairs that are sorted in memory; they take 20 MB."""
 
 _SAMPLE = 1 << 10
-"""One in this many ids of a run is kept in memory."""
+"""Interval of the ids of a run that are kept in memory, as samples."""
 
 
 class IdMapWriter:
