@@ -41,13 +41,13 @@ _NOWHERE = b"\0"
 def compress(
     raw: bytes, compression: Compression, level: int, first_id: int = 0, documents: int = 0
 ) -> Segment:
-    """Compress a segment so that it can follow any other and be decompressed alone.
+    """Compress a segment so that it can follow any other segment and be decompressed alone.
 
     Args:
-        raw: Whole lines.
+        raw: Uncompressed bytes of the segment.
         compression: `gzip`, `zstd` or `none`.
-        level: Level of zstd or gzip. Levels 0 to 3 of gzip use ISA-L (level 2 is about fifteen
-            times as fast as level 6 of zlib); levels 4 to 9 use zlib.
+        level: zstd or gzip level. Levels 0 to 3 of gzip use ISA-L (its level 2 is about fifteen
+            times as fast as zlib level 6); levels 4 to 9 use zlib.
         first_id: Question id of the first document.
         documents: Number of documents.
     """
@@ -61,7 +61,7 @@ def compress(
 
 
 def detect_compression(start: bytes) -> Compression:
-    """Detect the compression of a file of lines from the first bytes (two suffice)."""
+    """Detect the compression of a line-based file from its first two bytes; `none` if unknown."""
     return _STARTS.get(start[:2], "none")
 
 
@@ -80,7 +80,7 @@ def _deflate(raw: bytes, level: int) -> bytes:
 def compress_lines(
     lines: Iterable[bytes], compression: Compression, level: int
 ) -> Iterator[Segment]:
-    """Compress lines in segments of the usual size, for a file that is written line by line."""
+    """Group lines into segments of about `SEGMENT_BYTES`, and yield each segment compressed."""
     for group in group_by_size(lines, len, SEGMENT_BYTES):
         yield compress(b"".join(group), compression, level)
 
@@ -93,7 +93,7 @@ _FOOTER = struct.Struct("<IBI")
 
 
 def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
-    """Make the seek table of a stream from the compressed and raw size of each frame."""
+    """Make the seek table of a zstd stream from the compressed and the raw size of each frame."""
     entries = [_ENTRY.pack(*sizes) for sizes in frames]
     footer = _FOOTER.pack(len(entries), 0, _SEEKABLE_MAGIC)
     header = _HEADER.pack(_SKIPPABLE_MAGIC, seek_table_bytes(len(entries)) - _HEADER.size)
@@ -101,12 +101,12 @@ def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
 
 
 def is_seek_table(data: bytes) -> bool:
-    """Whether bytes start with a skippable frame, such as the seek table."""
+    """Whether `data` starts with the magic number of a skippable frame, such as the seek table."""
     return data[:4] == struct.pack("<I", _SKIPPABLE_MAGIC)
 
 
 def seek_table_bytes(frames: int) -> int:
-    """Return the size of the seek table of n frames."""
+    """Return the size of a seek table with n frames, in bytes."""
     return _HEADER.size + frames * _ENTRY.size + _FOOTER.size
 
 
@@ -114,12 +114,12 @@ _TRAILER = struct.Struct("<II")
 
 
 def stream_header(compression: Compression) -> bytes:
-    """Return the bytes before the first segment."""
+    """Return the bytes before the first segment: the gzip header, or nothing."""
     return GZIP_HEADER if compression == "gzip" else b""
 
 
 def stream_trailer(compression: Compression, journal: Journal) -> bytes:
-    """Return the bytes after the last segment."""
+    """Return the bytes after the last segment: end of a gzip file, zstd seek table, or nothing."""
     if compression == "gzip":
         return gzip_end(journal.raw_crc, journal.raw_size)
     if compression == "zstd":
@@ -128,12 +128,12 @@ def stream_trailer(compression: Compression, journal: Journal) -> bytes:
 
 
 def gzip_end(crc: int, raw_size: int) -> bytes:
-    """Return the end of a gzip file: final block, CRC-32 and size of the uncompressed data."""
+    """Return the end of a gzip file: the final block, and CRC-32 and size of the raw data."""
     return LAST_BLOCK + _TRAILER.pack(crc, raw_size & 0xFFFFFFFF)
 
 
 def trailer_bytes(compression: Compression, segments: int) -> int:
-    """Return the size of the result of `stream_trailer` for n segments."""
+    """Return the number of bytes that `stream_trailer` returns for n segments."""
     if compression == "gzip":
         return len(LAST_BLOCK) + _TRAILER.size
     return seek_table_bytes(segments) if compression == "zstd" else 0

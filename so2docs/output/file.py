@@ -43,14 +43,14 @@ class Output:
         compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session, verified by `matches_checkpoint`.
         level: Compression level for bytes from `write`.
-        label: The part of the name that differs between the files of an output, if there are
-            several.
+        label: The part of the name that distinguishes the files of a split output; empty for a
+            single file.
         indexed: Whether to write an index next to the file; never for standard output.
 
     Attributes:
         part: The temporary name.
         compression: The compression.
-        journal: The segments so far.
+        journal: The segments appended so far.
 
     Raises:
         OutputError: The folder is missing or not writable.
@@ -101,18 +101,22 @@ class Output:
         return self._file
 
     def hold(self, data: bytes) -> int:
-        """Keep bytes for the next segment; return the number of kept bytes."""
+        """Buffer bytes for the next segment; return the total number of buffered bytes."""
         self._held.append(data)
         self._held_bytes += len(data)
         return self._held_bytes
 
     def write(self, data: bytes) -> None:
-        """Buffer bytes, and compress them as a segment once there are enough."""
+        """Buffer bytes; append the buffer as a segment once it has `SEGMENT_BYTES`."""
         if self.hold(data) >= SEGMENT_BYTES:
             self.end_segment()
 
     def end_segment(self, first_id: int = 0, documents: int = 0) -> int:
-        """Compress the kept bytes as a segment; return their CRC-32."""
+        """Append the buffered bytes as a segment.
+
+        Returns:
+            CRC-32 of the bytes before compression; 0 if the buffer is empty.
+        """
         if not self._held_bytes:
             return 0
         raw = b"".join(self._held)
@@ -122,14 +126,14 @@ class Output:
         return segment.crc
 
     def append(self, segment: Segment) -> None:
-        """Append a segment."""
+        """Append a segment, whose data may be in memory or in a temporary file."""
         copy_all(self.place(segment))
 
     def place(self, segment: Segment) -> list[Copy]:
-        """Append a segment, but leave data in a temporary file to be copied later.
+        """Append a segment; for data in a temporary file, only reserve the space.
 
         Returns:
-            Copies that some process must make before the file is sealed.
+            The copies to make before the file is sealed; empty if the data is already written.
         """
         copies = []
         with self._explain_errors():
@@ -148,11 +152,21 @@ class Output:
         return copies
 
     def checkpoint(self) -> FileState:
-        """Return the state of the file after all pending copies; not for standard output."""
+        """Save the journal, and return the state of the file once all pending copies are made.
+
+        Standard output has no checkpoints.
+        """
         return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:
-        """End the stream, so that file and index are ready to be renamed."""
+        """End the stream, and write the index; both files are then ready to be renamed.
+
+        Args:
+            record: The provenance to store in the index; empty to store none.
+
+        Returns:
+            The final state of the file.
+        """
         self.end_segment()
         journal = self.journal
         trailer = stream_trailer(self.compression, journal)
@@ -188,7 +202,7 @@ class Output:
             self._file = None
 
     def discard(self) -> None:
-        """Remove the temporary files."""
+        """Remove the temporary files of the output, its journal and its index."""
         self.close()
         if self.path != "-":
             for path in (self.part, journal_path(self.part)):
@@ -197,7 +211,9 @@ class Output:
 
 
 class Target(Output):
-    """A new file that a command writes from start to end; leaving the context completes it.
+    """A new file that a command writes from start to end.
+
+    Leaving the context without an error completes the file.
 
     Raises:
         OptionError: The name is empty.

@@ -4,11 +4,12 @@ r"""The index next to an output: the start of each segment, to find a document b
 
     header   "so2docs index 2\n"
     entries  one per segment, in the order of the file: question id of its first document, offset of
-             its (compressed) bytes, bytes before compression, number of documents, CRC-32 of the
+             its (compressed) bytes, size before compression, number of documents, CRC-32 of the
              bytes before compression
     record   the provenance of the output as JSON; empty if it is not known
-    footer   segments, documents, end of the last segment, size of the output, CRC-32 of the last
-             64 KiB of the output, bytes of the record, CRC-32 of the index up to here
+    footer   number of segments, number of documents, end of the last segment, size of the output,
+             CRC-32 of the last 64 KiB of the output, size of the record, CRC-32 of the index up to
+             here
 
 For outputs without lookup by id (JSON arrays, bulk lines), the index has no entries, and -1 as the
 number of documents.
@@ -41,7 +42,7 @@ _TAIL_BYTES = 64 * 1024
 
 
 class UnusableIndexError(So2docsError):
-    """An index is missing, damaged or belongs to another file; the message says which."""
+    """An index is missing, damaged, or of another file or version; the message says which."""
 
 
 class UnreadableIndexError(UnusableIndexError):
@@ -78,9 +79,9 @@ def build(
 
     Args:
         entries: The segments of the output; None for an output without lookup.
-        end: Start of the first segment; without lookup, end of the last segment.
+        end: Offset to record as the end of the last segment if there are no entries.
         output: The open output.
-        record: The provenance.
+        record: The provenance as JSON; empty if unknown.
     """
     data = bytearray(HEADER)
     segments, documents = 0, -1 if entries is None else 0
@@ -96,7 +97,7 @@ def build(
 
 
 class Index:
-    """A whole index in memory.
+    """An index, loaded into memory.
 
     Attributes:
         segments: Number of segments.
@@ -165,7 +166,12 @@ class Index:
 
 
 def load(output: str, file: BinaryIO) -> Index:
-    """Load the index of an output, or the record alone for an output without lookup."""
+    """Load the index next to an output, and check that it belongs to the open `file`.
+
+    Raises:
+        UnusableIndexError: The index is missing, unreadable or damaged, or belongs to another file
+            or version.
+    """
     try:
         data = Path(index_path(output)).read_bytes()
     except FileNotFoundError:
@@ -178,7 +184,7 @@ def load(output: str, file: BinaryIO) -> Index:
 
 
 def read_record(output: str) -> bytes:
-    """Read the provenance in the index next to an output; empty if unknown.
+    """Read the provenance in the index next to an output; empty without a usable index.
 
     Raises:
         OSError: The output cannot be read.

@@ -4,7 +4,7 @@ Each file is written under a temporary name, synced to disk, and renamed with th
 file after the side files that describe it. A conversion can be resumed, so it records finished
 files in the spill; all other commands use this module.
 
-Each output has one writer at a time: two would mix their bytes under one temporary name. The system
+Each output has one writer at a time: two writers would mix their bytes in one file. The system
 releases a lock when the process ends, so an unlocked lock file was left by a killed process.
 """
 
@@ -49,7 +49,7 @@ def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
     """Lock an output; if another process holds the lock, wait for up to `seconds`.
 
     Yields:
-        Whether the output is locked; some file systems have no locks.
+        Whether the output is locked; False for standard output, and where files cannot be locked.
 
     Raises:
         OutputError: Another process is writing the output, or the folder is not writable.
@@ -68,7 +68,7 @@ def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
 
 
 def _lock(output: str, path: str, deadline: float) -> int | None:
-    """Open and lock a file, and return its descriptor; None where files cannot be locked."""
+    """Open and lock the lock file at `path`; return its descriptor, or None without file locks."""
     try:
         import fcntl
     except ImportError:  # Windows has no `fcntl`.
@@ -100,7 +100,10 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
 
 @contextmanager
 def temporary_folder(parent: str | None) -> Iterator[str]:
-    """Make a temporary folder after removing those of killed processes; remove it at the end."""
+    """Make a temporary folder, yield its path, and remove the folder at the end.
+
+    The temporary folders of killed processes are removed first.
+    """
     parent = parent or tempfile.gettempdir()
     if not os.path.isdir(parent):
         advice = f"choose another {flag('work_dir')}"
@@ -125,7 +128,7 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
 
 
 def make_folder(path: str) -> list[str]:
-    """Make a folder with its parents; return the new folders, the innermost first."""
+    """Make a folder and its missing parents; return the new folders, innermost first."""
     missing = []
     with explain_errors(path):
         while path and not os.path.isdir(path):
@@ -137,7 +140,7 @@ def make_folder(path: str) -> list[str]:
 
 
 def remove_empty_folders(folders: Iterable[str]) -> None:
-    """Remove empty folders, each after the folders inside it."""
+    """Remove those of the folders that are empty, starting with the innermost."""
     for folder in sorted(folders, key=len, reverse=True):
         with suppress(OSError):
             os.rmdir(folder)
@@ -145,7 +148,7 @@ def remove_empty_folders(folders: Iterable[str]) -> None:
 
 @contextmanager
 def new_folder(path: str) -> Iterator[None]:
-    """Make a folder with its parents; if the block fails, remove the new folders that are empty."""
+    """Make a folder and its missing parents; after an error, remove the new folders if empty."""
     folders = make_folder(path)
     try:
         yield
@@ -169,7 +172,10 @@ folder."""
 
 
 class NewFiles:
-    """Unfinished files; the context manager renames all of them at the end, or removes them."""
+    """The new files of a command, under temporary names until the context ends.
+
+    At the end, all files are renamed to their final names; after an error, they are removed.
+    """
 
     def __init__(self) -> None:
         self._locks = ExitStack()
@@ -224,7 +230,7 @@ class NewFiles:
         self.add(path, write_part(path, data))
 
     def outdate(self, *paths: str) -> None:
-        """Mark files for removal when the new files are renamed; keep paths that are new files."""
+        """Mark old files for removal when the new files are renamed; new files are always kept."""
         self._outdated += paths
 
     def __enter__(self) -> NewFiles:
@@ -275,7 +281,7 @@ def _remove_unfinished(path: str) -> None:
 
 
 def clean_up(path: str) -> None:
-    """Remove the unfinished file of a killed process, if its lock file is left."""
+    """Remove the unfinished file of a killed process, recognized by its leftover lock file."""
     if os.path.exists(side_file(path, LOCK)):
         with suppress(OSError, So2docsError), output_lock(path, seconds=0):
             _remove_unfinished(path)

@@ -38,7 +38,7 @@ def side_file(output: str, kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TargetKind:
-    """A kind of file written on request, such as a report; it replaces only files of its kind."""
+    """A kind of file written on request, such as reports; it replaces only files of this kind."""
 
     name: str
     option: str
@@ -51,7 +51,11 @@ PAGE = TargetKind("page", flag("html"), (b"<!DOCTYPE html>",))
 
 
 def check_folder(path: str, advice: str = "choose another output") -> None:
-    """Reject a missing folder, or a folder without write permission."""
+    """Reject a path whose folder is missing or not writable.
+
+    Raises:
+        OutputError: The folder is missing or not writable; the message ends with `advice`.
+    """
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise OutputError(f"{path}: the folder {folder} {describe_missing_folder(folder, advice)}")
@@ -60,17 +64,17 @@ def check_folder(path: str, advice: str = "choose another output") -> None:
 
 
 def describe_missing_folder(folder: str, advice: str) -> str:
-    """Describe why a path is not a folder, with advice."""
+    """Explain in a message why `folder` is not a folder: it is a file, or does not exist."""
     if os.path.exists(folder):
         return f"is a file, not a folder; {advice}"
     return "does not exist; create it first"
 
 
 def refuse_existing(path: str, *, force: bool, advice: str = "choose another output") -> None:
-    """Reject an existing file, unless forced.
+    """Reject a path that exists, unless `force` is set.
 
     Raises:
-        OutputError: The file exists.
+        OutputExistsError: The file exists.
     """
     if not force and os.path.exists(path):
         raise OutputExistsError(
@@ -93,7 +97,7 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
 
 
 def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
-    """Reject a path that cannot be written, or that names a file of another kind."""
+    """Reject a path that cannot be written, is an input, or is a file not of this kind."""
     advice = f"choose another {kind.option}"
     if not path:
         raise OutputError(
@@ -115,13 +119,14 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
 
 
 def is_same(path: str, other: str) -> bool:
-    """Whether two paths are the same file, also through hard and symbolic links."""
+    """Whether two paths lead to the same existing file, directly or through links."""
     return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 _READ_BYTES = 4 * 1024 * 1024
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
-"""Errors to ignore: some file systems do not sync folders, and a folder may be unreadable."""
+"""Errors to ignore when syncing a folder: it may be unreadable, or its file system cannot sync it.
+"""
 
 PART = ".part"
 """Extension of an incomplete file."""
@@ -163,8 +168,8 @@ class FileState:
     Attributes:
         size: Size in bytes; for a growing file, size of the saved journal.
         crc: CRC-32 of these bytes; None for a file written by a library.
-        label: The part of the name that differs between the files of an output, if there are
-            several.
+        label: The part of the name that distinguishes the files of a split output; empty for a
+            single file.
         is_whole: Whether the file is complete and synced, under its temporary or final name.
         identity: Device, inode and modification time; None for a file of an earlier session.
         index: The index of the file, if any; both are renamed together.
@@ -179,24 +184,24 @@ class FileState:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> FileState:
-        """Make the state of a file of an earlier session from its fields by name."""
+        """Restore a state saved by an earlier session from its fields by name."""
         index = values["index"] and cls.from_json(values["index"])
         return cls(**{**values, "identity": None, "index": index})
 
     def as_verified(self, path: str) -> FileState:
-        """Return the state with the identity of the file, so that its bytes are not reread."""
+        """Return the state with the file's current identity, so that its bytes are not reread."""
         index = self.index and self.index.as_verified(side_file(path, INDEX))
         return replace(self, identity=identify(part_path(path)), index=index)
 
     def all_files(self, path: str) -> list[tuple[str, FileState]]:
-        """Return the index, if any, and the file itself, each with its final name."""
+        """Return pairs of final path and state, for the index (if any) and then the file itself."""
         side = [(side_file(path, INDEX), self.index)] if self.index else []
         return [*side, (path, self)]
 
     def find(self, path: str) -> str | None:
         """Return the current name of the file, temporary or final; None if the file is lost.
 
-        For a file of an earlier session, this reads the bytes.
+        For a file of an earlier session, this reads all bytes, to compare their CRC-32.
         """
         for name in (part_path(path), path):
             with explain_errors(name), suppress(FileNotFoundError):
@@ -211,7 +216,7 @@ class FileState:
 
 
 def begins_with(path: str, size: int, crc: int) -> bool:
-    """Whether the first bytes of a file have this CRC-32.
+    """Whether the first `size` bytes of a file have the CRC-32 `crc`; False if unreadable.
 
     This reads the bytes at the speed of the disk, which is far faster than rewriting them. The
     length alone would not reveal a changed byte, nor bytes lost in a power cut.
@@ -228,7 +233,7 @@ def begins_with(path: str, size: int, crc: int) -> bool:
 
 
 def write_part(path: str, data: bytes) -> FileState:
-    """Write a small file under its temporary name."""
+    """Write a small file under its temporary name, sync it to disk, and return its state."""
     part = part_path(path)
     try:
         with explain_errors(part):
@@ -293,7 +298,10 @@ def _sync_folder(path: str) -> None:
 
 @contextmanager
 def explain_errors(path: str) -> Iterator[None]:
-    """Convert a system error about a written file to an error with advice."""
+    """Convert an `OSError` from writing `path` to an `OutputError` with advice.
+
+    `BrokenPipeError` is not converted.
+    """
     try:
         yield
     except (BrokenPipeError, So2docsError):

@@ -68,7 +68,10 @@ class OutputPaths:
         return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
 
     def file(self, label: str) -> str:
-        """Return the path of the file with a number, date or name; the output if not split."""
+        """Return the path of the file with a label: a number, a date or a name.
+
+        For an output that is not split, this is the path of the output.
+        """
         if label in self.made_of_it:
             return os.path.join(os.path.dirname(self.output), label)
         return f"{self.stem}-{label}{self.extensions}" if self.form.is_split else self.output
@@ -80,7 +83,7 @@ class OutputPaths:
         return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
     def _split_files(self, end: str = "") -> list[str]:
-        """List the files of a split output that exist under their names followed by `end`."""
+        """List the paths of a split output to which a file with the suffix `end` exists."""
         if not self.form.is_split:
             return []
         folder, stem = os.path.split(self.stem)
@@ -103,24 +106,24 @@ class OutputPaths:
 
     @property
     def strays(self) -> str:
-        """The side file for strays, which contains JSON lines whatever the output format."""
+        """Path of the side file for strays, which are JSON lines whatever the output format."""
         output = "stdout" if self.output == "-" else self.output
         return side_file(output, STRAYS + EXTENSIONS[self.strays_compression])
 
     @property
     def strays_compression(self) -> Compression:
-        """The compression of the side file for strays: that of the output, or else gzip."""
+        """Compression of the strays: as in the output; gzip for Parquet and standard output."""
         is_whole = self.output != "-" and self.form.format != "parquet"
         return self.form.compression if is_whole else "gzip"
 
     @property
     def index(self) -> str:
-        """The index next to the output."""
+        """Path of the index next to the output."""
         return index.index_path(self.output)
 
     @property
     def side_files(self) -> list[str]:
-        """Hidden files next to the output, made and replaced together with it."""
+        """Paths of the hidden files next to the output, which are replaced together with it."""
         return [self.index, self.strays, side_file(self.output, MANIFEST)]
 
     def _indexes(self) -> list[str]:
@@ -193,7 +196,10 @@ class OutputPaths:
         return f"{self.stem}.error.xml"
 
     def save_excerpt(self, error: DumpError) -> None:
-        """Save the excerpt of a broken dump."""
+        """Save the excerpt of a broken dump, if the error has one, and set `error.excerpt_path`.
+
+        An excerpt that cannot be written is ignored.
+        """
         path = self.excerpt
         if error.excerpt is None or is_same(path, error.path):
             return
@@ -203,7 +209,7 @@ class OutputPaths:
 
 
 class OutputOfConversion(Product[Report]):
-    """The output of a conversion."""
+    """The output of a conversion as a product."""
 
     def __init__(self, names: OutputPaths, provenance: Provenance) -> None:
         super().__init__(names.output, provenance)
@@ -214,11 +220,11 @@ class OutputOfConversion(Product[Report]):
         return self._names.data_files()
 
     def read_records(self) -> list[Provenance | None]:
-        """Return the record of each file."""
+        """Return the provenance of each existing file; None for a file of unknown origin."""
         return list(map(read_provenance, self.existing_files()))
 
     def load(self, records: list[Provenance]) -> Report:
-        """Return the counts of the output; for a split output, only the number of documents."""
+        """Make a report from the recorded counts; a split output records only its documents."""
         files = self.existing_files()
         counts = {name: value for name, value in records[0].counts.items() if name != "documents"}
         if not counts:

@@ -104,7 +104,7 @@ class Product(Generic[Result]):
         """Return the result of the existing product; None if the product must be made.
 
         Raises:
-            ExistingOutputError: Another product exists and may not be replaced.
+            ExistingOutputError: A product that is not up to date exists and may not be replaced.
         """
         if self.path != "-":
             check_replaceable(self.path)
@@ -121,7 +121,11 @@ class Product(Generic[Result]):
         return None
 
     def refuse(self, comparison: Comparison) -> None:
-        """Refuse to replace the existing product."""
+        """Refuse to replace the existing product, unless its state is `missing`.
+
+        Raises:
+            ExistingOutputError: The product exists.
+        """
         if comparison.state == "missing":
             return
         path = self.existing_files()[0]
@@ -132,10 +136,10 @@ class Product(Generic[Result]):
         )
 
     def build(self, *, force: bool, update: bool = False) -> Result:
-        """Make the product, unless it is up to date.
+        """Make the product, unless it is up to date; return its result in either case.
 
         Raises:
-            ExistingOutputError: Another product exists and may not be replaced.
+            ExistingOutputError: A product that is not up to date exists and may not be replaced.
         """
         result = self.find(force=force, update=update)
         if result is None:
@@ -144,7 +148,15 @@ class Product(Generic[Result]):
         return result
 
     def write_record(self, files: NewFiles, paths: Iterable[str], counts: dict[str, Any]) -> None:
-        """Write the record next to the main file, with a checksum; none for standard output."""
+        """Write the record, with a checksum, to a file next to the main file.
+
+        Standard output gets no record.
+
+        Args:
+            files: The new files of the command, to which the record is added.
+            paths: Files of the product, to be described in the record.
+            counts: Counts of the product.
+        """
         if self.path == "-":
             return
         folder = os.path.dirname(self.path) or "."
@@ -159,7 +171,11 @@ class Product(Generic[Result]):
 
 
 def read_provenance(path: str) -> Provenance | None:
-    """Read the provenance of a product with one main file; None if unknown."""
+    """Read the provenance of a product with one main file; None if unknown.
+
+    Raises:
+        OutputError: The file with the provenance cannot be read.
+    """
     data = b""
     try:
         with suppress(FileNotFoundError, IsADirectoryError):
@@ -172,7 +188,7 @@ def read_provenance(path: str) -> Provenance | None:
 
 
 def read_recipe(path: str) -> str | None:
-    """Read the recipe of an output from its provenance; None for documents, or if unknown."""
+    """Read the name of an output's recipe from its provenance; None if unknown or not used."""
     with suppress(OutputError):
         provenance = read_provenance(path)
         return None if provenance is None else provenance.options.get("recipe")
@@ -180,7 +196,7 @@ def read_recipe(path: str) -> str | None:
 
 
 def _read_sealed(data: bytes) -> bytes:
-    """Read the record in a file written by `Product.write_record`; empty if damaged."""
+    """Return the record in the bytes of a file from `Product.write_record`; empty if damaged."""
     try:
         values = orjson.loads(data)
         record = orjson.dumps(values["record"], option=orjson.OPT_SORT_KEYS)
@@ -190,7 +206,7 @@ def _read_sealed(data: bytes) -> bytes:
 
 
 def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) -> OutputError:
-    """Make the error for an unreadable provenance."""
+    """Make the error for a provenance that cannot be read because of `error`."""
     reason = error.strerror if isinstance(error, OSError) else error
     return OutputError(
         f"{path}: the record of how it was made cannot be read: {reason}; fix this, then run "

@@ -1,7 +1,7 @@
 """Provenance: how a product was made, recorded in the product itself or in a file next to it.
 
-The same call makes the same record: it does not depend on the machine, the day or the run. A
-product on standard output has no record.
+Identical calls produce identical records, whatever the machine or date. A product on standard
+output has no record.
 """
 
 from __future__ import annotations
@@ -73,7 +73,13 @@ class File(NamedTuple):
 
     @classmethod
     def of(cls, role: str, path: str, name: str | None = None, *, is_hashed: bool = False) -> File:
-        """Identify a file by its content."""
+        """Identify the file at `path` by its size and sampled bytes; `is_hashed` adds the SHA-256.
+
+        Anything but a regular file is described by `read_once`, unless `is_hashed`.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
         if not is_hashed and not os.path.isfile(path):
             return cls.read_once(role, path)
         name = name or _printable_name(path)
@@ -90,7 +96,7 @@ class File(NamedTuple):
 
     @classmethod
     def of_table(cls, file: TableFile) -> File:
-        """Identify the file of a table."""
+        """Identify the file from which a table is read."""
         name, source = file.table.name, file.source
         if source is None or not source.is_file:
             return cls.read_once(name, file.name)
@@ -98,7 +104,7 @@ class File(NamedTuple):
 
     @classmethod
     def read_once(cls, role: str, name: str) -> File:
-        """Describe a source that can be read only once, and so cannot be compared."""
+        """Describe a source that can be read only once, and therefore cannot be compared."""
         return cls(role, _printable_name(name), 0, None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -138,7 +144,7 @@ class Provenance:
         site: Host name of the site; None if unknown.
         counts: Counts of the whole product; for a file of a split output, only its number of
             documents.
-        files: The files of the product, if the record describes several or is in none of them.
+        files: The files of the product; empty if the record is stored with the file it describes.
     """
 
     kind: str
@@ -161,7 +167,7 @@ class Provenance:
         return make_record("convert", CONTRACT, values, files, site)
 
     def having_read(self, dump_bytes: int) -> Provenance:
-        """Return the record with the bytes read of posts that can be read only once."""
+        """Return the record with `dump_bytes` as the size of posts that can be read only once."""
         posts, *tables = self.input
         if posts.content is None:
             posts = posts._replace(bytes=dump_bytes)
@@ -172,7 +178,7 @@ class Provenance:
         return replace(self, counts=count(report))
 
     def of_file(self, documents: int) -> Provenance:
-        """Return the record for one file of a split output."""
+        """Return the record for one file of a split output, with its number of documents."""
         return replace(self, counts={"documents": documents})
 
     def as_dict(self) -> dict[str, Any]:
@@ -208,10 +214,10 @@ class Provenance:
         return Comparison(UP_TO_DATE, " and is up to date: made from this input with these options")
 
     def other_options(self, requested: Provenance, *, of_documents: bool = False) -> list[str]:
-        """Return the names of the options that differ.
+        """Return the names of the options that differ from those of another record.
 
         Args:
-            requested: The record to compare with.
+            requested: The other record.
             of_documents: Leave out options that do not change the documents.
         """
         names = sorted(self.options.keys() | requested.options.keys())
@@ -233,12 +239,12 @@ def make_record(
     files: Iterable[File],
     site: str | None = None,
 ) -> Provenance:
-    """Make the record of a product of this version, without counts."""
+    """Make the record of a product made by this version of so2docs, without counts."""
     return Provenance(kind, __version__, contract, options, tuple(files), site)
 
 
 def count(report: Report) -> dict[str, Any]:
-    """Return the counts of a conversion, without those that depend on the machine."""
+    """Return the counts in a report, without those that depend on the machine."""
     values = report.as_dict()
     tables = {
         name: {key: table[key] for key in _TABLE_COUNTS} for name, table in values["tables"].items()
@@ -247,7 +253,7 @@ def count(report: Report) -> dict[str, Any]:
 
 
 def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
-    """Convert large integers, such as the value of `sample`, to text, which readers preserve."""
+    """Convert integers above 63 bits, such as a `sample`, to text, for JSON readers to preserve."""
     return {
         name: str(value) if isinstance(value, int) and value >= 1 << 63 else value
         for name, value in options.items()
@@ -255,7 +261,7 @@ def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(data: bytes) -> Provenance | None:
-    """Parse the result of `to_json`; None for another version or other data."""
+    """Parse the result of `to_json`; None if the data is damaged or lacks a field."""
     try:
         return Provenance(**parse_files(orjson.loads(data)))
     except (orjson.JSONDecodeError, KeyError, TypeError):
@@ -263,10 +269,10 @@ def load(data: bytes) -> Provenance | None:
 
 
 def parse_files(values: dict[str, Any]) -> dict[str, Any]:
-    """Parse the files in the result of `as_dict`."""
+    """Convert the entries for files in the result of `as_dict` back to `File` objects."""
     return values | {name: tuple(File(**file) for file in values[name]) for name in _FILES}
 
 
 def _printable_name(path: str) -> str:
-    """Return the name of a file; bytes that are not UTF-8 are replaced."""
+    """Return the file name in a path; bytes that are not UTF-8 become `?`."""
     return os.path.basename(path).encode(errors="replace").decode()

@@ -31,7 +31,7 @@ from so2docs.schema import RESERVED
 
 
 class RecordMaker:
-    """Converts documents to records."""
+    """Converts the JSON of documents: changes a document, or makes the records of a recipe."""
 
     def __init__(
         self,
@@ -123,13 +123,13 @@ _BANNER = re.compile(
     re.DOTALL,
 )
 _HEADING = re.compile(r"(</?h)([1-6])(?=[\s>])")
-"""A heading tag; in the text of HTML, `<` is always written as a character reference."""
+"""Pattern for a heading tag; in HTML text, `<` is always written as a character reference."""
 
 _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
     rb'|(?:%b)":)' % "|".join(sorted(RESERVED)).encode()
 )
-"""The date of a question. It precedes the nested posts, which have dates too.
+"""Pattern for the date of a question, which precedes the nested posts and their dates.
 
 Inside a JSON string each quote follows a backslash, so a value cannot contain the name of a member
 with its quotes.
@@ -176,7 +176,7 @@ def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> 
 
 
 def _is_linked_elsewhere(json: bytes, label: str, ends: list[tuple[str, int]]) -> bool:
-    """Whether a question links to a question in another share."""
+    """Whether a question or one of its answers links to a post in a share other than `label`."""
     if b'"Links":[{' not in json:
         return False
     question = orjson.loads(json)

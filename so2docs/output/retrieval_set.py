@@ -35,7 +35,11 @@ _ID = b'{"_id":"'
 
 
 def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
-    """Return the path of the records of a retrieval set in its folder; None for other recipes."""
+    """Return the path of the records file in the folder of a retrieval set; None for other recipes.
+
+    Raises:
+        OptionError: An option or the output does not suit a retrieval set.
+    """
     choice = find_recipe(kwargs)
     if choice is None or not choice.recipe.files:
         return None
@@ -59,10 +63,15 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
 
 
 def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileState]:
-    """Make the files of a retrieval set, without renaming them.
+    """Make the files of a retrieval set from its records, without renaming them.
+
+    This also sets the counts of records, files and bytes in the report.
+
+    Returns:
+        The states of the files.
 
     Raises:
-        LostFileError: The file of records was changed.
+        LostFileError: The records file was lost or changed.
         OutputError: A file cannot be written.
     """
     for path, file in records.all_files(names.output):

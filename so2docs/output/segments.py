@@ -72,7 +72,11 @@ class Segment(NamedTuple):
 
 
 def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
-    """Write the data of segments to a temporary file; return them with their positions in it."""
+    """Write the data of segments to a temporary file.
+
+    Returns:
+        The groups of segments, with the path and their offsets in place of the data.
+    """
     offset = 0
     stored_groups: list[list[Segment]] = []
     with explain_errors(path), open(path, "wb", buffering=0) as file:
@@ -86,12 +90,12 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
 
 
 def temporary_files(*groups: Iterable[Segment]) -> set[str]:
-    """Return the temporary files of segments."""
+    """Return the paths of the temporary files that contain the data of segments."""
     return {segment.path for group in groups for segment in group if segment.path}
 
 
 def remove(*groups: Iterable[Segment]) -> None:
-    """Remove the temporary files of segments."""
+    """Remove the temporary files that contain the data of segments."""
     for path in temporary_files(*groups):
         Path(path).unlink(missing_ok=True)
 
@@ -113,11 +117,11 @@ class Copy:
 
 
 def copy_all(copies: Iterable[Copy]) -> None:
-    """Copy bytes between files.
+    """Copy each range of bytes from its source file to its target file.
 
-    After a kill, a worker may write for a moment while another process resumes the same work. This
-    is harmless: both write the same bytes to the same position, since a restarted output is a new
-    file.
+    After the main process is killed, a worker may still write for a moment while another process
+    resumes the same work. This is harmless: both write the same bytes to the same position, since a
+    restarted output is a new file.
     """
     for copy in copies:
         with (
@@ -148,7 +152,7 @@ def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
 
 
 def copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, size: int) -> None:
-    """Copy the next bytes of an open file, named `path` in errors, to another file."""
+    """Copy the next `size` bytes of an open file, named `path` in errors, to another open file."""
     while size and (data := source.read(min(size, _COPY_BYTES))):
         write_all(target, data)
         size -= len(data)
@@ -220,7 +224,7 @@ class Journal:
         self.note_bytes += len(segment.note)
 
     def save(self) -> tuple[int, int]:
-        """Save the segments added since the last call; return size and CRC-32 of the journal."""
+        """Save the segments added since the last call; return the journal's size and CRC-32."""
         if len(self._records) > self._saved:
             added = self._records[self._saved :]
             mode = "r+b" if self._saved else "wb"

@@ -2,8 +2,8 @@
 
 Header, documents, separators and footer of a file are separate segments, so that none depends on
 its neighbours. Files split by number are written one after another; files split by date or share
-grow at the same time, as the documents come. All files are renamed together, after the last one is
-complete.
+grow at the same time, as the documents arrive. All files are renamed together, after the last one
+is complete.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MORE_SEGMENTS = 3
 
 
 class OpenFiles:
-    """The files of an output by label, all in the same format. Only a few are open at a time."""
+    """The unfinished files of an output by label; at most `_MOST_OPEN` are open at a time."""
 
     def __init__(self, form: FileFormat, create: Callable[[str, FileState | None], Output]) -> None:
         self.by_label: dict[str, Output] = {}
@@ -52,12 +52,12 @@ class OpenFiles:
         return file
 
     def place(self, file: Output, segment: Segment) -> list[Copy]:
-        """Append a segment after the header or the previous segment; return the copies to make."""
+        """Append a segment, preceded by the header or a separator; return the copies to make."""
         self._add(file, self._format.between if file.journal.count else self._format.header)
         return file.place(segment)
 
     def end(self, file: Output, record: bytes = b"") -> FileState:
-        """Append the footer, and seal the file."""
+        """Append the footer, seal the file, and return its final state."""
         if not file.journal.count:
             self._add(file, self._format.header)
         self._add(file, self._format.footer(file.journal, record))
@@ -70,7 +70,7 @@ class OpenFiles:
             file.append(self._format.segment(raw))
 
     def close(self) -> None:
-        """Close the files."""
+        """Close all open files."""
         for file in self._open.values():
             file.close()
 
@@ -139,11 +139,11 @@ class Writer:
         return journal.size + self._between_bytes + segment.size + end <= limit
 
     def checkpoint(self) -> list[FileState]:
-        """Return the states of all files so far."""
+        """Return the states of all finished and growing files."""
         return [*self._finished, *(file.checkpoint() for file in self._files.by_label.values())]
 
     def seal(self, report: Report) -> list[FileState]:
-        """End the last files; afterwards all files only need to be renamed."""
+        """End the remaining files; return the states of all files, now ready to be renamed."""
         if self._provenance is not None and not self._form.is_split:
             self._provenance = self._provenance.with_counts(report)
         if self._form.is_by_question:
@@ -161,7 +161,7 @@ class Writer:
         return [self._with_total(file) if self._form.has_total else file for file in self._finished]
 
     def _with_total(self, file: FileState) -> FileState:
-        """Add the number of files, known only now, to the temporary name of a file."""
+        """Add the number of files, known only now, to a file's temporary name; return its state."""
         named = replace(file, label=f"{file.label}-of-{len(self._finished):05}")
         old, new = (state.all_files(self._names.file(state.label)) for state in (file, named))
         for (old_path, _), (new_path, _) in zip(old, new, strict=True):

@@ -40,7 +40,7 @@ CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
 
 
 def of(options: Options) -> Format:
-    """Return the format of an output with these options."""
+    """Make the format object for an output with these options."""
     recipe = None if options.recipe is None else options.recipe.recipe
     if options.form.format == "parquet":
         from so2docs.output.formats.parquet import Parquet, RecordParquet

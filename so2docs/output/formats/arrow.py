@@ -45,7 +45,7 @@ TYPES: dict[Type, Any] = {
 
 
 def arrow_fields(columns: ObjectColumns) -> list[Any]:
-    """Return the Arrow fields of an object."""
+    """Return the Arrow fields for the columns of an object."""
     types = [(name, TYPES[kind]) for name, kind in columns.attributes.items()]
     types.append((OTHER, pa.string()))
     types += [(part.key, _type(part)) for part in columns.parts]
@@ -58,7 +58,7 @@ def _type(part: ObjectColumns) -> Any:
 
 
 def arrow_arrays(columns: ObjectColumns, rows: list[Row]) -> list[Any]:
-    """Make an array for each field; this removes the parts from the rows."""
+    """Make an Arrow array for each field; this removes the nested parts from the rows."""
     nested = [[row.pop(part.key, None) for row in rows] for part in columns.parts]
     arrays = _arrays(rows, columns.attributes)
     return arrays + [
@@ -67,7 +67,7 @@ def arrow_arrays(columns: ObjectColumns, rows: list[Row]) -> list[Any]:
 
 
 def _nested_array(part: ObjectColumns, values: list[Any]) -> Any:
-    """Make an array of the values under a key, one for each object."""
+    """Make an Arrow array of the values of a nested part, one value for each object."""
     if part.shape == "list":
         offsets = list(accumulate((len(items or ()) for items in values), initial=0))
         structs = _structs(part, [row for items in values for row in items or ()])
@@ -85,7 +85,7 @@ def _structs(part: ObjectColumns, rows: list[Row], missing: Any = None) -> Any:
 
 
 def _arrays(rows: list[Row], attributes: Attributes) -> list[Any]:
-    """Make an array for each attribute, and one for the other values."""
+    """Make an Arrow array for each attribute, and one for `OTHER`: JSON of all other values."""
     misfits: dict[int, set[str]] = {}
     arrays = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
     names = attributes.keys()
@@ -100,7 +100,10 @@ def _arrays(rows: list[Row], attributes: Attributes) -> list[Any]:
 
 
 def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> Any:
-    """Make the array of an attribute; values of another type are left for `OTHER`."""
+    """Make the Arrow array of an attribute.
+
+    Values of the wrong type become null; `misfits` gets the attribute, by row, for `OTHER`.
+    """
     values = [row.get(name) for row in rows]
     try:
         return _array(kind, values)
@@ -123,7 +126,7 @@ def _array(kind: Type, values: list[Any]) -> Any:
 
 
 def document_schema(columns: ObjectColumns) -> Any:
-    """Return the Arrow schema of documents."""
+    """Return the Arrow schema of documents with these columns."""
     return pa.schema(arrow_fields(columns))
 
 
@@ -147,7 +150,7 @@ def system_memory() -> Iterator[None]:
 
 
 def encode_parquet(table: Any, level: int) -> bytes:
-    """Encode a Parquet file with one row group."""
+    """Encode an Arrow table as a Parquet file with one row group, at a zstd level."""
     sink = io.BytesIO()
     pq.write_table(
         table,

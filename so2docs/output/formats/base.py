@@ -49,7 +49,7 @@ class FileFormat:
 
 
 class OpenSegment:
-    """Documents that do not yet form a segment.
+    """Collects documents for a segment.
 
     Attributes:
         size: Approximate size of the documents, in bytes.
@@ -70,7 +70,7 @@ class OpenSegment:
         self._count += document.run or 1
 
     def end(self) -> Segment:
-        """Make the segment."""
+        """Make a segment of the collected documents."""
         return self._format.segment(self._take(), self._first_id, self._count)
 
     def _take(self) -> bytes:
@@ -80,12 +80,13 @@ class OpenSegment:
 
 
 class Format(FileFormat):
-    """The form of documents in a file; `between` also separates the documents of a segment.
+    """The format of documents in a file; `between` also separates the documents of a segment.
 
     Attributes:
-        deletes: Whether a file of changes can also name the documents to delete.
-        closing: Bytes after a document without its closing brace, if these are the only frame.
-        segment_bytes: Approximate bytes of documents to compress together.
+        deletes: Whether a changes file in this format can also contain deletions.
+        closing: Bytes that complete a document, starting with its closing brace; empty if the
+            format also adds other bytes.
+        segment_bytes: Approximate size of the documents to compress together, in bytes.
     """
 
     deletes: ClassVar[bool] = False
@@ -129,7 +130,7 @@ class Format(FileFormat):
         return True
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """Frame a document."""
+        """Return the bytes of a document in this format; the document lacks its closing brace."""
         raise NotImplementedError
 
     @property
@@ -138,11 +139,11 @@ class Format(FileFormat):
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
     def deletion(self, question_id: int) -> bytes:
-        """Encode a deletion for this file if the format `deletes`, else for a file of ids."""
+        """Encode a deletion: for this file if the format `deletes`, otherwise for a file of ids."""
         return ID_LINE % question_id
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Return the maximum size of the footer in bytes after one more segment."""
+        """Return the maximum size of the footer after one more segment, in bytes."""
         return len(self.footer(journal))
 
 

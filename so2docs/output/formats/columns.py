@@ -74,7 +74,7 @@ def question_columns(
 def _post(
     fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str], added: Attributes
 ) -> ObjectColumns:
-    """Return the attributes of a post and its nested parts, in the order of the JSON object."""
+    """Return the columns of a post (attributes, nested parts) in the order of the JSON object."""
     attributes = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
     return _object_columns(
         attributes, select_parts(tables, fields.has, prefix), added, is_post=True

@@ -1,8 +1,8 @@
 """Join independently made Parquet files of one row group into one file.
 
 The data of a row group may be anywhere in a file, since only the footer records its position. So
-row groups are appended like any other segment, and their descriptions, moved to their final
-offsets, make the footer. (Structures and field ids: parquet.thrift of the Parquet format.)
+row groups are appended like any other segment, and their descriptions, adjusted to their final
+offsets, form the footer. (Structures and field ids: parquet.thrift of the Parquet format.)
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ _KEY, _VALUE = 1, 2
 
 
 def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0) -> Segment:
-    """Make a segment from a file with a single row group.
+    """Make a segment from a Parquet file with a single row group.
 
     The note describes the row group. It ends with the positions of the pages (`OffsetIndex`), in
     the order of the columns. These positions become offsets in the whole file, so they can only be
@@ -224,7 +224,12 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
 
 
 def join_footers(empty: bytes, journal: Journal) -> bytes:
-    """Make the footer of a file, preceded by the positions of its pages."""
+    """Make the footer of a Parquet file, preceded by the positions of its pages.
+
+    Args:
+        empty: A file without rows, with the schema and the metadata of the footer.
+        journal: The segments of the file; their notes describe the row groups.
+    """
     row_groups: list[Struct] = []
     pages = bytearray()
     for segment in journal:
@@ -242,7 +247,7 @@ def join_footers(empty: bytes, journal: Journal) -> bytes:
 
 
 def read_value(path: str, key: bytes) -> bytes:
-    """Read a value in the metadata of a Parquet file; empty if the key is missing."""
+    """Read a value in the metadata of a Parquet file; empty without the key or in other files."""
     end = _LENGTH.size + len(PARQUET)
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)

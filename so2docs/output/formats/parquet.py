@@ -1,4 +1,4 @@
-"""Parquet: typed and nested columns, for DuckDB, pandas, polars, Spark and data set hubs.
+"""Parquet: typed and nested columns, for DuckDB, pandas, Polars, Spark and dataset hubs.
 
 Each segment is a complete row group made by a worker, so that memory does not grow with the dump.
 The columns of questions, answers and nested rows are fixed, so all row groups have the same
@@ -53,7 +53,7 @@ _ELEMENTS: dict[Type, Kind] = {TEXTS: TEXT, INTEGERS: INTEGER}
 
 
 def _document_group(columns: ObjectColumns) -> Group:
-    """Return the columns of an object in a file."""
+    """Convert the columns of an object to the columns of a Parquet file."""
     children: list[Node] = []
     for name, kind in columns.attributes.items():
         is_required = columns.is_required(name)
@@ -73,7 +73,7 @@ def _document_group(columns: ObjectColumns) -> Group:
 
 
 def _split_documents(columns: ObjectColumns, rows: list[Row]) -> list[list[Any]]:
-    """Make a list of values for each column; this removes the parts from the rows."""
+    """Make a list of values for each column; this removes the nested parts from the rows."""
     nested = [_nested_values(part, rows) for part in columns.parts]
     misfits: dict[int, set[str]] = {}
     attributes = columns.attributes
@@ -101,7 +101,10 @@ def _nested_values(part: ObjectColumns, rows: list[Row]) -> list[Any]:
 
 
 def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> list[Any]:
-    """Return the values of an attribute; values of another type are left for `OTHER`."""
+    """Return the values of an attribute, one for each row.
+
+    Values of the wrong type become null; `misfits` gets the attribute, by row, for `OTHER`.
+    """
     try:
         values = [*map(itemgetter(name), rows)]  # Fast path: most attributes are in every row.
     except KeyError:
@@ -123,7 +126,7 @@ def _convert(kind: Type, values: list[Any]) -> list[Any]:
     """Check the values of an attribute, and convert dates.
 
     Raises:
-        TypeError, ValueError: A value has another type.
+        TypeError, ValueError: A value does not have the type of the attribute.
     """
     if kind == DATE:
         return [*milliseconds(values)]
@@ -141,7 +144,7 @@ def _check_lists(values: list[Any]) -> None:
 
 
 ROW_GROUP_BYTES = 4 * 1024 * 1024
-"""Bytes of JSON after which a row group ends, except in large outputs."""
+"""Usual size of a row group in bytes of JSON; row groups are larger in large outputs."""
 
 _MOST_CHUNKS = 80_000
 """Approximate maximum number of column chunks in a file; the footer describes each."""
@@ -199,7 +202,7 @@ class Parquet(Format):
         )
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Return an upper limit from the size of all notes, with room for larger offsets."""
+        """Return an upper limit for the footer: the size of all notes, with room for offsets."""
         notes = len(segment.note) + journal.note_bytes
         return _FOOTER_ROOM + 2 * notes + _NOTE_ROOM * (1 + journal.count)
 
@@ -230,7 +233,7 @@ class OpenRowGroup(OpenSegment):
             self._end_page()
 
     def end(self) -> Segment:
-        """Make the row group."""
+        """Encode the last page, and make a segment of the row group."""
         if self.size > self._encoded:
             self._end_page()
         return self._group.segment(self._raw_size, self._first_id)
@@ -304,7 +307,7 @@ def _record_node(name: str, schema: Mapping[str, Any], *, is_required: bool = Fa
 
 
 def _split_records(children: tuple[Node, ...], rows: list[Row]) -> list[list[Any]]:
-    """Make a list of values for each column.
+    """Make a list of values for each column from a list of records.
 
     Raises:
         TypeError: A value does not have the type of its column.

@@ -96,7 +96,7 @@ def check(kind: Kind, values: Iterable[Any]) -> None:
     """Check that all values except null have the type of a column.
 
     Raises:
-        TypeError: A value has another type.
+        TypeError: A value does not have the type of the column, or is too large for 64 bits.
     """
     values = list(values)
     if not {*map(type, values)} <= {*_PYTHON_TYPES[kind], NoneType}:
@@ -143,7 +143,7 @@ class Levels:
     repeated: int = 0
 
     def with_nulls(self, values: list[Any], nulls: int) -> Levels:
-        """Return the levels after an optional column, of which `nulls` values are null."""
+        """Return the levels inside an optional column, of whose values `nulls` are null."""
         level, following = self.defined, self.defined + 1
         if not nulls:
             table = bytes.maketrans(bytes([level]), bytes([following]))
@@ -212,7 +212,7 @@ _INDEX_CODES = {1: "B", 2: "H", 4: "I"}
 
 
 def _encode_indices(indices: list[int], entries: int) -> bytes:
-    """Encode indices into a dictionary as a run of whole bytes, which zstd compresses better."""
+    """Encode dictionary indices in whole bytes, which zstd compresses better than packed bits."""
     size = next(size for size in _INDEX_CODES if entries <= 1 << 8 * size)
     if indices.count(indices[0]) == len(indices):
         run = _varint(len(indices) << 1) + struct.pack(f"<{_INDEX_CODES[size]}", indices[0])
@@ -238,7 +238,7 @@ _TYPES: dict[str, int] = {BOOLEAN: 0, INTEGER: 2, DATE: 2, NUMBER: 5, TEXT: 6}
 """Types in a Parquet file: `BOOLEAN`, `INT64`, `DOUBLE`, `BYTE_ARRAY`."""
 _ZSTD = 6
 _MOST_ENTRIES = 1 << 15
-"""Number of entries in a dictionary above which further pages are encoded plain."""
+"""Number of dictionary entries above which further pages are encoded plain."""
 
 _PAGE_BYTES = 256 * 1024
 """Approximate size of the values in a page, in bytes.
@@ -377,7 +377,10 @@ class _ColumnChunk:
         return {12: Field.struct(statistics)}
 
     def write_bounds(self, out: bytearray) -> dict[int, Field]:
-        """Append the bounds of the pages of an ordered column to a file; return their position."""
+        """Append the page bounds of an ordered column to a file, and return their position.
+
+        For other columns, append nothing and return an empty dictionary.
+        """
         bounds = [page.bounds for page in self._pages]
         if not any(bounds):
             return {}
@@ -403,11 +406,11 @@ def _bound(value: int) -> Field:
 
 
 class RowGroup:
-    """A row group, to which rows are added.
+    """Encodes rows as a row group.
 
     Args:
         root: The columns of a row.
-        level: Compression level of zstd.
+        level: zstd compression level.
         sorted_by: The column by which the rows are sorted in ascending order; empty if unknown.
 
     Attributes:
@@ -422,7 +425,7 @@ class RowGroup:
         self._compress = zstandard.ZstdCompressor(level=level).compress
 
     def add(self, rows: list[Any]) -> None:
-        """Add rows. Where a column has enough bytes for a page, the page ends after the last row.
+        """Add rows. In each column with enough bytes for a page, end a page after the last row.
 
         Raises:
             TypeError: A value does not fit its column.
@@ -451,7 +454,7 @@ class RowGroup:
                 self._put(child, column, levels, chunks)
 
     def segment(self, raw_size: int, first_id: int) -> Segment:
-        """Make a segment of the row group, with a note as described in `footer.row_group`."""
+        """Make a segment of the row group, with a note like that of `footer.row_group`."""
         out = bytearray(PARQUET)
         written = [chunk.write(out, self._compress) for chunk in self._chunks]
         size = len(out) - len(PARQUET)
@@ -548,7 +551,7 @@ _VERSION = 2
 
 
 def empty_file(root: Group, metadata: Mapping[bytes, bytes]) -> bytes:
-    """Make a file with these columns and without rows."""
+    """Make a Parquet file with these columns and metadata, and without rows."""
     pairs = [{1: Field.binary(k), 2: Field.binary(v)} for k, v in metadata.items()]
     type_order: Struct = {1: Field.struct(_NOTHING)}
     footer = {
