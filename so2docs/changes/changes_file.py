@@ -1,4 +1,4 @@
-"""The file of changes: compare two outputs, and write and read their changes.
+"""The changes file: compare two outputs, and write and read their changes.
 
     {"op":"diff","version":1,"old":{…},"new":{…},"segments":[[first id, documents, CRC-32],…]}
     {"op":"added","Id":11,"document":{…}}
@@ -67,7 +67,7 @@ class Side:
         self.segment += 1
 
     def current(self) -> Line | None:
-        """Return the next line; None after the last line."""
+        """Return the current line, from the next segment if necessary; None after the last line."""
         while self.line is None and self.segment < self.output.index.segments:
             entry = self.output.index[self.segment]
             self._lines = self._parsed(self.output.reader.read(entry), entry)
@@ -167,7 +167,7 @@ _LEVEL = 2
 
 
 def write_empty(path: str, record: bytes) -> None:
-    """Write an output without documents."""
+    """Write an output without documents; `record` is its provenance as JSON."""
     with NewFiles() as files, Target(files, path, force=False, indexed=True) as target:
         target.record = record
 
@@ -190,7 +190,7 @@ class OutputIdentity(NamedTuple):
 
     @classmethod
     def of_file(cls, path: str) -> OutputIdentity:
-        """Identify a file."""
+        """Identify the file at `path`, which may have no index."""
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             return cls(size, tail_crc(file, size))
@@ -206,7 +206,7 @@ class SegmentIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewOutput:
-    """Description of the output of a patch."""
+    """Description of the new output that `diff` read and that `patch` reproduces."""
 
     size: int
     tail: int
@@ -226,7 +226,7 @@ class NewOutput:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of a file of changes, which identifies both outputs."""
+    """The header of a changes file, which identifies both outputs."""
 
     old: OutputIdentity
     new: NewOutput | None
@@ -282,7 +282,7 @@ def compression_level(output: Collection) -> int:
 
 
 class ChangeRecord(NamedTuple):
-    """A change read from a file."""
+    """A change read from a changes file, with its line number."""
 
     line: int
     operation: Operation
@@ -291,7 +291,7 @@ class ChangeRecord(NamedTuple):
 
 
 class ChangeReader:
-    """Reads a file of changes once, from start to end.
+    """Reads a changes file once, from start to end.
 
     Attributes:
         header: Header of the file; None if it has no header.
@@ -318,7 +318,7 @@ class ChangeReader:
         self._crc = isal_zlib.crc32(line)
 
     def __iter__(self) -> Iterator[ChangeRecord]:
-        """Read the changes."""
+        """Yield the changes; after the last one, check their number and checksum."""
         last_id: int | None = None
         record = self._first
         while record is not None:

@@ -54,7 +54,14 @@ class Change:
 def compare(
     question_id: int, old: bytes | None, new: bytes | None, ignored: frozenset[str]
 ) -> Change | None:
-    """Compare two states of a document; None if only ignored fields differ."""
+    """Return the change between two states of a document; None if only ignored fields differ.
+
+    Args:
+        question_id: Id of the question.
+        old: State in the old output as a line of JSON; None if the document is not in it.
+        new: State in the new output, likewise.
+        ignored: Names of fields whose changes do not count.
+    """
     if old is None or new is None:
         document = new or old or b""
         return Change("added" if old is None else "deleted", question_id, document)
@@ -96,7 +103,7 @@ _TEXT = {"Title", "Body"}
 
 @dataclass(slots=True)
 class PostCounts(Counts):
-    """Numbers of changed questions or answers. A post may be counted in several of them.
+    """Numbers of changed questions or answers. A post may be counted in several attributes.
 
     Attributes:
         added: Posts only in the new output.
@@ -166,7 +173,7 @@ class Summary(Counts):
         return Counts.as_dict(self) | {"fields": dict(self.fields.most_common())}
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers of this comparison as a row of a table of several sites."""
+        """Return this comparison's row of a table of several sites."""
         posts = self.questions
         numbers = {"added": posts.added, "changed": posts.changed, "deleted": posts.deleted}
         return {**numbers, "unchanged": self.unchanged}

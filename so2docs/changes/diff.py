@@ -61,7 +61,13 @@ def open_input(
 
 
 def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
-    """Check that two outputs are from one site and were made with the same options."""
+    """Check that two outputs are from one site and were made with the same options.
+
+    Outputs without a record of how they were made are not checked.
+
+    Raises:
+        OptionError: The sites, the options or the versions of the documents differ.
+    """
     before, after = old.provenance, new.provenance
     if before is None or after is None:
         unknown = " and ".join(
@@ -114,7 +120,8 @@ class _Request:
 class Changes:
     """The result of `so2docs.diff`: changes between two outputs, in ascending order of question id.
 
-    Read the changes once: iterate over dictionaries, or call `write` or `count`.
+    The changes can be read only once: iterate over them (each is a dictionary), or call `write` or
+    `count`.
 
     Attributes:
         summary: Counts of the changes, complete after the last one.
@@ -159,7 +166,7 @@ class Changes:
         update: bool = False,
         force: bool = False,
     ) -> Summary:
-        """Write all changes, unless the file has them already.
+        """Write the changes to a file, unless the file is up to date.
 
         Args:
             path: Name of the file; its extension determines the compression (`.gz`, `.zst`,
@@ -194,7 +201,7 @@ class Changes:
         elasticsearch_index: str = "questions",
         site_field: str | None = None,
     ) -> Product[Summary]:
-        """Make the product that `write` builds: the file of changes."""
+        """Make the product that `write` builds: the changes file."""
         self.check(format, deleted)
         return _ChangesFile(
             self,
@@ -278,7 +285,7 @@ class Changes:
 
 
 class _ChangesFile(Product[Summary]):
-    """A file of changes as a product, with a second file for the ids of deleted documents."""
+    """A changes file as a product, optionally with a file for the ids of deleted documents."""
 
     def __init__(
         self,
@@ -303,16 +310,16 @@ class _ChangesFile(Product[Summary]):
         self._deleted = deleted
 
     def existing_files(self) -> list[str]:
-        """List the existing files of changes and of ids."""
+        """Return the paths of the changes file and the file of deleted ids, if they exist."""
         return [path for path in (self.path, self._deleted) if path and os.path.exists(path)]
 
     def load(self, records: list[Provenance]) -> Summary:
-        """Load the counts of an earlier run."""
+        """Return the recorded counts of an earlier run."""
         names = {"old_path": self._request.old, "new_path": self._request.new}
         return Summary.from_dict(records[0].counts | names)
 
     def make(self) -> Summary:
-        """Compare the outputs, and write the changes."""
+        """Compare the outputs, write the changes, and return their counts."""
         request, lines, force = self._request, self._lines, self.replaces
         read = request.old, request.new
         paths = [path for path in (self.path, self._deleted) if path is not None]
@@ -337,7 +344,7 @@ class _ChangesFile(Product[Summary]):
 
 
 def _identify(request: _Request, role: str) -> list[File]:
-    """Identify an input, which is an output or the files of a dump."""
+    """Identify the files of an input: an output, or the tables of a dump."""
     path = request.old if role == "old" else request.new
     if not os.path.isdir(path) and is_output(path, read_start(path)):
         return [File.of(role, path)]
@@ -358,8 +365,8 @@ def diff(
 ) -> Changes:
     """Compare two outputs of one site, converted with the same options.
 
-    Reading starts with the first change. Memory holds a megabyte or two of each output, and its
-    largest document.
+    Reading starts when the first change is requested. Memory holds a megabyte or two of each
+    output, and its largest document.
 
     Args:
         old: An output of `convert` (`jsonl`, compressed or not), or a dump in any form, which is

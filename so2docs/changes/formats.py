@@ -1,4 +1,4 @@
-"""Formats of changes: lines that `patch` reads, and formats of documents for other programs.
+"""Formats of changes: lines that `patch` reads, and document formats for other programs.
 
 Elasticsearch, OpenSearch and RavenDB read deletions from the same file. JSON lines and
 `mongoimport` have no form for deletions, so the ids of deleted documents go to a separate file.
@@ -59,7 +59,13 @@ class ChangeLines:
 
 
 class ChangedDocuments(ChangeLines):
-    """Encodes new documents and deletions of old documents, in a format of documents."""
+    """Encodes new documents and deletions of old documents in a document format.
+
+    Args:
+        name: Name of the document format.
+        index: Name of the Elasticsearch index.
+        site_field: Field with the site, for ids such as `SITE/1`; None for plain ids.
+    """
 
     def __init__(self, name: str, index: str, site_field: str | None) -> None:
         form = OutputForm(name, "none", index)
@@ -106,7 +112,7 @@ class ChangedDocuments(ChangeLines):
 
 
 def make_format(name: ChangesFormat, index: str, site_field: str | None) -> ChangeLines:
-    """Make a format of changes; see `ChangedDocuments` for the arguments."""
+    """Make the encoder for a format of changes; see `ChangedDocuments` for the arguments."""
     return ChangeLines() if name == "changes" else ChangedDocuments(name, index, site_field)
 
 

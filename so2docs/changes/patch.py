@@ -57,7 +57,7 @@ class Patched:
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers of this patch as a row of a table of several sites."""
+        """Return this patch's row of a table of several sites."""
         names = ("added", "changed", "deleted")
         return {"questions": self.documents, **{name: getattr(self, name) for name in names}}
 
@@ -104,7 +104,7 @@ def patch(
 
 
 class PatchedOutput(Product[Patched]):
-    """A patched output as a product; its record is the record of the conversion."""
+    """A patched output as a product; its record is that of the new output that `diff` read."""
 
     def __init__(
         self, old: str, changes: ChangeReader, new: str, *, progress: bool = False
@@ -118,7 +118,7 @@ class PatchedOutput(Product[Patched]):
         return output is not None and identity == (output.size, output.tail)
 
     def compare(self) -> Comparison:
-        """Compare the existing file with the expected result of the changes."""
+        """Compare the existing file with the new output that the changes identify."""
         if self.path == "-" or not os.path.exists(self.path):
             return Comparison("missing")
         if self._is_expected(OutputIdentity.of_file(self.path)):
@@ -126,7 +126,7 @@ class PatchedOutput(Product[Patched]):
         return Comparison("another input", f", and differs from the result of {self._changes.path}")
 
     def load(self, records: list[Provenance]) -> Patched:
-        """Count the changes that an earlier run applied."""
+        """Return the result of an earlier run, with the changes counted again."""
         header = self._changes.header
         documents = sum(segment.documents for segment in header.segments) if header else 0
         done = Counter({"added": 0, "changed": 0, "deleted": 0})
@@ -134,7 +134,11 @@ class PatchedOutput(Product[Patched]):
         return Patched(self.path, documents, **done, is_verified=True)
 
     def make(self) -> Patched:
-        """Merge the old output and the changes."""
+        """Merge the old output and the changes into the new output.
+
+        Raises:
+            OutputError: The changes do not belong to the old output, or a file cannot be written.
+        """
         old, new, reader, output = self._old, self.path, self._changes, self._output
         with open_output(old, progress=self._progress) as source:
             if reader.header is not None and reader.header.old != OutputIdentity.of(source):
@@ -207,7 +211,7 @@ class _PatchedSegments:
         self._first_id = self._held = self._size = 0
 
     def write(self, lines: Iterator[Line]) -> None:
-        """Write all lines."""
+        """Write all lines to the target, segment by segment."""
         for question_id, line in lines:
             if self._held and self._is_start(question_id):
                 self.end()
@@ -226,7 +230,11 @@ class _PatchedSegments:
         return len(self._expected) > 1 and self._expected[1].first_id == question_id
 
     def end(self) -> None:
-        """End a segment."""
+        """End the current segment, and compare it with the header.
+
+        Raises:
+            OutputError: The segment is not the one in the header.
+        """
         identity = SegmentIdentity(
             self._first_id, self._held, self._target.end_segment(self._first_id, self._held)
         )

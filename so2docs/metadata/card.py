@@ -64,7 +64,7 @@ _DAMAGE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 def choose_inspection(
     inspections: Iterable[Mapping[str, Any]], read: Mapping[str, tuple[int, str | None]], name: str
 ) -> dict[str, Any]:
-    """Choose the inspection of an output's dump, and convert it to the form used in manifests.
+    """Choose the inspection of an output's dump, and return it in the form used in manifests.
 
     Args:
         inspections: Inspections as printed by `so2docs inspect --json`.
@@ -216,7 +216,7 @@ def _of_object(word: str, schema: Mapping[str, Any], indent: str) -> list[str] |
 
 
 def _dataset_info(name: str, output: Described, *, has_features: bool = True) -> Iterator[str]:
-    """Write an entry of `dataset_info`; `datasets` ignores entries without sizes.
+    """Yield the lines of an entry of `dataset_info`; `datasets` ignores entries without sizes.
 
     Parquet files of documents get no features, because their columns differ from the JSON Schema.
     """
@@ -362,11 +362,11 @@ source, indicate changes, and pass adaptations on under the same or a compatible
 def check_card(
     names: OutputPaths, options: Options, read: Iterable[str | None], *, force: bool
 ) -> None:
-    """Refuse a card that cannot be written, before the conversion.
+    """Check, before the conversion, that the card can be written afterwards.
 
     Raises:
         OptionError: A card cannot describe this output or dump.
-        OutputError: Another file has the path of the card, or a manifest in the folder is damaged.
+        OutputError: The card would replace another file, or a manifest in the folder is damaged.
     """
     if names.output == "-":
         raise OptionError(
@@ -425,7 +425,7 @@ class CardFiles(Product[tuple[str, str]]):
         self._paths = self.path, os.path.join(folder, _CROISSANT)
 
     def existing_files(self) -> list[str]:
-        """Return the existing files, the card first."""
+        """Return the paths of the existing files, the card first."""
         return list(filter(os.path.exists, self._paths))
 
     def check(self, read: Iterable[str] = (), *, force: bool) -> None:
@@ -449,7 +449,7 @@ class CardFiles(Product[tuple[str, str]]):
             return file.read(len(_START)) in (_START, b"")
 
     def compare(self) -> Comparison:
-        """Compare the existing files with those made from the manifests."""
+        """Compare the existing files with those that the manifests in the folder would give."""
         existing = self.existing_files()
         if not existing:
             return Comparison("missing")
@@ -462,11 +462,11 @@ class CardFiles(Product[tuple[str, str]]):
         return Comparison("another input", ", made from other manifests")
 
     def load(self, records: list[Provenance]) -> tuple[str, str]:
-        """Return the paths of the files."""
+        """Return the paths of the card and of the `croissant.json`."""
         return self._paths
 
     def make(self) -> tuple[str, str]:
-        """Write both files.
+        """Write both files, and return their paths.
 
         Manifests are read under the lock on the card. The last of several processes that end at
         the same time therefore describes all outputs.
@@ -485,7 +485,7 @@ class CardFiles(Product[tuple[str, str]]):
         return self._paths
 
     def _texts(self) -> list[bytes]:
-        """Make the contents of both files."""
+        """Return the contents of both files, the card first."""
         folder, outputs = self._folder, _described(self._folder)
         if not any(_documents(output.manifest) for output in outputs):
             raise NothingToDescribeError(
@@ -574,7 +574,7 @@ class Described:
 
     @property
     def is_retrieval_set(self) -> bool:
-        """Whether the output is the whole folder, with its own configurations."""
+        """Whether the output is a retrieval set: a whole folder with its own configurations."""
         return bool(self.manifest.counts["recipe"] == "beir")
 
     def path(self, name: str) -> str:
@@ -588,7 +588,7 @@ class Described:
 
     @property
     def splits(self) -> dict[str, list[str]]:
-        """The paths by split: one split for each share, or `train` alone."""
+        """The paths of the files by split: one split for each share, or `train` alone."""
         shares = self.manifest.options.get("split_share")
         names = [name for name, _ in bounds(shares)] if shares else []
         splits: dict[str, list[str]] = {name: [] for name in names}
@@ -599,14 +599,17 @@ class Described:
 
 
 def _folder_of_card(names: OutputPaths) -> str:
-    """Return the folder of the output; for outputs in a folder per site, the folder above."""
+    """Return the folder for the card: the output's folder, or the parent of a site's folder."""
     folder = os.path.dirname(names.output)
     is_by_site = names.is_by_site and os.path.basename(names.stem) == _BY_SITE and folder != ""
     return os.path.dirname(folder) if is_by_site else folder
 
 
 def _described(folder: str, but: str | None = None) -> list[Described]:
-    """List the outputs with a manifest in a folder, by name; leave out the manifest `but`."""
+    """List the outputs of a folder whose manifest matches their files, except the manifest `but`.
+
+    Outputs in a folder for each site are included.
+    """
     own = sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))
     by_site = sorted(Path(folder or ".").glob(f"*/.{_BY_SITE}.*.{MANIFEST}"))
     outputs = []
@@ -622,7 +625,7 @@ def _described(folder: str, but: str | None = None) -> list[Described]:
 
 
 def text(outputs: list[Described]) -> str:
-    """Write the text of the card for these outputs."""
+    """Return the text of the card for these outputs."""
     names = _config_names(outputs)
     manifests = [output.manifest for output in outputs]
     counts = list(map(_documents, manifests))
@@ -709,7 +712,7 @@ def _choose_builder(outputs: list[Described]) -> str:
 
 
 def _load_others(outputs: list[Described], builder: str) -> str:
-    """Show how to load outputs that are not configurations."""
+    """Return Markdown that shows how to load outputs that are not configurations."""
     lines = []
     for output in outputs:
         arguments = (
@@ -726,7 +729,7 @@ def _load_others(outputs: list[Described], builder: str) -> str:
 
 
 def _columns(outputs: list[Described]) -> str:
-    """Describe the columns of the outputs; outputs with the same columns share a description."""
+    """Return Markdown that describes the columns; outputs with the same columns share a table."""
     by_columns: dict[tuple[str, ...], list[str]] = {}
     for output in outputs:
         manifest = output.manifest
@@ -744,7 +747,7 @@ def _columns(outputs: list[Described]) -> str:
 
 
 def _dumps(outputs: list[Described]) -> str:
-    """Describe each inspected dump once."""
+    """Return Markdown that describes each dump with a known inspection or licence once."""
     by_input: dict[tuple[File, ...], list[Described]] = {}
     for output in outputs:
         if output.manifest.inspection is not None or output.manifest.license is not None:
@@ -764,7 +767,7 @@ def _dumps(outputs: list[Described]) -> str:
 
 
 def croissant_text(outputs: list[Described]) -> str:
-    """Write the text of the `croissant.json` for these outputs."""
+    """Return the text of the `croissant.json` for these outputs."""
     names = _config_names(outputs)
     described: dict[str, Any] = {
         "@context": _CONTEXT,
@@ -843,7 +846,7 @@ def _record_set(
 
 
 def _title(outputs: list[Described]) -> str:
-    """Make a title from the names or number of the sites, and the recipes."""
+    """Make a title from the sites' names (or their number, if above three) and the recipes."""
     sites = dict.fromkeys(o.manifest.site or o.folder or o.manifest.input[0].name for o in outputs)
     recipes = dict.fromkeys(o.manifest.counts["recipe"] for o in outputs)
     name = ", ".join(sites) if len(sites) < 4 else f"{len(sites)} Stack Exchange sites"
@@ -911,7 +914,7 @@ def _size_category(count: int) -> str:
 
 
 def command(output: Described) -> str:
-    """Write the command that makes the output, with all options that are not defaults."""
+    """Return the command that makes the output, with all options that differ from the defaults."""
     manifest = output.manifest
     usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:

@@ -160,7 +160,7 @@ _SIDES = {
     "rejected": "worse answer",
     "comments": "comments",
 }
-"""Meanings of the first part of a column such as `chosen_url`, in flat metadata."""
+"""Meanings of the first part of a column name such as `chosen_url`, for flat metadata."""
 
 _TYPES = {"string": "text", "number": "number", "integer": "integer", "boolean": "boolean"}
 
@@ -168,9 +168,9 @@ _TYPES = {"string": "text", "number": "number", "integer": "integer", "boolean":
 def describe_columns(
     recipe: str | None, schema: Mapping[str, Any], *, has_dates: bool = False
 ) -> Iterator[str]:
-    """Yield the tables of the columns of an output, with the members of objects.
+    """Yield Markdown tables that describe the columns of an output and the members of objects.
 
-    The schema of a user's own recipe gives the meanings as `description`.
+    For a user's own recipe, the meanings are the `description`s in its schema.
 
     Args:
         recipe: Name of the recipe, if any.

@@ -1,8 +1,7 @@
 """The JSON Schema (2020-12) of a document, or of a record of a recipe.
 
-The schema depends on the options alone, like the columns of Parquet. Attributes that are unknown
-for a kind of post are texts, or numbers or tags if another kind of post has the same attribute.
-Numbers beyond 64 bits remain strings.
+The schema depends on the options alone, like the Parquet columns. Attributes other than those known
+for a question or an answer may be texts, integers or lists. Numbers beyond 64 bits remain strings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Manifests: machine-readable records of the inputs, options and files of an output.
 
-A manifest is a file next to the output, or a part of its report. The same conversion writes the
-same bytes on every machine and day. `so2docs verify` checks an output against its manifest.
+A manifest is a file next to the output, or a part of its report. The same conversion always writes
+the same bytes, whatever the machine or date. `so2docs verify` checks an output against its
+manifest.
 """
 
 from __future__ import annotations
@@ -95,7 +96,11 @@ class Manifest(Provenance):
 
     @classmethod
     def of_existing(cls, output: str) -> Manifest:
-        """Make the manifest of an unsplit output from its provenance; this reads the output."""
+        """Make the manifest of an unsplit output from its provenance; this reads all its files.
+
+        Raises:
+            OutputError: The output is missing or split, or has no provenance.
+        """
         advice = f"give its report, or convert the dump again with {flag('card', True)}"
         is_set = os.path.basename(output) == RECORDS
         names = OutputPaths(output, None, made_of_it=FILES if is_set else ())
@@ -117,7 +122,7 @@ class Manifest(Provenance):
         return cls(**values, output=_name(names.output), schema=schema)
 
     def with_checksum(self) -> dict[str, Any]:
-        """Return all fields by name, with their checksum."""
+        """Return all fields by name, and `checksum`: the SHA-256 of the other fields."""
         values = self.as_dict()
         return {**values, "checksum": _checksum(values)}
 
@@ -153,7 +158,7 @@ def is_retrieval_set(path: str) -> bool:
 
 
 def locate(output: str) -> str:
-    """Return the path that side files are next to; for a retrieval set, a path in its folder."""
+    """Return the path after which side files are named: the output, or a set's records file."""
     return os.path.join(output, RECORDS) if is_retrieval_set(output) else output
 
 
@@ -163,7 +168,7 @@ def manifest_path(output: str) -> str:
 
 
 def _license(paths: Iterable[str]) -> str | None:
-    """Read the first `license.txt` found with the files of a dump; None if there is none."""
+    """Read the first `license.txt` found with the files of a dump; None if not found."""
     for path in paths:
         try:
             with closing(SourceFile(path)) as source:
@@ -175,7 +180,7 @@ def _license(paths: Iterable[str]) -> str | None:
 
 
 def _checksum(values: dict[str, Any]) -> str:
-    """Hash a manifest without its checksum; the SHA-256 is the same in a file and in a report."""
+    """Return the SHA-256 of a manifest's fields, which is the same in a file and in a report."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -195,7 +200,7 @@ _OF_SCHEMA = (
 
 
 def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
-    """Build the schema of an earlier conversion from its recorded options."""
+    """Build the schema of an earlier conversion from its recorded options; None if unknown."""
     kwargs = {name: options[name] for name in _OF_SCHEMA if options[name]}
     if recipe is not None:
         kwargs["recipe"] = recipe
@@ -208,14 +213,26 @@ def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str
 
 
 def load(path: str, otherwise: str = "remove it") -> Manifest:
-    """Read a manifest."""
+    """Read and check the manifest at `path`.
+
+    Args:
+        path: Path of the manifest.
+        otherwise: Alternative to a new conversion, for the advice in errors.
+
+    Raises:
+        OutputError: The manifest cannot be read, is damaged or is from another version of so2docs.
+    """
     again = f"convert the dump again with {flag('card', True)} and {flag('force', True)}"
     advice = f"{again}, or {otherwise}"
     return _parse_manifest(_read(path, "manifest", advice), path, "manifest", advice)
 
 
 def load_from_report(path: str, output: str) -> Manifest:
-    """Read the manifest of an output from a report of one or several conversions."""
+    """Read the manifest of an output from a report of one or several conversions.
+
+    Raises:
+        OutputError: The report cannot be read, is damaged or lacks the manifest.
+    """
     advice, name = _REPORT_ADVICE, os.path.basename(output)
     manifests = _in_report(path)
     for manifest in manifests:
@@ -228,7 +245,7 @@ def load_from_report(path: str, output: str) -> Manifest:
 
 
 def manifests_of_report(path: str) -> dict[str, list[str]]:
-    """List the outputs in the manifests of a report, with their files."""
+    """Return the file names of each output that has a manifest in a report, by output name."""
     manifests = [
         _parse_manifest(values, path, "report", _REPORT_ADVICE) for values in _in_report(path)
     ]
@@ -260,7 +277,10 @@ def share_schemas(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def with_schemas(entries: list[Any]) -> list[Any]:
-    """Replace references with their schemas, in place; damaged entries stay unchanged."""
+    """Replace the references of `share_schemas` with the schemas, in place.
+
+    Damaged entries stay unchanged.
+    """
     for entry in entries:
         with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError):
             manifest = entry["result"]["manifest"]
@@ -301,7 +321,7 @@ def _read(path: str, what: str, advice: str) -> Any:
 
 
 def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
-    """Make a manifest from its values, which are checked first."""
+    """Check the fields of a manifest, and make a `Manifest` from them."""
     try:
         if values["format"] != FORMAT:
             raise OutputError(f"{path}: is from another version of so2docs; {advice}")
@@ -360,7 +380,7 @@ class Verified:
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers of this output as a row of a table of several sites."""
+        """Return this output's row of a table of several sites."""
         return {"files": self.files, "documents": self.documents or 0}
 
     def __str__(self) -> str:
@@ -440,7 +460,7 @@ def _check_file(path: str, recorded: File) -> None:
 
 
 def _check_record(path: str, manifest: Manifest) -> None:
-    """Compare the provenance of a file with the manifest."""
+    """Check that the provenance of a file, if recorded, matches the manifest."""
     provenance = read_provenance(path)
     if provenance is None:
         log.info(
