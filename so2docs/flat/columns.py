@@ -71,7 +71,7 @@ def typed_values(row: Row, attributes: Attributes) -> list[Any]:
     Returns:
         A value for each attribute; None if the attribute is missing or does not fit its type. The
         last value is a JSON object of the attributes that do not fit their type or have no column;
-        None if there are none.
+        None without such attributes.
     """
     values = [READ[kind](row[name]) if name in row else None for name, kind in attributes.items()]
     fits = {name for name, value in zip(attributes, values, strict=True) if value is not None}
@@ -108,7 +108,7 @@ class TableColumns:
 
     @cached_property
     def date(self) -> str | None:
-        """The first column with dates, the creation date; None if the table has no dates."""
+        """Name of the first date column: the creation date. None if the table has no dates."""
         dates = [name for name, kind in self.table.attributes.items() if kind == DATE]
         return dates[0] if dates else None
 
@@ -122,7 +122,7 @@ class TableColumns:
 
     @cached_property
     def schema(self) -> Any:
-        """The Arrow schema."""
+        """The Arrow schema of the columns."""
         import pyarrow as pa
 
         from so2docs.output.formats.arrow import TYPES
@@ -134,7 +134,7 @@ class TableColumns:
         """Parse a slice with the compiled core.
 
         Returns:
-            A record batch and the `Id` of the last row; None if the slice is not canonical.
+            An Arrow record batch and the `Id` of the last row; None if the slice is not canonical.
         """
         parsed = core.read_columns(data, self._names, self._kinds)
         if parsed is None:
@@ -149,7 +149,7 @@ class TableColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema), last_id
 
     def from_rows(self, rows: list[Row]) -> Any:
-        """Make a record batch from parsed rows."""
+        """Make an Arrow record batch from parsed rows."""
         import pyarrow as pa
 
         values = [typed_values(row, self.table.attributes) for row in rows]
@@ -161,7 +161,7 @@ class TableColumns:
 
 
 def _array(kind: Any, count: int, filled: tuple[int, bytes, bytes, bytes, bytes]) -> Any:
-    """Make an array from buffers that the compiled core has filled."""
+    """Make an Arrow array of `count` values from buffers that the compiled core has filled."""
     import pyarrow as pa
 
     nulls, valid, values, offsets, lists = filled
@@ -182,8 +182,8 @@ class RowSelection:
 
     Attributes:
         since: Earliest date to keep, as Unix time in milliseconds; None for no limit.
-        until: Date from which rows are left out, as Unix time in milliseconds; None for no limit.
-        kept: Columns, each with the path of a file with the ids to keep.
+        until: First date to exclude, as Unix time in milliseconds; None for no limit.
+        kept: Pairs of a column name and the path of an Arrow file with the ids to keep.
     """
 
     since: int | None = None
@@ -193,7 +193,7 @@ class RowSelection:
     def filter(self, rows: Any, columns: TableColumns) -> Any:
         """Return the rows of an Arrow table that pass the filter.
 
-        A limit of the date drops rows without a date.
+        With a date limit, rows without a date are dropped.
         """
         if self == _EVERYTHING:  # Return early, since importing `compute` takes 0.2 s.
             return rows
@@ -223,7 +223,7 @@ def read_ids(path: str) -> Any:
 
 
 class BatchVisitor(Visitor):
-    """Converts the rows of a chunk to columns. Rows without a usable `Id` are left out.
+    """Converts the rows of a chunk to Arrow columns. Rows without a usable `Id` are left out.
 
     Args:
         table: Table of the chunk.
@@ -266,7 +266,7 @@ class BatchVisitor(Visitor):
             self._batches.append(self.columns.from_rows(usable))
 
     def reject(self, offset: int, row: Malformed) -> bool:
-        """Leave out a malformed row, if such rows are skipped; return whether it was left out."""
+        """Leave out a malformed row if such rows are skipped; return whether it was left out."""
         if not (self._skip_malformed and row.can_be_skipped):
             return False
         reason = f"malformed_{self.table.row}"
@@ -274,11 +274,11 @@ class BatchVisitor(Visitor):
         return True
 
     def leave_out(self, reason: str, line: bytes) -> None:
-        """Called for each row that is left out, with its line for the strays file."""
+        """Handle a row that is left out, given its line for the strays file; a hook, empty here."""
 
 
 def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, Any]]:
-    """Split a table by the year or month of its rows.
+    """Split an Arrow table by the year or month of its rows.
 
     Args:
         table: The Arrow table.

@@ -39,7 +39,8 @@ class Choice:
         dates: Range of dates of the questions.
         tags: Tags and patterns; a question must match one of them. If empty, any tags match.
         all_tags: Whether a question must match all of the tags.
-        users: Ids of users; one of them must have asked or answered a question. None for any users.
+        users: Ids of users; one of them must have asked or answered the question. None for any
+            users.
         posts: Ids of questions, or of answers to them; None for any posts.
     """
 
@@ -58,14 +59,14 @@ Look = Callable[[Any], Arrays]
 
 
 class _PartVisitor(BatchVisitor):
-    """Extracts arrays from a chunk."""
+    """Extracts Arrow arrays from the rows of a chunk."""
 
     def __init__(self, table: Table, look: Look, **settings: Any) -> None:
         super().__init__(table, **settings)
         self._look = look
 
     def result(self) -> Arrays:
-        """Return the arrays of the chunk."""
+        """Return the arrays extracted from the chunk, by name."""
         return {name: _joined([array]) for name, array in self._look(self.rows()).items()}
 
 
@@ -80,7 +81,7 @@ def find_part(
     chunk_bytes: int,
     **settings: Any,
 ) -> dict[str, RowSelection]:
-    """Find the rows of a part.
+    """Find the ids of the rows of a part, and make row filters from them.
 
     Args:
         source: The dump.
@@ -88,8 +89,7 @@ def find_part(
         present: Names of the tables of the dump.
         written: Names of the tables to write.
         reader: Reader of the tables.
-        work: Folder for temporary files and for files of ids; it must exist while rows are
-            filtered.
+        work: Folder for temporary files and for id files, which the row filters read.
         chunk_bytes: Size of a chunk in bytes.
         settings: Other arguments of `BatchVisitor`.
 
@@ -100,7 +100,7 @@ def find_part(
     import pyarrow.compute as pc
 
     def scan(name: str, look: Look) -> Arrays:
-        """Read a table, and join the arrays found in its chunks."""
+        """Read a table; return the arrays that `look` extracts, joined over all chunks, by name."""
         table = DUMP[name]
         no_rows = look(TableColumns(table).schema.empty_table())
         parts = {key: [array] for key, array in no_rows.items()}
@@ -149,7 +149,7 @@ def find_part(
 
 
 def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the columns that decide which rows of a table are kept, each with its file of ids."""
+    """Return pairs of a column that decides which rows of a table are kept, and its id file."""
     if name in paths:
         return (("Id", paths[name]),)
     references = DUMP[name].references
@@ -158,7 +158,7 @@ def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _joined(arrays: Iterable[Any]) -> Any:
-    """Join arrays, which may be chunked, into one."""
+    """Join Arrow arrays, which may be chunked, into one array."""
     import pyarrow as pa
 
     return pa.concat_arrays(
@@ -176,7 +176,7 @@ def _question_ids(posts: Any) -> Any:
 
 
 def _find_questions(choice: Choice, posts: Any) -> Arrays:
-    """Find the questions that each filter keeps, and tags similar to those of the filter."""
+    """Find the ids of the questions that pass each filter, and tags similar to those requested."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -204,7 +204,7 @@ def _find_questions(choice: Choice, posts: Any) -> Arrays:
 
 
 def _find_posts(path: str, posts: Any) -> Arrays:
-    """Find the posts, users and tags of the questions in a file; also all wikis and their users."""
+    """Find posts, users and tags of the questions in an id file; also all tag wikis and users."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -223,7 +223,7 @@ def _find_posts(path: str, posts: Any) -> Arrays:
 
 
 def _find_tags(path: str, tags: Any) -> Arrays:
-    """Find the tags whose names are in a file, and the posts that describe them."""
+    """Find the ids of the tags whose names are in a file, and of the posts that describe them."""
     import pyarrow.compute as pc
 
     kept = tags.filter(pc.is_in(tags["TagName"], value_set=read_ids(path)))
@@ -231,7 +231,7 @@ def _find_tags(path: str, tags: Any) -> Arrays:
 
 
 def _find_users(path: str, rows: Any) -> Arrays:
-    """Find the users of the rows that belong to the posts in a file."""
+    """Find the ids of the users in the rows that belong to the posts in an id file."""
     import pyarrow.compute as pc
 
     return {"UserId": rows.filter(pc.is_in(rows["PostId"], value_set=read_ids(path)))["UserId"]}

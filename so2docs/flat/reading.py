@@ -27,11 +27,11 @@ def visit_tables(
     jobs: int | None,
     progress: bool,
 ) -> Generator[tuple[Table, ChunkResult], None, None]:
-    """Read tables of a dump with visitors. An archive is read once, from start to end.
+    """Read tables of a dump with visitors. An archive is read only once, from start to end.
 
     Args:
         dump: An archive or a folder with the tables, or one of their files.
-        visitors: The visitor of each table, by name.
+        visitors: The visitor class for each table, by name of the table.
         folder: Folder for temporary files.
         advice: Advice for the error if a table is missing.
         jobs: Number of worker processes. If None, all cores, or one process for a small dump.
@@ -63,7 +63,7 @@ def _choose(visitor: type[Visitor], chunk: Chunk) -> type[Visitor]:
 
 
 def identify_tables(dump: str, names: tuple[str, ...], advice: str) -> list[File]:
-    """Identify the files that contain tables of a dump.
+    """Identify the files that contain these tables of a dump.
 
     Raises:
         DumpError: A table is missing.

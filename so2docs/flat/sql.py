@@ -10,7 +10,7 @@ from so2docs.output.part_files import TargetKind
 from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Table, Type
 
 LOAD_SQL = "load.sql"
-"""Name of the script that is written next to the files."""
+"""Name of the script that is written next to the CSV files."""
 
 _FIRST = "-- Tables of a Stack Exchange dump"
 SCRIPT = TargetKind("script of so2docs", "DIR", (_FIRST.encode(),))
@@ -22,7 +22,7 @@ class Dialect:
 
     Attributes:
         name: Name of the system.
-        types: Types of columns.
+        types: Column types, by type in the schema.
         run: Commands that run the script in the folder of the files.
         load: Template of the statement that loads a table.
         begin: Statements before all others.
@@ -164,7 +164,7 @@ _COUNT = (
 
 
 def create_table(table: Table, dialect: Dialect) -> str:
-    """Return the statement that creates a table; only `Id` must not be NULL."""
+    """Return the statement that creates a table; only `Id` is NOT NULL."""
     columns = []
     for name, kind in {**table.attributes, OTHER: TEXT}.items():
         form = dialect.required if name == "Id" else dialect.nullable

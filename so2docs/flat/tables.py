@@ -71,7 +71,7 @@ from so2docs.schema import DUMP, Table
 from so2docs.store.disk import disk_errors
 
 CHUNK_BYTES = 16 * 1024 * 1024
-"""Bytes of XML in a row group: 6 MB of Parquet for posts, or 180,000 rows of votes."""
+"""Bytes of XML in a row group: 6 MB of Parquet for posts, 180,000 rows for votes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class _Request:
         choice: Filters of the part to write; without filters, the whole dump is written.
         skip_malformed: Whether malformed rows are strays, instead of errors.
         core: `compiled` or `python`.
-        dialect: The system that loads the files, if known.
+        dialect: The database system that loads the files; None if unknown.
         options: Values for the provenance: all options that affect the content of the files.
     """
 
@@ -129,7 +129,7 @@ class ColumnsVisitor(BatchVisitor):
             self._stray_lines.clear()
 
     def finish(self) -> None:
-        """Write the segments of the chunk."""
+        """Filter and encode the rows of the chunk, and write the segments to the file."""
         self._compress_strays()
         segments: list[Segment] = []
         rows, request = self.rows(), self._request
@@ -146,17 +146,17 @@ class ColumnsVisitor(BatchVisitor):
             self._segments, self._strays = store(self._path, segments, self._strays)
 
     def result(self) -> ChunkColumns:
-        """Return the segments of the chunk."""
+        """Return the segments of the chunk, and the number of misfits."""
         return ChunkColumns(self._segments, self._strays, self._misfits)
 
 
 class ChunkColumns(NamedTuple):
-    """The columns of a chunk.
+    """The encoded rows of a chunk.
 
     Attributes:
         segments: Segments of the table, with the positions of their data.
         strays: Segments of the strays file.
-        misfits: Rows with a value in `Other`.
+        misfits: Number of rows with a value in `Other`.
     """
 
     segments: list[Segment]
@@ -185,14 +185,14 @@ class FlatTable(Counts):
     Attributes:
         name: Name of the table.
         path: File, folder or database of the table.
-        rows: Rows in the dump.
-        written: Rows in the file.
-        filtered: Rows excluded by a filter.
-        strays: Rows without a usable `Id`, and malformed rows, by reason.
-        misfits: Rows with a value in `Other`.
-        repaired_characters: Characters replaced by U+FFFD.
-        files: Number of files; 1 for a database, which holds all tables.
-        bytes: Size of the files.
+        rows: Number of rows in the dump.
+        written: Number of rows written.
+        filtered: Number of rows excluded by a filter.
+        strays: Number of rows without a usable `Id`, and of malformed rows, by reason.
+        misfits: Number of rows with a value in `Other`.
+        repaired_characters: Number of characters replaced by U+FFFD.
+        files: Number of files; 1 for a database, which contains all tables.
+        bytes: Total size of the files in bytes.
         is_new: Whether this call wrote the table.
     """
 
@@ -258,7 +258,7 @@ class TablesReport(Printed, Mapping[str, FlatTable]):
         return any(table.is_new for table in self.tables.values())
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers shown in a table of several sites."""
+        """Return this dump's row of a table of several sites."""
         tables = self.tables.values()
         numbers = {name: sum(getattr(table, name) for table in tables) for name in _SUMMED}
         return {"tables": len(tables), **numbers, "seconds": self.seconds}
@@ -318,14 +318,14 @@ class _TableFiles(Product[list[FlatTable]]):
         return os.path.join(os.path.dirname(self.path), self.files[0].table.stem)
 
     def existing_files(self, end: str = "") -> list[str]:
-        """List existing files of the table, split or not, with `end` after their names."""
+        """List the existing files of the table, split or not, whose names end in `end`."""
         name = os.path.basename(self.path) + end
         folder = Path(self.split_folder)
         split = [folder / name, *folder.glob(f"*=*/**/{name}")]
         return sorted(filter(os.path.isfile, [self.path + end, *map(str, split)]))
 
     def load(self, records: list[Provenance]) -> list[FlatTable]:
-        """Load the counts of an earlier run."""
+        """Return the recorded counts of each table from an earlier run."""
         tables = records[0].counts["tables"]
         return [FlatTable.from_dict(table | {"is_new": False}) for table in tables]
 
@@ -355,9 +355,9 @@ def tables(
     """Write the tables of a dump as flat typed files, one row for each row of the dump.
 
     Rows keep the order of the dump. Every table has a column for each attribute that was ever
-    published, and `Other`: a JSON object of the attributes that have no column or have a value of
-    another type. Integers have 64 bits, dates are timestamps in UTC, tags are lists. Tables that
-    are up to date are not rewritten, so repeating the call after an interruption resumes it.
+    published, and `Other`: a JSON object of the attributes that have no column or do not fit the
+    type of their column. Integers have 64 bits, dates are timestamps in UTC, tags are lists. Tables
+    that are up to date are not rewritten, so repeating the call after an interruption resumes it.
 
     Examples:
         >>> so2docs.tables("beer.stackexchange.com.7z", "beer", only="posts,votes")
@@ -372,7 +372,7 @@ def tables(
         load: Also write `load.sql`, a script that creates the tables with keys and indexes in
             `postgres`, `mysql` (also MariaDB), `sqlserver` or `clickhouse`, and loads the files.
             Only for the format `csv`.
-        split_by: Write a folder with a file for each `year` or `month`, in the layout of Hive:
+        split_by: Write a Hive-partitioned folder with a file for each `year` or `month`:
             `Posts/year=2019/Posts.parquet`.
         since: Keep rows from this date (UTC) or later; tables without dates are kept whole. With
             `tags`, `keep_users` or `keep_posts`, the date of the question decides.
@@ -494,7 +494,7 @@ def _check_is_folder(path: str) -> None:
 
 
 def _chosen(only: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the requested tables."""
+    """Return the names of the tables in `only`, given by table or file name; empty for all."""
     by_any_name = {table.stem.lower(): table.name for table in DUMP.values()}
     table_names = []
     for name in names("only", only):
@@ -550,7 +550,7 @@ def _request(
 
 
 def _check_loaded(form: TableFormat, split_by: SplitBy | None, dialect: Dialect) -> None:
-    """Refuse files that the script could not load."""
+    """Refuse a format or a split whose files the script of `load` could not load."""
     if form != "csv":
         raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
     if split_by is not None:
@@ -566,7 +566,7 @@ def _check_loaded(form: TableFormat, split_by: SplitBy | None, dialect: Dialect)
 
 
 def _with_time(text: str) -> str:
-    """Complete a day, or a time without seconds, to a date in the format of dumps."""
+    """Convert a day, or a time without seconds, to a date and time in the dump's format."""
     day, _, hours = text.partition("T")
     return f"{day}T{hours or '00:00:00'}" + (":00" if len(hours) == len("12:00") else "")
 
@@ -620,7 +620,10 @@ class _Run:
         self._reader = reader
 
     def write(self, target: _TableFiles) -> list[FlatTable]:
-        """Write the tables of a target. Either all of its files are renamed, or none are."""
+        """Write the tables of a target, and return their counts.
+
+        Either all files of the target are renamed to their final names, or none are.
+        """
         with NewFiles() as files:
             files.claim(target.path, [file.file for file in target.files], force=True)
             files.outdate(*target.existing_files(), _strays_path(target.path))
@@ -657,7 +660,7 @@ class _Run:
         return results
 
     def _read(self, file: TableFile, writer: TableWriter, strays: Output, path: str) -> FlatTable:
-        """Read a whole table, and pass its segments to the writer.
+        """Read a whole table, pass its segments to the writer, and return the counts.
 
         Raises:
             InternalError: Rows were lost.

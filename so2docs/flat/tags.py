@@ -1,7 +1,7 @@
 """Read tags with their descriptions: a document for each tag, from `Tags.xml` and posts.
 
-Posts of two types describe tags. Workers find these few posts without parsing the others. They
-are kept in a temporary database, so memory depends neither on the dump nor on the order of its
+Posts of two types describe tags. Workers find these few posts without parsing the other posts, and
+a temporary database holds them, so memory depends neither on the dump nor on the order of its
 tables.
 """
 
@@ -60,14 +60,14 @@ class TagsReport(Printed):
     """Counts of the tags of a dump, and of the posts that describe them.
 
     Attributes:
-        rows: Rows of `Tags.xml`.
-        tags: Documents written, one for each tag.
-        strays: Rows of `Tags.xml` without a usable Id or without a name, by reason.
-        excerpts: Documents with an excerpt.
-        wikis: Documents with a wiki.
-        posts: Posts of types 4 and 5.
-        unused: Posts of these types that no tag refers to, or with the Id of an earlier post.
-        missing: Excerpts and wikis that a tag refers to, but that are not in the dump.
+        rows: Number of rows in `Tags.xml`.
+        tags: Number of documents, one for each tag.
+        strays: Number of rows in `Tags.xml` without a usable Id or without a name, by reason.
+        excerpts: Number of documents with an excerpt.
+        wikis: Number of documents with a wiki.
+        posts: Number of posts of types 4 and 5.
+        unused: Number of these posts that no tag refers to, or that repeat the Id of another post.
+        missing: Number of excerpts and wikis that a tag refers to, but that are not in the dump.
     """
 
     rows: int = 0
@@ -80,7 +80,7 @@ class TagsReport(Printed):
     missing: int = 0
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers shown in a table of several sites."""
+        """Return this dump's row of a table of several sites."""
         return {"tags": self.tags, "excerpts": self.excerpts, "wikis": self.wikis}
 
     def lines(self) -> Iterator[tuple[str, str]]:
@@ -223,7 +223,7 @@ def tags(
 def write_tags(
     documents: Tags, output: str, *, update: bool = False, force: bool = False
 ) -> TagsReport:
-    """Write tags as JSON lines, unless the file is up to date.
+    """Write tags as JSON lines, unless the file is up to date; return their counts.
 
     Args:
         documents: The tags, not yet iterated over.
@@ -240,7 +240,7 @@ def write_tags(
 
 
 class TagsFile(Product[TagsReport]):
-    """The product for a file of tags in JSON lines."""
+    """A tags file in JSON lines as a product."""
 
     def __init__(self, documents: Tags, path: str) -> None:
         name, _ = split_compression(path)
@@ -254,11 +254,11 @@ class TagsFile(Product[TagsReport]):
         self._documents = documents
 
     def load(self, records: list[Provenance]) -> TagsReport:
-        """Load the counts of an earlier run."""
+        """Return the recorded counts of an earlier run."""
         return TagsReport.from_dict(records[0].counts)
 
     def make(self) -> TagsReport:
-        """Read and write the tags."""
+        """Read and write the tags, and return their counts."""
         compression = split_compression(self.path)[1] or "none"
         with self._documents as documents, NewFiles() as files:
             level = _LEVELS[compression]
@@ -271,7 +271,7 @@ class TagsFile(Product[TagsReport]):
 
 @contextmanager
 def _database_errors() -> Iterator[None]:
-    """Convert errors of SQLite to `DiskFullError`."""
+    """Convert SQLite errors to `DiskFullError`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -281,7 +281,7 @@ def _database_errors() -> Iterator[None]:
 
 
 def _open_database(path: str) -> sqlite3.Connection:
-    """Make the temporary database."""
+    """Create the temporary database, with a table for posts and a table for tags."""
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA journal_mode = OFF")
     database.execute("PRAGMA synchronous = OFF")
@@ -291,7 +291,7 @@ def _open_database(path: str) -> sqlite3.Connection:
 
 
 def _candidates(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield rows that may describe a tag, with their positions in the slice.
+    """Yield the position in a slice and the bytes of each row that may describe a tag.
 
     A row ends at the next `<row`, since attributes never contain a raw `<`.
     """
@@ -306,7 +306,7 @@ def _candidates(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class _PostsVisitor(Visitor):
-    """Collects ids and JSON of the posts that describe tags."""
+    """Collects the id and the JSON of each post that describes a tag."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -326,7 +326,7 @@ class _PostsVisitor(Visitor):
 
 
 class _TagsVisitor(Visitor):
-    """Collects the JSON of the tags."""
+    """Collects the JSON of each tag, and counts strays."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """Write flat tables: workers encode chunks as segments, and writers join the segments.
 
-The result is a file for each table, or a database.
+The output is a file or a folder for each table, or a database with all tables.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
 """Extensions of files, by format; other formats write a database with all tables."""
 
 LEVEL = 2
-"""Compression level of zstd in Parquet and of gzip for text, as for documents."""
+"""zstd level of Parquet files and gzip level of text files; the same as for documents."""
 
 
 class Encoder(FileFormat):
@@ -46,7 +46,7 @@ class Encoder(FileFormat):
 
     Args:
         schema: Schema of the Arrow tables.
-        dialect: The system that loads the file, if known.
+        dialect: The database system that loads the file; None if unknown.
         compression: Compression of the whole file.
     """
 
@@ -58,7 +58,7 @@ class Encoder(FileFormat):
         self.dialect = dialect
 
     def encode(self, table: Any) -> Segment:
-        """Encode one or more rows as a segment."""
+        """Encode the rows of an Arrow table (at least one) as a segment."""
         raise NotImplementedError
 
 
@@ -75,14 +75,14 @@ class ParquetEncoder(Encoder):
         return footer.row_group(data, table.nbytes, documents=table.num_rows)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
-        """Return the footer with the positions of all row groups."""
+        """Return the footer with the positions of all row groups; `record` is not stored in it."""
         from so2docs.output.formats.arrow import encode_parquet, no_rows
 
         return footer.join_footers(encode_parquet(no_rows(self.schema), LEVEL), journal)
 
 
 class _LinesEncoder(Encoder):
-    """Base class of encoders of lines, compressed with gzip."""
+    """Base class of encoders for line-based formats, compressed with gzip."""
 
     def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
         super().__init__(schema, dialect, "gzip")
@@ -102,7 +102,7 @@ class _LinesEncoder(Encoder):
 
 
 class CsvEncoder(_LinesEncoder):
-    """CSV by RFC 4180 with a header; a missing value is empty, and an empty text is `""`."""
+    """CSV (RFC 4180) with a header; a missing value is empty, and an empty text is `""`."""
 
     def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
         super().__init__(schema, dialect)
@@ -142,7 +142,7 @@ class SqliteEncoder(Encoder):
     """Encodes rows as tuples of values, which the main process inserts into SQLite."""
 
     def encode(self, table: Any) -> Segment:
-        """Pickle the rows."""
+        """Encode the rows as a pickled list of tuples."""
         columns = as_texts(table).to_pydict().values()
         data = pickle.dumps(list(zip(*columns, strict=True)), pickle.HIGHEST_PROTOCOL)
         return self.segment(data, documents=table.num_rows)
@@ -171,7 +171,7 @@ ENCODERS: dict[TableFormat, type[Encoder]] = {
 
 
 def as_texts(table: Any, *, lists: bool = True) -> Any:
-    """Convert dates to texts as in the dump, and lists to JSON.
+    """Convert the dates of an Arrow table to texts as in the dump, and the lists to JSON.
 
     Args:
         table: An Arrow table.
@@ -194,7 +194,7 @@ def as_texts(table: Any, *, lists: bool = True) -> Any:
 
 
 _LINKS = ("Id", "PostId", "ParentId", "UserId")
-"""Columns that get an index in databases, because they are keys of joins."""
+"""Columns that get an index in SQLite databases, because they are join keys."""
 
 _SQLITE_TYPES = {
     INTEGER: "INTEGER",
@@ -237,12 +237,12 @@ class TableWriter:
 
 
 class FileWriter(TableWriter):
-    """Writer of one file, or of a folder with a file for each period, in the layout of Hive.
+    """Writer of one file, or of a Hive-partitioned folder with a file for each period.
 
     Args:
         path: Name of the file.
         form: Format of the file.
-        dialect: The system that loads the file, if known.
+        dialect: The database system that loads the file; None if unknown.
     """
 
     def __init__(self, path: str, form: TableFormat, dialect: Dialect | None) -> None:
@@ -270,7 +270,7 @@ class FileWriter(TableWriter):
         return self._created[-1]
 
     def finish(self) -> dict[str, FileState]:
-        """Write the footers of all files."""
+        """Write the footers of all files, and return the files' states by final name."""
         labels = sorted(self._files.by_label) or [""]
         return {file.path: self._files.end(file) for file in map(self._files.get, labels)}
 
@@ -306,7 +306,7 @@ class SqliteWriter(TableWriter):
             self._connection.executemany(self._insert, rows)
 
     def finish(self) -> dict[str, FileState]:
-        """Create the indexes and close the database."""
+        """Create the indexes, close the database, and return the state of its file."""
         with sqlite_file.explained(self._path):
             for table in self._tables:
                 for column in filter(_LINKS.__contains__, table.attributes):
@@ -357,7 +357,7 @@ class DuckdbWriter(TableWriter):
             self._connection.unregister("segment")
 
     def finish(self) -> dict[str, FileState]:
-        """Write the buffered data and close the database."""
+        """Write the buffered data, close the database, and return the state of its file."""
         with _explain_duckdb(self._path):
             # Write everything before `close`, which ignores errors.
             self._connection.execute("CHECKPOINT")
@@ -380,7 +380,7 @@ class DuckdbWriter(TableWriter):
 
 @contextmanager
 def _explain_duckdb(path: str) -> Iterator[None]:
-    """Convert errors of DuckDB to errors of this package, with the path of the output."""
+    """Convert DuckDB errors to `DiskFullError` or `OutputError`, with the path of the output."""
     import duckdb
 
     try:
@@ -395,7 +395,7 @@ def _explain_duckdb(path: str) -> Iterator[None]:
 
 
 def writer_for(path: str, form: TableFormat, dialect: Dialect | None) -> TableWriter:
-    """Make the writer of a format, for a file, a folder or a database."""
+    """Make the writer for a format: of a database, or of a file or Hive-partitioned folder."""
     if form == "sqlite":
         return SqliteWriter(path)
     return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form, dialect)
