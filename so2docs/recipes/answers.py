@@ -1,15 +1,16 @@
 """Recipes for training on answers: `qa`, `messages`, `pairs`, `triplets`, `kto`, `preferences`.
 
 `qa` has TRL's standard prompt-completion form (https://huggingface.co/docs/trl/dataset_formats). It
-has a record for each answer, the best first, or on request only for the accepted or the best
-answer. TRL joins prompt and completion unchanged, so the prompt ends in a line `Answer:`.
+has a record for each answer, the accepted answer first, then by score; on request, only for the
+accepted or the best answer. TRL joins prompt and completion unchanged, so the prompt ends in a line
+`Answer:`.
 `messages` has the same content in TRL's conversational form for chat templates: a system message if
 requested, a user message with the question, and an assistant message with the answer.
 
 `pairs` has TRL's standard preference form, with an explicit prompt. On request, texts are replaced
 by messages (the conversational form), or both sides start with the prompt (an implicit prompt). The
 score of `preferences` decides which answer is better. A question gives at most ten pairs, as in
-lvwerra/stack-exchange-paired on the Hugging Face hub. The pairs are drawn with the question's id as
+lvwerra/stack-exchange-paired on the Hugging Face Hub. The pairs are drawn with the question's id as
 the seed, so that every run draws the same pairs.
 
 `triplets` are the same pairs in the form of sentence-transformers, which expects the columns in the
@@ -18,7 +19,7 @@ order `anchor`, `positive`, `negative`
 `kto` has TRL's unpaired preference form: `label` is true if the score of `preferences` is above 0.
 Answers with a score of 0 are left out.
 
-`preferences` has the form of HuggingFaceH4/stack-exchange-preferences on the Hugging Face hub, as
+`preferences` has the form of HuggingFaceH4/stack-exchange-preferences on the Hugging Face Hub, as
 described in its card and made by its script `make_stack_exchange.py`. It contains the questions
 with at least two answers and at least two different scores, with bodies as HTML. Authors without a
 user id are user -1, called "Community" in every dump; authors missing from Users.xml are
@@ -50,7 +51,7 @@ from so2docs.recipes.recipe import (
 )
 
 SEPARATOR = "\n\nAnswer:\n\n"
-"""Separator of question and answer, which TRL joins unchanged."""
+"""Text between question and answer, which TRL joins without adding any."""
 
 
 def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
@@ -166,14 +167,14 @@ def pairs(question: Document, **selection: Any) -> Iterator[Record]:
 
 
 def pairs_without_prompt(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make pairs with the question at the start of both sides."""
+    """Make the records of `pairs` with the question at the start of both sides, not as a prompt."""
     for asked, *sides, others in _pairs(question, **selection):
         chosen, rejected = (asked + SEPARATOR + side for side in sides)
         yield {"chosen": chosen, "rejected": rejected, **others}
 
 
 def conversational(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make pairs in the form of messages."""
+    """Make the records of `pairs` with messages in place of texts."""
     for asked, *sides, others in _pairs(question, **selection):
         chosen, rejected = ([_message("assistant", side)] for side in sides)
         first = [_message("user", asked)]
@@ -181,7 +182,7 @@ def conversational(question: Document, **selection: Any) -> Iterator[Record]:
 
 
 def conversational_without_prompt(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make pairs of whole conversations."""
+    """Make the records of `conversational` with the question at the start of both sides."""
     for pair in conversational(question, **selection):
         first = pair.pop("prompt")
         yield {**pair, "chosen": first + pair["chosen"], "rejected": first + pair["rejected"]}
@@ -211,7 +212,7 @@ def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str
 def draw_pairs(
     scores: list[int], seed: int, *, min_margin: int = 1, best: bool = False
 ) -> list[tuple[int, int]]:
-    """Draw pairs of answers; return the indexes of the better and the worse answer of each pair.
+    """Draw up to ten pairs of answers; return the indexes of the better and the worse of each pair.
 
     Pairs are numbered instead of listed, because a question may have a million answers.
 
@@ -219,7 +220,7 @@ def draw_pairs(
         scores: Scores of the answers, in descending order.
         seed: Seed of the draw.
         min_margin: Minimum difference between the scores of a pair.
-        best: Draw only pairs with the first answer.
+        best: Draw only pairs whose better answer is the first.
     """
     rising = [-score for score in scores]
     worse_answers = [
@@ -282,7 +283,7 @@ PAIRS = replace(
 
 
 def triplets(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make records with anchor, positive and negative from the pairs of a question."""
+    """Make records with anchor (the question), positive and negative from up to ten pairs."""
     for asked, positive, negative, others in _pairs(question, **selection):
         yield {"anchor": asked, "positive": positive, "negative": negative, **others}
 
@@ -330,7 +331,7 @@ _NAME_OF_NOBODY, _NOT_FOUND = "Community", "(user-not-found)"
 
 
 def preferences(question: Document, *, min_margin: int = 0, best: bool = False) -> Iterator[Record]:
-    """Make one record from a question, if the scores of its answers differ.
+    """Make one record from a question that has at least two answers with different scores.
 
     Args:
         question: The document.
@@ -354,7 +355,7 @@ def preferences(question: Document, *, min_margin: int = 0, best: bool = False) 
 
 
 def _with_margin(question: Document, margin: int, *, best: bool) -> list[Document]:
-    """Select the answers that `preferences` uses with these options."""
+    """Select the answers that `preferences` uses with these values of `min_margin` and `best`."""
     answers = question["Answers"]
     scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
     lowest, highest = min(scores.values()), max(scores.values())

@@ -32,7 +32,7 @@ AUTHORS: Schema = array(
 
 
 _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
-"""Names of events that contain a text of the post; their authors must be credited."""
+"""Names of history events that contain a text of the post; their authors must be credited."""
 
 
 def user_url(base: str, user_id: int) -> str:
@@ -52,8 +52,11 @@ def attribute(question: Row, host: str) -> Row:
         question: The document, which is changed.
         host: Host name of the site.
 
+    Returns:
+        The same document.
+
     Raises:
-        RecipeError: A post of the dump already has an attribute of one of these names.
+        RecipeError: A post of the dump already has an attribute `Url`, `Licenses` or `Authors`.
     """
     answers = question.pop("Answers", None)
     posts = [question, *(answers or ())]
@@ -127,7 +130,7 @@ def _link(user: Any, host: str) -> None:
 
 
 def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the displayed name and the profile URL of the author of a post or a comment.
+    """Yield the display name and the profile URL of the author of a post, comment or revision.
 
     The URL is None if the user id is unknown; nothing is yielded for an unknown author. For a
     suggested edit, the proposer is the author.
@@ -155,6 +158,6 @@ def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
 
 
 def writers(post: Row, base: str) -> dict[tuple[str, str | None], None]:
-    """Return the authors of a post and of its nested revisions as keys: see `credit`."""
+    """Return the authors of a post and its nested revisions as dictionary keys: see `credit`."""
     parts = (post, *_revisions(post))
     return {author: None for part in parts for author in credit(part, base)}

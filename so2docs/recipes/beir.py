@@ -3,7 +3,7 @@
 The output is the folder that BEIR's `GenericDataLoader` and MTEB load
 (https://github.com/beir-cellar/beir, wiki "Load your custom dataset"): `corpus.jsonl` with `_id`,
 `title` and `text`, `queries.jsonl` with `_id` and `text`, and `qrels/test.tsv` with a header. MTEB
-loads Hugging Face data sets with the configurations `corpus`, `queries` and `default` (the
+loads Hugging Face datasets with the configurations `corpus`, `queries` and `default` (the
 judgements): see `RetrievalDatasetLoader` in https://github.com/embeddings-benchmark/mteb. For MTEB,
 the judgements are also in `qrels/test.jsonl`, and `README.md` names the configurations. The corpus
 contains every question. The queries are the titles of questions with a duplicate link; the linked
@@ -34,7 +34,7 @@ CONFIGURATIONS = {
 """Split and file of each configuration that MTEB loads."""
 
 FRONT_MATTER = ["configs:"]
-"""The configurations as lines of the front matter of a dataset card."""
+"""The configurations as YAML lines for the front matter of a dataset card."""
 
 for _name, (_split, _file) in CONFIGURATIONS.items():
     FRONT_MATTER += [f"- config_name: {_name}", *(["  default: true"] * (_name == "default"))]
@@ -75,7 +75,7 @@ SCHEMA = {
 
 
 def beir(question: Document) -> Iterator[Record]:
-    """Make an entry of the corpus from a question, and a query if the question has duplicates."""
+    """Make a corpus entry from a question, and a query if the question has a duplicate link."""
     question_id, title = str(question["Id"]), question.get("Title", "")
     yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
     links = question.get("Links", ())
@@ -84,7 +84,7 @@ def beir(question: Document) -> Iterator[Record]:
 
 
 def accepted(question: Document) -> Iterator[Record]:
-    """Make entries of the corpus from the answers, and a query if one of them is accepted."""
+    """Make a corpus entry from each answer, and a query if one of the answers is accepted."""
     for answer in question["Answers"]:
         yield {CORPUS: {"_id": str(answer["Id"]), "title": "", "text": posts.text(answer)}}
     answer_ids = [a["Id"] for a in question["Answers"] if posts.is_accepted(a, question)]

@@ -65,8 +65,8 @@ class RecipeChoice:
 
     Attributes:
         spec: Name of a recipe, or `package.module:name` for a recipe of the user.
-        accepted: Whether only accepted answers count.
-        settings: Options for this recipe alone, by name.
+        accepted: Whether to use only accepted answers.
+        settings: Options that only some recipes have, by name.
         left_out: Columns to leave out of the records.
         is_flat: Whether the metadata of records is flat.
     """
@@ -79,7 +79,7 @@ class RecipeChoice:
 
     @property
     def recipe(self) -> Recipe:
-        """The chosen recipe."""
+        """The chosen recipe, with the settings and the changes to its columns applied."""
         recipe = _variant(_load(self.spec), self)
         if self.is_flat and recipe.schema is not None:
             schema = flatten_record_schema(recipe.schema)
@@ -104,7 +104,7 @@ class RecipeChoice:
 def choose_recipe(
     recipe_like: RecipeLike, *, accepted: bool = False, **settings: Any
 ) -> RecipeChoice:
-    """Choose a recipe from options.
+    """Find a recipe, and check the options for it.
 
     Args:
         recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
@@ -112,8 +112,8 @@ def choose_recipe(
         settings: Options for certain recipes; None and False mean absent.
 
     Raises:
-        OptionError: The recipe is unknown, workers cannot import it, or an option belongs to
-            another recipe.
+        OptionError: The recipe is unknown, workers cannot import it, or it does not have one of the
+            options or does not allow its value.
     """
     if isinstance(recipe_like, str):
         recipe_like = ALIASES.get(recipe_like, recipe_like)
@@ -138,11 +138,11 @@ def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) ->
     """Reject options that the recipe does not have.
 
     Args:
-        settings: Given options that apply only to certain recipes.
-        recipe: The recipe, if any.
+        settings: The given options that only certain recipes have.
+        recipe: The recipe; None without a recipe.
 
     Raises:
-        OptionError: An option needs another recipe.
+        OptionError: The recipe does not have an option; the message names the recipes that do.
     """
     for name, value in settings.items():
         if recipe is None or name not in recipe.settings:

@@ -14,7 +14,7 @@ from so2docs.recipes.recipe import METADATA, TEXT, JsonSchema, Record, Schema
 
 
 def flatten_record_schema(schema: JsonSchema) -> Schema:
-    """Make the schema of the records that `flatten_record` returns."""
+    """Convert the schema of a record to that of the record that `flatten_record` returns."""
     metadata = schema.get("properties", {}).get(METADATA)
     if metadata is None:
         return _flatten_schema(schema)

@@ -1,9 +1,9 @@
-"""`hub`: a question with its answers and comments, in the form of a data set on the hub.
+"""`hub`: a question with its answers and comments, in the form of a Hugging Face dataset.
 
-The columns are those of HuggingFaceTB/stackexchange_2025_md on the Hugging Face hub, as listed in
+The columns are those of HuggingFaceTB/stackexchange_2025_md on the Hugging Face Hub, as listed in
 the front matter of its card: attributes in alphabetical order with the names of the dump, answers
 with `IsAccepted`, comments inside their posts, and ids as integers. Tags are one text, as in dumps
-since 2024 (`|tag|other|`). As in that data set, each site is a folder and a configuration.
+since 2024 (`|tag|other|`). As in that dataset, each site is a folder and a configuration.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA = _columns(QUESTION_ATTRIBUTES, Answers=array(_ANSWER), Comments=array(_C
 
 
 def hub(question: Document) -> Iterator[Record]:
-    """Make one record from a question."""
+    """Make one record from a question, with its answers and any nested comments."""
     for answer in question["Answers"]:
         answer["IsAccepted"] = posts.is_accepted(answer, question)
     if "Tags" in question:
@@ -44,7 +44,7 @@ def hub(question: Document) -> Iterator[Record]:
 
 
 def _row(record: dict[str, Any], columns: Schema) -> dict[str, Any]:
-    """Select the attributes that have a column and fit its type."""
+    """Select the attributes of a post or comment that have a column and fit its type."""
     row: dict[str, Any] = {}
     for name, kind in columns["properties"].items():
         if kind["type"] == "array":

@@ -62,7 +62,7 @@ _ALIASES = {
     "yaml": "yml",
 }
 NAMES = {alias: name for name, text in _ALIASES.items() for alias in (name, *text.split())}
-"""Names of languages, by their abbreviations in classes."""
+"""Names of languages, by name or abbreviation in classes."""
 
 _TAGS = {
     "bash": "sh shell zsh",
@@ -94,6 +94,6 @@ def name_language(abbreviation: str) -> str:
 
 
 def language_of_tags(tags: Iterable[str]) -> str:
-    """Return the language of the tags; empty if no tag has a language, or if they disagree."""
+    """Return the language of the tags; empty if no tag has a language, or if languages differ."""
     languages = {BY_TAG[tag] for tag in tags if tag in BY_TAG}
     return languages.pop() if len(languages) == 1 else ""

@@ -73,7 +73,7 @@ def _code_blocks(body: str) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _last_text(html: str) -> str:
-    """Return the text of the last paragraph, heading or list item that is not empty."""
+    """Return the text of the last non-empty paragraph, heading or list item; empty without one."""
     for part in reversed(_BLOCK.split(html)):
         text = strip_tags(_LINE_BREAK.sub(" ", part))
         if words := text.split():
@@ -106,7 +106,7 @@ _VERBS = ("Edit", "Rollback")
 def edits(question: Document) -> Iterator[Record]:
     """Make a record for each text changed by an edit or a rollback.
 
-    The question comes first, then its answers; the records of a post are in order of time.
+    The question comes first, then its answers; the records of each post are in chronological order.
     """
     for post in (question, *question.get("Answers", ())):
         current: dict[str, str] = {}

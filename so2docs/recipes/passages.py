@@ -2,8 +2,8 @@
 
 The library cuts at headings if the passages between them fit, or else at blocks, paragraphs,
 sentences or words. It takes quadratic time for text without white space, and for adding an overlap.
-So this module passes long texts to it in windows, and adds the overlap itself. A passage that
-begins or ends inside a code block gets the missing fence.
+So this module passes long texts to the library in windows, and adds the overlap itself. A passage
+that begins or ends inside a code block gets the missing fence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from so2docs.errors import OptionError, flag
 CHARACTERS, TOKENS = 2000, 512
 """Default maximum length of a passage, in characters and in tokens."""
 _WINDOW = 1 << 14
-"""Size of a window in characters; for long passages, windows are larger."""
+"""Minimum size of a window in characters; windows have at least eight times a passage's length."""
 _HEADINGS = re.compile(r"(?:#{1,6}(?: [^\n]*)?(?:\n\s*|\Z))+")
 _WORD = re.compile(r"(?<=\s)\S")
 _OPENING = re.compile(r"[ >]*(?:(?:[-+]|\d{1,9}[.)]) +[ >]*)*(`{3,})([^`]*)")
@@ -90,7 +90,7 @@ class Splitter:
             previous = passage
 
     def _ranges(self, text: str, blocks: list[_Block]) -> Iterator[tuple[int, int]]:
-        """Yield ranges of a text that leave room for the overlap."""
+        """Yield the ranges of passages before the overlap is added, for which they leave room."""
         size = self._most - self._overlap
         size = max(1, size - 2) if self._overlap else size
         splitter = make_splitter(self._tokenizer, size)
@@ -101,7 +101,7 @@ class Splitter:
     def _fitted(
         self, text: str, start: int, end: int, blocks: list[_Block], size: int
     ) -> Iterator[tuple[int, int]]:
-        """Yield a range, or parts of it if it is too long with the missing fences."""
+        """Yield a range of a text, or parts of the range if it is too long with missing fences."""
         passage = _with_fences(text, start, end, blocks)
         smaller = size * 3 // 4
         is_short = len(passage.text) <= end - start or self._fits(passage.text, size)
@@ -134,7 +134,7 @@ class Splitter:
                 yield start, end
 
     def _ends(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield positions to cut a range, best first: at its end, then between its first parts.
+        """Yield positions at which to cut a range: at its end, then between its first parts.
 
         Each position is a pair: the end of the text before the cut, and the start of the text after
         it.
@@ -166,7 +166,7 @@ class Splitter:
 
 
 def _windows(text: str, size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of a text, cut between paragraphs, lines or words if possible."""
+    """Yield ranges of up to `size` characters, split at paragraphs, lines or words if possible."""
     start = 0
     while len(text) - start > size:
         end = start + size
@@ -219,7 +219,7 @@ def _block_at(blocks: list[_Block], at: int) -> _Block | None:
 
 @cache
 def make_splitter(tokenizer: str | None, most: int, *, is_plain: bool = False) -> Any:
-    """Make a splitter of the library, for Markdown or for plain text.
+    """Make the library's splitter for Markdown or plain text, for passages up to a length.
 
     Raises:
         OptionError: The library is missing, or the tokenizer is unknown.

@@ -1,4 +1,4 @@
-"""Schemas and values that recipes make from posts with an attribution."""
+"""Functions and schemas that several recipes share: scores, texts and metadata of posts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def score(post: Post) -> int:
 
 
 def text(post: Post) -> str:
-    """Return the body of a post."""
+    """Return the body of a post; empty if it has none."""
     return str(post.get("Body", ""))
 
 
@@ -73,7 +73,7 @@ def comment_text(comment: Post) -> str:
 
 
 def prompt(question: Post) -> str:
-    """Return the title and body of a question."""
+    """Return the title and the body of a question as one text."""
     return "\n\n".join(part for part in (question.get("Title"), text(question)) if part)
 
 
@@ -94,9 +94,9 @@ def rank(question: Post) -> list[Post]:
 
 
 def keep_best(question: Post) -> None:
-    """Keep only the answer with the highest score.
+    """Remove all answers except the one with the highest score.
 
-    Of several such answers, the accepted answer is kept, or else the answer with the lowest id.
+    Among answers with equal scores, an accepted answer is kept, or else the one with the lowest id.
     """
     if answers := rank(question):
         question["Answers"] = [max(answers, key=score)]
@@ -121,12 +121,12 @@ def site_url(question: Post) -> str:
 
 
 def site(question: Post) -> str:
-    """Return the host name of the site."""
+    """Return the host name of the site, taken from the URL of a question."""
     return site_url(question).rpartition("/")[2]
 
 
 def record_id(question: Post, *parts: object) -> str:
-    """Return an id that is unique across sites."""
+    """Join the host name of the site and `parts` to an id that is unique across sites."""
     return "-".join(map(str, (site(question), *parts)))
 
 

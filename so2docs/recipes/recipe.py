@@ -54,14 +54,14 @@ class Recipe:
         optional_tables: Tables that are used if the dump has them.
         fields: Fields of a document that the recipe reads, such as `Title` or `Answers.Body`.
         body: Default form of the bodies.
-        attributed: Whether documents need an attribution: see `attribution`.
+        attributed: Whether documents get an attribution before the function: see `attribution`.
         files: Names of the files for the records, if there are several; the function then returns
             each record as `{file: record}`.
         needs_all_questions: Whether the option `accepted` leaves no questions out, because the
             function needs them all.
         reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.
         settings: Names of the options passed to the function as keywords.
-        variants: Recipes that replace this one if an option is given, by the name of the option.
+        variants: Recipes that replace this recipe if an option is given, by name of the option.
             Variants may themselves have variants.
         without_banner: Whether to remove the note "Possible Duplicate", which old dumps have at the
             start of questions.
@@ -104,7 +104,7 @@ class Recipe:
     is_by_site: bool = False
 
     def without(self, names: tuple[str, ...]) -> Recipe:
-        """Return the recipe without some columns of its records."""
+        """Return the recipe with these columns left out of its records and its schema."""
         schema = self.schema
         if schema is not None:
             schema = {
@@ -127,7 +127,7 @@ _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def find_mismatch(value: Any, schema: JsonSchema, path: str = "") -> str:
-    """Describe the first difference between a value and a schema; empty if there is none.
+    """Describe the first mismatch between a value and a schema; empty if the value matches.
 
     Only types, properties and items are checked, not the other keywords of JSON Schema.
     """

@@ -38,13 +38,13 @@ def thread_text(question: Document) -> str:
 
 
 def _comments(post: Document) -> list[str]:
-    """Format the comments of a post as a list, if they are nested."""
+    """Return a heading and the comments of a post as a Markdown list; empty without comments."""
     texts = list(map(posts.comment_text, post.get("Comments", ())))
     return ["### Comments", "\n".join(f"- {text}" for text in texts)] if texts else []
 
 
 def thread(question: Document) -> Iterator[Record]:
-    """Make one record from a question."""
+    """Make one record from a question and its answers."""
     authors = ((author["DisplayName"], author.get("Url")) for author in question["Authors"])
     yield {
         "id": posts.record_id(question, question["Id"]),
