@@ -159,7 +159,7 @@ def _describe_license(text: str) -> list[str]:
 
 
 def _as_code(text: str) -> list[str]:
-    """Indent a text as code, so that markup has no effect."""
+    """Return the lines of a text, indented as Markdown code, so that markup has no effect."""
     return [f"    {line}" for line in for_terminal(text).splitlines()]
 
 
@@ -606,9 +606,9 @@ def _folder_of_card(names: OutputPaths) -> str:
 
 
 def _described(folder: str, but: str | None = None) -> list[Described]:
-    """List the outputs of a folder whose manifest matches their files, except the manifest `but`.
+    """List the outputs of a folder, including outputs in a folder for each site.
 
-    Outputs in a folder for each site are included.
+    Outputs whose files do not match their manifests are left out, and so is the manifest `but`.
     """
     own = sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))
     by_site = sorted(Path(folder or ".").glob(f"*/.{_BY_SITE}.*.{MANIFEST}"))

@@ -200,7 +200,7 @@ _OF_SCHEMA = (
 
 
 def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
-    """Build the schema of an earlier conversion from its recorded options; None if unknown."""
+    """Build the JSON Schema of an earlier conversion from its recorded options; None if unknown."""
     kwargs = {name: options[name] for name in _OF_SCHEMA if options[name]}
     if recipe is not None:
         kwargs["recipe"] = recipe

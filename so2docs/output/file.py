@@ -152,7 +152,7 @@ class Output:
         return copies
 
     def checkpoint(self) -> FileState:
-        """Save the journal, and return the state of the file once all pending copies are made.
+        """Save the journal, and return the file's state, which includes all pending copies.
 
         Standard output has no checkpoints.
         """

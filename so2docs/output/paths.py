@@ -37,7 +37,7 @@ _TEMPORARY_ENDS = (".part", ".part.journal", ".part.rest")
 
 @dataclass(frozen=True, slots=True)
 class OutputPaths:
-    """The paths of the files of a conversion.
+    """The paths of the files that a conversion writes.
 
     Attributes:
         output: Path of the output, as the user gave it; `-` is standard output.
@@ -83,7 +83,7 @@ class OutputPaths:
         return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
     def _split_files(self, end: str = "") -> list[str]:
-        """List the paths of a split output to which a file with the suffix `end` exists."""
+        """List the final paths in a split output for which a file with the suffix `end` exists."""
         if not self.form.is_split:
             return []
         folder, stem = os.path.split(self.stem)

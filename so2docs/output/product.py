@@ -75,7 +75,7 @@ class Product(Generic[Result]):
         raise NotImplementedError
 
     def make(self) -> Result:
-        """Make the product, and rename the files to their final names."""
+        """Make the product, rename the files to their final names, and return the result."""
         raise NotImplementedError
 
     def compare(self) -> Comparison:

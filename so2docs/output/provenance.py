@@ -133,7 +133,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How a product was made.
+    """The record of how a product was made.
 
     Attributes:
         kind: The kind of product, named after the function that makes it, such as `convert`.
@@ -174,7 +174,7 @@ class Provenance:
         return replace(self, input=(posts, *tables))
 
     def with_counts(self, report: Report) -> Provenance:
-        """Return the record with the counts of a complete conversion."""
+        """Return the record with the counts in the report of a complete conversion."""
         return replace(self, counts=count(report))
 
     def of_file(self, documents: int) -> Provenance:

@@ -66,7 +66,7 @@ class Segment(NamedTuple):
         first_id: int = 0,
         documents: int = 0,
     ) -> Segment:
-        """Make a segment with these compressed bytes."""
+        """Make a segment in memory from compressed bytes; `crc` is that of the raw bytes."""
         data_crc = isal_zlib.crc32(data)
         return cls(first_id, 0, len(data), raw_size, documents, crc, b"", data, "", data_crc)
 
@@ -136,7 +136,7 @@ def copy_all(copies: Iterable[Copy]) -> None:
 
 
 def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
-    """Copy within the kernel, if the system supports it; return the number of copied bytes."""
+    """Copy up to `size` bytes within the kernel, if supported; return how many were copied."""
     total = 0
     while total < size and hasattr(os, "copy_file_range"):
         try:
@@ -208,7 +208,7 @@ class Journal:
             offset += size
 
     def add(self, segment: Segment) -> None:
-        """Add a segment appended to the file."""
+        """Record a segment that was appended to the file."""
         numbers = segment.first_id, segment.size, segment.raw_size, segment.documents
         sums = segment.crc, segment.data_crc
         self._records += _RECORD.pack(*numbers, *sums, len(segment.note)) + segment.note

@@ -55,7 +55,7 @@ SEPARATOR = "\n\nAnswer:\n\n"
 
 
 def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
-    """Make a record for each answer, sorted by votes.
+    """Make a record for each answer, the accepted answer first, then by descending score.
 
     Args:
         question: The document.
@@ -88,7 +88,7 @@ QA = Recipe(
 def messages(
     question: Document, *, system: str | None = None, accepted: bool = False
 ) -> Iterator[Record]:
-    """Make a conversation for each answer, sorted by votes.
+    """Make a conversation for each answer, the accepted answer first, then by descending score.
 
     If comments are nested, the comments on the answer by its author and by the asker continue the
     conversation, up to the last comment by the author.
@@ -306,7 +306,7 @@ TRIPLETS = replace(
 
 
 def kto(question: Document) -> Iterator[Record]:
-    """Make a record for each answer with a preference score other than 0, sorted by votes."""
+    """Make a record for each answer with a preference score other than 0, in the order of `qa`."""
     asked, metadata = prompt(question) + SEPARATOR, posts.metadata(question)
     for answer in posts.rank(question):
         if preferred := preference_score(answer, question):

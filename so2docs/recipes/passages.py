@@ -90,7 +90,7 @@ class Splitter:
             previous = passage
 
     def _ranges(self, text: str, blocks: list[_Block]) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of passages before the overlap is added, for which they leave room."""
+        """Yield the ranges of passages, short enough for the overlap to be added later."""
         size = self._most - self._overlap
         size = max(1, size - 2) if self._overlap else size
         splitter = make_splitter(self._tokenizer, size)
@@ -116,7 +116,7 @@ class Splitter:
     def _joined(
         self, text: str, ranges: list[tuple[int, int]], blocks: list[_Block]
     ) -> Iterator[tuple[int, int]]:
-        """Join ranges that contain only headings to the start of the next range."""
+        """Join each range of headings alone to the start of the next range, if both fit."""
         following = ranges[::-1]
         while following:
             start, end = following.pop()

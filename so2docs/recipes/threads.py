@@ -121,7 +121,7 @@ def check_splitter(
 
 
 def identify_tokenizer(name: str | None) -> str | None:
-    """Return the name of a tokenizer, with the hash of its file if it is a file."""
+    """Return the name of a tokenizer, followed by a hash of its content if it is a file."""
     if name is None or not os.path.isfile(name):
         return name
     with open(name, "rb") as file:

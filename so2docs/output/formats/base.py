@@ -153,7 +153,7 @@ class JsonLines(Format):
     closing = b"}\n"
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the object and a line feed."""
+        """Return the document as a JSON object, followed by a line feed."""
         document.parts.append(self.closing)
         return document.parts
 
@@ -165,7 +165,7 @@ class JsonArray(Format):
     between = b",\n"
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the object."""
+        """Return the document as a JSON object."""
         document.parts.append(b"}")
         return document.parts
 
@@ -191,11 +191,11 @@ class Elasticsearch(Format):
         return b'{"%b":{"_index":%b,"_id":"%b%d"}}\n' % names
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the action line and the document line."""
+        """Return the `index` action line and the document line."""
         return [self._action(b"index", document.question_id), *document.parts, b"}\n"]
 
     def deletion(self, question_id: int) -> bytes:
-        """Return the action line."""
+        """Return the `delete` action line."""
         return self._action(b"delete", question_id)
 
 
@@ -217,7 +217,7 @@ class RavenDB(Format):
         self._deleted: dict[bytes, array[int]] = {}  # Question ids by prefix.
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the object with its metadata."""
+        """Return the document as a JSON object with its `@metadata`."""
         comma = b"" if document.is_empty else b","
         metadata = b'%b"@metadata":{"@id":"questions/%b%d","@collection":"Questions"}}' % (
             comma,
@@ -255,7 +255,7 @@ class MongoDB(Format):
         return b'{"_id":%b%b%d%b' % (quote, self.id_prefix, question_id, quote)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """Return the object, starting with `_id`, and a line feed."""
+        """Return the document as a JSON object that starts with `_id`, followed by a line feed."""
         opening = self._id(document.question_id) + (b"" if document.is_empty else b",")
         return [opening, document.parts[0][1:], *document.parts[1:], b"}\n"]
 

@@ -32,52 +32,52 @@ class Field:
 
     @classmethod
     def boolean(cls, value: bool) -> Field:
-        """Make a boolean."""
+        """Make a boolean field."""
         return cls(_TRUE if value else _FALSE, None)
 
     @classmethod
     def i32(cls, value: int) -> Field:
-        """Make a 32-bit integer."""
+        """Make a field with a 32-bit integer."""
         return cls(_I32, value)
 
     @classmethod
     def i64(cls, value: int) -> Field:
-        """Make a 64-bit integer."""
+        """Make a field with a 64-bit integer."""
         return cls(_I64, value)
 
     @classmethod
     def binary(cls, value: bytes) -> Field:
-        """Make a field of bytes, or of a text in UTF-8."""
+        """Make a field with bytes or UTF-8 text."""
         return cls(_BINARY, value)
 
     @classmethod
     def struct(cls, value: Struct) -> Field:
-        """Make a structure."""
+        """Make a field with a nested structure."""
         return cls(_STRUCT, value)
 
     @classmethod
     def booleans(cls, values: Iterable[bool]) -> Field:
-        """Make a list of booleans."""
+        """Make a field with a list of booleans."""
         return cls(_LIST, Sequence(_TRUE, [_TRUE if value else _FALSE for value in values]))
 
     @classmethod
     def i32s(cls, values: Iterable[int]) -> Field:
-        """Make a list of 32-bit integers."""
+        """Make a field with a list of 32-bit integers."""
         return cls(_LIST, Sequence(_I32, list(values)))
 
     @classmethod
     def i64s(cls, values: Iterable[int]) -> Field:
-        """Make a list of 64-bit integers."""
+        """Make a field with a list of 64-bit integers."""
         return cls(_LIST, Sequence(_I64, list(values)))
 
     @classmethod
     def binaries(cls, values: Iterable[bytes]) -> Field:
-        """Make a list of byte strings."""
+        """Make a field with a list of byte strings."""
         return cls(_LIST, Sequence(_BINARY, list(values)))
 
     @classmethod
     def structs(cls, values: Iterable[Struct]) -> Field:
-        """Make a list of structures."""
+        """Make a field with a list of structures."""
         return cls(_LIST, Sequence(_STRUCT, list(values)))
 
 
@@ -93,7 +93,7 @@ class Sequence(NamedTuple):
 
 
 class ThriftReader:
-    """Reads values from bytes; `at` is the position after the last value."""
+    """Reads structures in Thrift's compact protocol; `at` is the position after the last one."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
@@ -151,7 +151,7 @@ class ThriftReader:
 
 
 def write_struct(fields: Struct) -> bytearray:
-    """Encode a structure."""
+    """Encode a structure in Thrift's compact protocol."""
     out = bytearray()
     last = 0
     for field_id, field in sorted(fields.items()):

@@ -143,7 +143,7 @@ class Levels:
     repeated: int = 0
 
     def with_nulls(self, values: list[Any], nulls: int) -> Levels:
-        """Return the levels inside an optional column, of whose values `nulls` are null."""
+        """Return the levels inside an optional column, `nulls` of whose values are null."""
         level, following = self.defined, self.defined + 1
         if not nulls:
             table = bytes.maketrans(bytes([level]), bytes([following]))
@@ -161,7 +161,7 @@ class Levels:
         return Levels(definitions, self.repetitions, following, self.repeated)
 
     def with_lists(self, lists: list[list[Any]]) -> Levels:
-        """Return the levels of the elements of lists."""
+        """Return the levels of the elements inside a column of lists."""
         definitions, repetitions = bytearray(), bytearray()
         element, again = bytes([self.defined + 1]), bytes([self.repeated + 1])
         sizes = map(len, lists)
@@ -331,7 +331,7 @@ class _ColumnChunk:
         return _RLE_DICTIONARY, _encode_indices(numbers, len(indices))
 
     def write(self, out: bytearray, compress: _Compress) -> tuple[Struct, Struct]:
-        """Append the pages to a file; return descriptions of the chunk and of its pages."""
+        """Append the pages to a file; return descriptions of the column chunk and of its pages."""
         self._end_page(compress)
         encodings, start, pages = [_PLAIN, _RLE], len(out), self._pages
         dictionary: dict[int, Field] = {}
