@@ -34,10 +34,14 @@ Post = dict[str, Any]
 
 
 class Archive:
-    """Tools that search for posts, and read questions and answers."""
+    """The tools of the MCP server: search for posts, and read questions and answers."""
 
     def __init__(self, stores: Mapping[str, Store]) -> None:
-        """Make the tools for sites, given by name."""
+        """Make the tools for the given sites.
+
+        Args:
+            stores: The sites by name.
+        """
         self._stores = dict(stores)
 
     def instructions(self) -> str:
@@ -60,7 +64,8 @@ class Archive:
     ) -> str:
         """Find questions and answers that contain the words of a query, the best first.
 
-        Results contain all words of the query; for four or more words, some results may lack a few.
+        Results contain all words of the query. If no post does, or if there are four or more words,
+        results may contain only some of the words.
 
         Args:
             query: Words; also `"a phrase"`, `ferment*`, `-word`, `title:word`, `[tag]`, `score:5`,
@@ -98,7 +103,8 @@ class Archive:
         Args:
             post_id: Id of the question, or of one of its answers.
             site: Name of the site; may be empty if there is only one.
-            max_characters: Maximum length of the text, 500 to 200,000.
+            max_characters: Maximum length of the question with its comments, 500 to 200,000; the
+                list of answers is not counted.
         """
         store, document = self._find(post_id, site)
         reply = _Reply(max_characters)
@@ -148,7 +154,11 @@ class Archive:
         return f"{reply.text}{more}"
 
     def _find_site(self, name: str) -> Store:
-        """Find a site by its name or host; if the name is empty, return the only site."""
+        """Return the site with this name or host, or the only site if the name is empty.
+
+        Raises:
+            OptionError: The site is unknown, or the name is empty and there are several sites.
+        """
         if not name and len(self._stores) == 1:
             return next(iter(self._stores.values()))
         store = self._stores.get(name)
@@ -161,7 +171,11 @@ class Archive:
         return store
 
     def _find(self, post_id: int, site: str) -> tuple[Store, Post]:
-        """Find the site and the document of a post."""
+        """Return the site of a post and the document that contains the post.
+
+        Raises:
+            OptionError: There is no such site or post.
+        """
         store = self._find_site(site)
         is_possible = 0 < post_id < 1 << 63
         question_id = store.find_question(post_id) if is_possible else None
@@ -171,13 +185,13 @@ class Archive:
         return store, document
 
     def _answers(self, store: Store, document: Post) -> list[Post]:
-        """List the answers of a document, the best first."""
+        """List the answers in a document, accepted first, then by descending score."""
         by_id = {answer["Id"]: answer for answer in document.get("Answers") or ()}
         return [by_id[key] for key in store.answer_ids(document["Id"]) if key in by_id]
 
 
 class _Reply:
-    """A text of limited length."""
+    """Builds a reply of limited length from parts."""
 
     def __init__(self, most: int, title: str = "") -> None:
         self._left = max(_LEAST, min(most, _MOST)) - len(title)
@@ -185,15 +199,15 @@ class _Reply:
 
     @property
     def text(self) -> str:
-        """The text so far."""
+        """The parts added so far, as one text."""
         return "\n\n".join(self._parts)
 
     def has_space(self, text: str) -> bool:
-        """Whether a part fits."""
+        """Whether a further part fits into the reply."""
         return len(text) + 2 <= self._left
 
     def add(self, text: str) -> None:
-        """Add a part; if it is too long, truncate it and add a note."""
+        """Append a part; truncate it if it does not fit, and note the number of characters lost."""
         if text and not self.has_space(text):
             shown = max(0, self._left)
             text = f"{text[:shown].rstrip()}\n\n[{len(text) - shown:,} characters left out]"
@@ -202,7 +216,7 @@ class _Reply:
             self._left -= len(text) + 2
 
     def add_all(self, heading: str, lines: list[str]) -> None:
-        """Add a list under a heading, with as many lines as fit."""
+        """Append a heading and as many of the lines as fit, and note how many are left out."""
         shown: list[str] = []
         for line in lines[:_LISTED]:
             if not self.has_space("\n".join([heading, *shown, line])):
@@ -216,7 +230,7 @@ class _Reply:
 
 
 def _describe(row: Post, store: Store) -> str:
-    """Format a search result."""
+    """Format a search result as Markdown: title, facts, authors, licence and snippet."""
     kind = f"question {row['Id']}"
     if row["IsAnswer"]:
         kind = f"answer {row['Id']} to question {row['QuestionId']}"
@@ -230,7 +244,7 @@ def _describe(row: Post, store: Store) -> str:
 
 
 def _facts(post: Post, store: Store) -> str:
-    """Format id, score, dates, licence, authors and source of a post."""
+    """Format the id, score, dates, licence, authors and source of a post as Markdown."""
     is_answer = "ParentId" in post
     facts = [f"{'answer' if is_answer else 'question'} {post['Id']} on {store.site.title}"]
     facts += [f"score {post.get('Score') or 0}"]
@@ -262,7 +276,7 @@ def _body(post: Post, store: Store) -> str:
 
 
 def _authors(part: Post, store: Store) -> str:
-    """Format the authors of a comment, or of a post with its revisions."""
+    """Format the authors of a comment, or of a post and its revisions, as Markdown."""
     base = f"https://{store.site.host}" if store.site.host else ""
     named = (
         f"[{_line(name)}]({url})" if url and base else _line(name)
@@ -286,12 +300,12 @@ def _day(part: Post, name: str) -> str:
 
 
 def _line(text: object) -> str:
-    """Put the start of a text on one line, without characters that reverse its direction."""
+    """Return the start of a text on one line, without characters that change its direction."""
     return " ".join(remove_bidi_controls(str(text)[:_MOST_LINE]).split())
 
 
 def make_mcp_server(stores: Mapping[str, Store]) -> Any:
-    """Make the server, whose method `run` communicates over standard input and output."""
+    """Make the MCP server; its method `run` communicates over standard input and output."""
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import ToolAnnotations
@@ -299,7 +313,7 @@ def make_mcp_server(stores: Mapping[str, Store]) -> Any:
     from so2docs import __version__
 
     def telling(tool: Callable[..., str]) -> Callable[..., str]:
-        """Report expected errors to the model."""
+        """Wrap a tool so that its expected errors are reported to the model."""
 
         @wraps(tool)
         def call(*arguments: Any, **keywords: Any) -> str:

@@ -35,7 +35,7 @@ from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import Store
 
 _GRACE_SECONDS = 1
-"""Seconds that pending requests get when the server is told to stop."""
+"""Seconds for pending requests to complete after the server is told to stop."""
 _STATIC = Path(__file__).parent / "static"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; "
@@ -56,15 +56,16 @@ def open_sites(
     formulas: bool | None = None,
     images: Sequence[str] = (),
 ) -> Guard:
-    """Make the application for outputs and databases.
+    """Open outputs and databases, and make the ASGI application that serves them.
 
     Args:
         paths: Outputs, dumps, databases, or folders of these.
         progress: Show progress bars.
         site: Host name of the site, if the file names do not contain it.
         local: Reject requests whose `Host` is not this machine.
-        formulas: Whether posts have TeX formulas; if None, the site or its posts decide.
-        images: Folders and ZIP archives of pictures.
+        formulas: Whether posts have TeX formulas; if None, this is derived from the host name or
+            the posts.
+        images: Folders and ZIP archives with pictures.
     """
     pictures = Pictures(images)
     stores = open_stores(paths, progress=progress, site=site, formulas=formulas)
@@ -72,14 +73,14 @@ def open_sites(
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Open the socket of the server.
+    """Open the socket on which the server listens.
 
     Args:
         host: Host name or IP address to listen on.
-        port: The port; 0 for any free port.
+        port: Port to listen on; 0 for any free port.
 
     Raises:
-        So2docsError: The address cannot be used.
+        So2docsError: The address or the port cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Name the protocol, since asyncio otherwise leaves Nagle's algorithm on, which adds 40 ms to
@@ -99,7 +100,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is only reachable from this machine."""
+    """Whether a host name or IP address is reachable only from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -107,7 +108,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_own_name(host: str) -> bool:
-    """Whether the `Host` of a request is a local name or address of this machine.
+    """Whether the `Host` header of a request is `localhost` or a loopback address.
 
     Args:
         host: Value of the header, such as `localhost:8765`, `127.0.0.1`, `[::1]:8765`.
@@ -117,7 +118,7 @@ def is_own_name(host: str) -> bool:
 
 
 def make_server(app: Guard) -> uvicorn.Server:
-    """Make a server for the application; it logs nothing, since the application reports errors."""
+    """Make a server for the application; it logs nothing, because the application logs errors."""
     config = uvicorn.Config(
         app,
         log_level="critical",
@@ -181,10 +182,10 @@ class Guard:
 
 
 def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) -> Guard:
-    """Make the application.
+    """Make the ASGI application that serves the sites.
 
     Args:
-        stores: The sites by name; if there are several, the name is the first part of the path.
+        stores: The sites by name; if there are several, paths begin with the name of the site.
         pictures: The pictures of posts.
         local: Reject requests whose `Host` is not this machine.
     """
@@ -264,7 +265,7 @@ def _environment() -> Environment:
 
 
 def _describe_error(error: Exception) -> tuple[int, str]:
-    """Return the status and the text of an error."""
+    """Return the HTTP status and the message for an error."""
     if isinstance(error, HTTPException):
         is_plain = error.status_code == 404 and error.detail == "Not Found"
         text = "Page not found." if is_plain else error.detail

@@ -3,9 +3,9 @@
 nh3 sanitizes bodies; links to pages of this reader become local, code is highlighted, and formulas
 become MathML. Every pattern takes linear time for any text.
 
-Two versions of a text are compared line by line, then changed lines word by word. The steps of a
-comparison are at most the number of pairs of equal items times the length of the shorter side. If
-there are too many, the old version is shown as removed and the new one as added.
+Two versions of a text are compared line by line, then changed lines word by word. The number of
+steps of a comparison is at most the number of pairs of equal items times the length of the shorter
+version. If this is too much, the old version is shown as removed and the new one as added.
 """
 
 from __future__ import annotations
@@ -32,23 +32,25 @@ from so2docs.serve.pictures import picture_key
 from so2docs.sqlite.rows import is_html
 
 _MOST_STEPS = 5_000_000
-"""Maximum steps for comparing the lines of a text, and for comparing its words: 0.15 s at worst."""
+"""Maximum number of steps for comparing the lines of two texts, and for comparing their words; this
+takes 0.15 s at worst."""
 _CONTEXT = 2
 """Number of unchanged lines shown before and after a change."""
 _MOST_SHOWN = 20_000
-"""Maximum number of characters shown of all changes in a text. At most a hundredth of this is shown
-of each unchanged line."""
+"""Maximum number of characters shown of all changes in a text; of each unchanged line, at most a
+hundredth of this number is shown."""
 _LEAST_ALIKE = 0.3
-"""Minimum share of unchanged characters for showing two versions of lines as one text."""
+"""Minimum share of unchanged characters for showing two versions of lines as one text with
+marked words."""
 _WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-"""A word or symbol, with the white space after it to limit the number of equal items."""
+"""Matches a word or symbol with the white space after it, so that fewer items are equal."""
 
 Change = tuple[int, int, int, int]
-"""Start and end in the old sequence, and in the new one."""
+"""A change: start and end in the old sequence, then start and end in the new sequence."""
 
 
 def diff(old: str, new: str) -> str:
-    """Show the changes between two texts as HTML, with some lines around each change."""
+    """Return the changes between two texts as HTML, each with the unchanged lines around it."""
     before, after = old.splitlines(), new.splitlines()
     changes = _changes(before, after, _Steps())
     return "".join(_shown(before, after, changes))
@@ -61,7 +63,7 @@ class _Steps:
         self.left = _MOST_STEPS
 
     def take(self, old: Sequence[str], new: Sequence[str]) -> bool:
-        """Take the steps of a comparison from the budget; False if too few are left."""
+        """Deduct the steps for comparing two sequences; return False if too few are left."""
         counts = Counter(new)
         pairs = sum(counts[item] * count for item, count in Counter(old).items())
         steps = (pairs + len(old)) * min(len(old), len(new))
@@ -72,7 +74,7 @@ class _Steps:
 
 
 def _changes(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[Change]:
-    """List the differences between two sequences, in order."""
+    """List the changes between two sequences, in order; a single one if too few steps are left."""
     first = _common(old, new)
     last = _common(old[first:][::-1], new[first:][::-1])
     a, b = old[first : len(old) - last], new[first : len(new) - last]
@@ -119,9 +121,10 @@ def _line(line: str) -> str:
 
 
 def _words(old: str, new: str, steps: _Steps, remaining: int) -> str:
-    """Mark the changed words of lines.
+    """Return the changed lines as HTML, with the changed words marked.
 
-    If too much changed, show the old and the new lines, each up to `remaining` characters.
+    If too much changed, return the old lines and then the new lines, each truncated to `remaining`
+    characters.
     """
     if old and new and len(old) + len(new) <= remaining:
         before, after = _WORD.findall(old), _WORD.findall(new)
@@ -150,7 +153,7 @@ def _inline(before: list[str], after: list[str], changes: list[Change]) -> Itera
 
 
 def _cut(text: str, most: int) -> str:
-    """Truncate a text to `most` characters, and escape it."""
+    """Truncate a text to `most` characters, and escape it for HTML."""
     return str(escape(text if len(text) <= most else f"{text[:most]} …"))
 
 
@@ -176,8 +179,8 @@ _ATTRIBUTES = {
 }
 _MOST_CODE = 20_000
 _MOST_DEPTH = 200
-"""Maximum depth of elements; a deeper body is shown as its source, because HTML parsers take time
-quadratic in the depth."""
+"""Maximum nesting depth of elements; a deeper body is shown as its source, because HTML parsers
+take time quadratic in the depth."""
 _VOID = {"area", "br", "col", "hr", "img", "input", "wbr"}
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 # Matches output of nh3, where `<` and `>` in text and `"` in attributes are escaped.
@@ -232,7 +235,7 @@ class Renderer:
     macros: dict[str, str] = field(default_factory=dict)
 
     def render(self, kind: Kind, text: str) -> str:
-        """Render a text as HTML; for a diff, it holds two texts separated by U+0000."""
+        """Render a text as HTML; a `diff` is an old and a new text, separated by U+0000."""
         text = remove_bidi_controls(text)
         if kind == "body":
             return self._body(text)
@@ -246,7 +249,7 @@ class Renderer:
         return str(Markup('<div class="plain">{}</div>').format(text.replace("\0", "\n\n")))
 
     def _body(self, body: str) -> str:
-        """Render a body; plain text keeps its line breaks."""
+        """Render a body as safe HTML; a plain-text body keeps its line breaks."""
         if not body:
             return ""
         if not is_html(body):
@@ -265,7 +268,7 @@ class Renderer:
         return "".join(self._parts(remove_bidi_controls(safe)))
 
     def _parts(self, safe: str) -> Iterator[str]:
-        """Render the parts of a sanitized body."""
+        """Yield the HTML of a sanitized body, with formulas, highlighted code and spoilers."""
         run: list[str] = []  # Text so far, up to a tag that ends any formula.
         spoilers: list[bool] = []  # For each open quotation, whether it is a spoiler.
         headings: list[int] = []  # The levels of the headings that enclose the current text.
@@ -296,7 +299,12 @@ class Renderer:
         yield from self._run(run, is_literal=literal > 0)
 
     def _run(self, run: list[str], *, is_literal: bool) -> Iterator[str]:
-        """Render text whose only tags are line breaks, given as U+0000."""
+        """Yield the HTML of text between tags; U+0000 marks a line break.
+
+        Args:
+            run: The pieces of the text.
+            is_literal: Whether the text is in an element without formulas, such as code.
+        """
         text = "".join(run)
         if is_literal or not self.sign or not ("$" in text or "\\" in text):
             yield text.replace("\0", "<br>")
@@ -307,7 +315,14 @@ class Renderer:
     def _with_formulas(
         self, text: str, render_text: Callable[[str], str], hidden: str | None = None
     ) -> Iterator[str]:
-        """Render a text and its formulas; in `hidden`, U+0000 replaces code and URLs."""
+        """Yield the HTML of a text, with its formulas as MathML.
+
+        Args:
+            text: The text.
+            render_text: Function that renders the text outside formulas.
+            hidden: The text with U+0000 in place of code and URLs, so that no formulas are found in
+                them; None if the text has neither.
+        """
         if not self.sign:
             yield render_text(text)
             return
@@ -335,7 +350,7 @@ class Renderer:
         return self._image(match[0]) if name == "img" else match[0]
 
     def _comment(self, text: str) -> Iterator[str]:
-        """Render a comment, which is text with some Markdown."""
+        """Yield the HTML of a comment, which is text with some Markdown."""
         hidden = _WITHOUT_FORMULAS.sub(lambda m: "\0" * len(m[0]), text) if self.sign else None
         return self._with_formulas(text, lambda part: "".join(self._markdown(part)), hidden)
 
@@ -379,7 +394,7 @@ class Renderer:
         return value
 
     def address(self, value: str) -> str | None:
-        """Convert a URL to an absolute or local one; None if it is invalid."""
+        """Convert a URL to a path in this reader or an absolute URL; None if it is invalid."""
         value = value.strip()
         if value.lower().startswith("mailto:"):
             return value
@@ -418,7 +433,7 @@ _HEADING = re.compile(r"h[1-6]")
 
 
 def _heading(levels: list[int], match: re.Match[str]) -> str:
-    """Render a start or end tag of a heading: below the page's headings, with no level skipped."""
+    """Render a start or end tag of a heading, below the page's headings and without skipped levels."""
     level = int(match["name"][1])
     if not match["end"]:
         while levels and levels[-1] >= level:
@@ -462,7 +477,7 @@ def _lexer(name: str) -> Any:
 
 
 def _is_deep(body: str) -> bool:
-    """Whether elements are nested too deeply."""
+    """Whether the elements of a body are nested deeper than `_MOST_DEPTH`."""
     depth = 0
     for is_end, name in _TAG.findall(body):
         if name.lower() not in _VOID:
@@ -473,12 +488,12 @@ def _is_deep(body: str) -> bool:
 
 
 def mark_words(text: str) -> str:
-    """Escape a text, and mark the words between U+0002 and U+0003."""
+    """Escape a text for HTML, with the words between U+0002 and U+0003 in `<mark>` elements."""
     return _MARK.sub(lambda m: _MARKS[m[0]], _escape(text))
 
 
 def remove_marks(text: str) -> str:
-    """Remove U+0002 and U+0003."""
+    """Remove the marks U+0002 and U+0003 from a text."""
     return _MARK.sub("", text)
 
 

@@ -11,7 +11,7 @@ from so2docs.domain import site_host
 from so2docs.escape import unescape
 
 AFTER_ADDRESS = ".,;:!?)*_"
-"""Characters after a URL in a text that do not belong to the URL."""
+"""Punctuation that does not belong to a URL if it follows the URL in a text."""
 
 # A URL, or, in an attribute, a path on the same site. The repetition is possessive, so the time
 # is linear.
@@ -40,7 +40,8 @@ class Link(NamedTuple):
         host: The site's current host; empty for a site whose host is unknown.
         kind: `post`, `revisions`, `comment`, `user`, `tag`, `list` or `search`.
         name: Id, name of the tag, path of the list, or words to search for.
-        question: Id of a post's question, which is shown if the post is missing; may be empty.
+        question: Id of a post's question, which is shown if the post is missing; empty if
+            unknown.
     """
 
     host: str
@@ -50,12 +51,12 @@ class Link(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The fields as one string."""
+        """The fields as one string, by which the path of the page is looked up."""
         return " ".join(self)
 
 
 def parse_link(address: str, host: str | None) -> Link | None:
-    """Find the page of a site that a URL leads to; None for other pages and invalid URLs.
+    """Parse a URL as a link to a page of a site; None if it is invalid or of no known form.
 
     Args:
         address: A URL, or a path on the same site.

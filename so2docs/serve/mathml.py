@@ -15,20 +15,22 @@ from typing import Any
 from so2docs.formulas import MOST_CHARACTERS
 
 _MOST_EM = 200
-"""Maximum sum of the widths, heights and other sizes in a formula; what exceeds it is cut."""
+"""Maximum sum of the widths, heights and other sizes in a formula, in em; sizes are reduced
+to fit."""
 _MOST_MACROS = 200
 """Maximum number of definitions kept for later formulas of a page."""
 _MOST_DEPTH = 200
-"""Maximum depth of groups; a deeper formula is shown as its source."""
+"""Maximum nesting depth of groups; a deeper formula is shown as its source."""
 
 
 def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) -> str | None:
-    """Convert a formula to MathML; None if it is invalid.
+    """Convert a formula to MathML; None if it is empty, invalid, too long or nested too deeply.
 
     Args:
         tex: The formula.
         is_block: Whether the formula is displayed on a line of its own.
-        macros: Definitions in earlier formulas on the page, by name; this formula's are added.
+        macros: Macro definitions in earlier formulas of the page, by name; the definitions in this
+            formula are added.
     """
     if len(tex) > MOST_CHARACTERS or _depth(tex) > _MOST_DEPTH or not tex.strip():
         return None
@@ -104,7 +106,7 @@ _SIZE = re.compile(r'(?<= )(width|height|depth|voffset|linethickness)="-?([\d.]+
 
 
 def _bounded(output: str) -> str:
-    """Limit the sum of the sizes in a formula, so that no formula makes a page too wide."""
+    """Limit the sum of the sizes in MathML, so that no formula makes a page too wide."""
     left = float(_MOST_EM)
 
     def bound(match: re.Match[str]) -> str:
@@ -174,7 +176,7 @@ _COMMANDS = {
     "varinjlim": r"\underrightarrow{\lim}",
     "varprojlim": r"\underleftarrow{\lim}",
 }
-"""Commands of MathJax that math-core lacks, with their replacements."""
+"""MathJax commands that math-core lacks, with their replacements."""
 _NAMES = {
     "align": "align*",  # The sites number only formulas with a \tag.
     "alignat": "align*",
@@ -223,7 +225,7 @@ _PLAIN_TEX = {
 
 
 def _colour(match: re.Match[str]) -> str:
-    """Colour only the next group, as MathJax does on the sites."""
+    """Limit a colour command to the next group, as MathJax does on the sites."""
     sign, colour = match.groups()
     if not sign:
         return rf"{{\color{{{colour}}}"
@@ -318,7 +320,7 @@ _ARROWS = {"->": r"\to ", "<-": r"\leftarrow ", "<->": r"\leftrightarrow "}
 
 
 def _chemistry(group: str) -> str:
-    """Convert the common forms of mhchem: subscript counts, superscript charges, arrows."""
+    """Convert common mhchem notation to TeX: subscript counts, superscript charges, arrows."""
     parts = []
     for match in _CHEMICAL.finditer(group):
         if arrow := match["arrow"]:

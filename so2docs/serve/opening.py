@@ -20,7 +20,7 @@ from so2docs.sqlite.build import find_database
 from so2docs.sqlite.sources import open_source
 
 _TAKEN = {"pictures", "static", "search", "search.json", "index.json"}
-"""Paths of the server that cannot be names of sites."""
+"""Paths that the server uses itself, so they cannot be names of sites."""
 
 
 def open_stores(
@@ -30,16 +30,17 @@ def open_stores(
     site: str | None = None,
     formulas: bool | None = None,
 ) -> dict[str, Store]:
-    """Open the sites of outputs and databases; return them by their names in URLs.
+    """Open the sites in outputs and databases; return them by their names in URLs.
 
-    If an output has no database yet, one is made next to it. Files in a folder that cannot be read
-    are skipped with a warning.
+    If an output has no up-to-date database, one is made next to it. Files in a folder that cannot
+    be read are skipped with a warning.
 
     Args:
         paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
         progress: Show progress bars.
         site: Host name of the site, if the file names do not contain it.
-        formulas: Whether posts have TeX formulas; if None, the site or its posts decide.
+        formulas: Whether posts have TeX formulas; if None, this is derived from the host name or
+            the posts.
 
     Raises:
         So2docsError: A file cannot be read, or its database cannot be made.
@@ -89,7 +90,7 @@ def _inside(folder: str) -> list[str]:
 
 
 def _find_database(path: str, *, progress: bool, site: str | None) -> str:
-    """Find the database of a path: the path itself, the database next to it, or a new one."""
+    """Return the database for a path: the path itself, the database next to it, or a new one."""
     is_folder = os.path.isdir(path)
     if not is_folder:
         try:

@@ -44,7 +44,7 @@ _TAGS = 12
 
 
 def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
-    """Draw the plots of a front page as in `so2docs stats`, each with a title and a legend."""
+    """Draw the plots of a front page from the counts of a site, each with a title and a legend."""
     charts = []
     years = sorted({*overview["questions_by_year"], *overview["answers_by_year"]})[-24:]
     if len(years) > 1:
@@ -81,9 +81,9 @@ _LINKED = {
     (True, False): "duplicate of",
     (True, True): "duplicates",
 }
-"""Labels of links; keys are whether a link marks a duplicate, and whether it points here."""
+"""Labels of links by whether the link marks a duplicate, and whether it leads to this question."""
 _MADE = ("title", "excerpt", "snippet", "tags", "base")
-"""Keys of rows that only templates use."""
+"""Keys of rows that only templates use; JSON answers leave them out."""
 _SITE_SORTS = {"votes": "score", "activity": "active", "creation": "newest"}
 """Sort orders of the reader, by the names that the sites use for them."""
 _NOT_INCLUDED = {
@@ -94,7 +94,7 @@ _NOT_INCLUDED = {
     "Answers": "answers",
     "History": "close reasons and revisions",
 }
-"""Names that the page `about` shows for parts that no document has."""
+"""Parts of documents, with the names by which the page `about` lists missing ones."""
 
 Values = dict[str, Any]
 
@@ -134,14 +134,14 @@ class Pages:
         *,
         several: bool,
     ) -> None:
-        """Make the pages.
+        """Make the request handlers of a site.
 
         Args:
             store: The database of the site.
             base: Prefix of the paths of this site.
             environment: The Jinja environment with the templates.
             renderings: The renderer of texts.
-            several: Whether the server has other sites.
+            several: Whether the server has several sites.
         """
         self.store, self.base, self.several = store, base, several
         self.sites = {store.site.host or "": self}
@@ -190,13 +190,13 @@ class Pages:
         *,
         path: str = "",
     ) -> Response:
-        """Make a page of a list.
+        """Make the response for one page of a list.
 
         Args:
             request: The request.
             name: Name of the list and of its template.
             results: The rows of the page.
-            query: Parameters that the links to other pages keep.
+            query: URL parameters to keep in the links to the previous and next page.
             values: Other values for the template.
             path: Path of the list; `/{name}` if empty.
         """
@@ -208,7 +208,7 @@ class Pages:
         return self._answer(request, f"{name}.html", values, data)
 
     def common(self, request: Request) -> Values:
-        """Return the values that every page of the site shows."""
+        """Return the template values that every page of the site needs."""
         return {
             "q": "",
             "base": self.base,
@@ -220,7 +220,7 @@ class Pages:
         }
 
     def with_titles(self, rows: Iterable[Values]) -> list[Values]:
-        """Convert titles, excerpts and snippets of rows to HTML, and tags to lists."""
+        """Copy rows, with titles, excerpts and snippets as HTML, and tags as lists."""
         sign = self.store.sign
         texts_by_row = []
         for row in rows:
@@ -239,7 +239,7 @@ class Pages:
         ]
 
     def _titles(self, texts: Iterable[str]) -> dict[str, Markup]:
-        """Map titles and excerpts to their HTML, in which the words of a search are marked."""
+        """Map titles and excerpts to their HTML, with the words of a search marked."""
         sign = self.store.sign
         titles = {text: Markup(mark_words(remove_bidi_controls(text))) for text in texts}
         formulas: list[Text] = [
@@ -249,7 +249,7 @@ class Pages:
         return titles | {text: title for (_, text), title in rendered.items()}
 
     def _render(self, renderer: Renderer, texts: Iterable[Text]) -> dict[Text, Markup]:
-        """Render texts; map each text to its HTML."""
+        """Render texts, and map each text to its HTML."""
         some = list(dict.fromkeys(texts))
         return dict(zip(some, self._renderings.render(renderer, some), strict=True))
 
@@ -271,7 +271,7 @@ class Pages:
         return pages
 
     def find_pages(self, links: Sequence[Link]) -> dict[str, str]:
-        """Map the `Link.key` of each link to its path; leave out links to missing pages."""
+        """Map the `Link.key` of each link to the path of its page; leave out missing pages."""
         store, ids = self.store, dict[str, set[int]]()
         for link in links:
             if link.kind in ("post", "revisions", "comment", "user"):
@@ -365,7 +365,7 @@ class Pages:
         return RedirectResponse(f"{self.base}/questions?unanswered=1", 302)
 
     def _described(self, tag: str | None) -> Values:
-        """Return the excerpt of a tag as text, and its wiki as HTML that is safe to show."""
+        """Return the excerpt of a tag as text and its wiki as safe HTML, each None if missing."""
         described = {} if tag is None else self.store.tag_texts(tag)
         wiki = described.get("Wiki") or ""
         return {
@@ -374,12 +374,12 @@ class Pages:
         }
 
     def _renderer(self, texts: Iterable[str], **settings: Any) -> Renderer:
-        """Make a renderer whose links lead to pages of this reader if it has them."""
+        """Make a renderer for texts, in which links to pages of this reader become local."""
         pages = self._linked_pages(texts)
         return Renderer(self.store.site.host, pages, sign=self.store.sign, **settings)
 
     def _body(self, renderer: Renderer, body: str) -> Markup | None:
-        """Convert a body to HTML that is safe to show; None if it is empty."""
+        """Convert a body to safe HTML; None if it is empty."""
         return self._render(renderer, [("body", body)])["body", body] if body else None
 
     def tags(self, request: Request) -> Response:
@@ -511,7 +511,7 @@ class Pages:
         return thread.thread(document, self._render(renderer, texts), self.store.site.host)
 
     def _states(self, document: Values, post_ids: list[int], originals: list[Values]) -> Values:
-        """Describe the states of posts, such as closed, and count the entries of their histories.
+        """Return template values: the states of posts, such as closed, and numbers of revisions.
 
         Args:
             document: The document of the question.
@@ -541,7 +541,12 @@ class Pages:
         }
 
     def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> thread.Known:
-        """Look up the users and questions that entries of the history refer to."""
+        """Look up the users and questions that history entries refer to.
+
+        Args:
+            entries: Entries of the history.
+            numbers: Numbers of revisions by their GUIDs; needed only for rollbacks.
+        """
         titles = self.store.titles(thread.original_ids(entries))
         html_titles = self._titles(title for title in titles.values() if title)
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
@@ -578,7 +583,7 @@ class Pages:
         return self._list(request, "revisions", results, {}, values, path=path)
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
-        """Find the linked questions, grouped by the label of the link."""
+        """Find the questions linked to or from a question, grouped by the label of the link."""
         links: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
         listed = set()
         rows = self._named(self.store.linked_questions(question_id))
@@ -597,7 +602,7 @@ class Pages:
         return self._named([row for row in rows if row["Id"] not in linked][:_ON_QUESTION])
 
     def _named(self, rows: Sequence[Values]) -> list[Values]:
-        """Add titles to rows of questions; a question without a title gets one with its id."""
+        """Add titles as HTML to rows of questions; a missing title becomes `Question ID`."""
         return [
             {**row, "title": row["title"] or thread.question_title(row)}
             for row in self.with_titles(rows)
@@ -613,7 +618,7 @@ class Pages:
         return self._lead_to(post_id, question_id, fragment)
 
     def comment(self, request: Request) -> Response:
-        """Redirect to a comment."""
+        """Redirect to a comment on the page of its question."""
         comment_id = request.path_params["id"]
         post_id = self.store.find_comments([comment_id]).get(comment_id)
         question_id = None if post_id is None else self.store.find_question(post_id)
@@ -622,7 +627,7 @@ class Pages:
         return self._lead_to(post_id, question_id, f"comment-{comment_id}")
 
     def _lead_to(self, post_id: int, question_id: int, fragment: str) -> Response:
-        """Redirect to the page of a question that shows a post."""
+        """Redirect to a post on the page of its question; answers may be on further pages."""
         address = f"{self.base}/questions/{question_id}"
         if question_id != post_id:
             place = self.store.answer_ids(question_id).index(post_id) // ANSWERS_PAGE
@@ -630,7 +635,11 @@ class Pages:
         return RedirectResponse(address + f"#{fragment}" * bool(fragment), 302)
 
     def _find_post(self, request: Request) -> tuple[int, int]:
-        """Find the ids of the requested post and of its question."""
+        """Return the ids of the requested post and of its question.
+
+        Raises:
+            HTTPException: The post does not exist.
+        """
         post_id = request.path_params["id"]
         question_id = self.store.find_question(post_id)
         if question_id is None:
@@ -645,7 +654,7 @@ class AllSites:
         self._sites, self._environment = sites, environment
 
     def routes(self) -> list[Route]:
-        """List the routes."""
+        """List the routes of the pages for all sites."""
         table = {"/": self.front, "/index.json": self.front, "/search{end:json}": self.search}
         return [Route(path, handler) for path, handler in table.items()]
 
@@ -666,7 +675,7 @@ class AllSites:
         return self._answer(request, "search.html", values, data)
 
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        """Return a page of the merged results of all sites."""
+        """Return a page of a search's results, merged from all sites."""
         pages = {id(pages.store): pages for pages in self._sites}
         stores = [pages.store for pages in self._sites]
         hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
@@ -690,7 +699,7 @@ def _search(
     Args:
         request: The request.
         find: Function that returns the posts for a query, a sort order and a page number.
-        base: Prefix of the path.
+        base: Prefix of the path of the search page.
         most_pages: Number of the last page that can be requested.
     """
     text = request.query_params.get("q", "").strip()[:500]
@@ -756,7 +765,7 @@ def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_
 def _answer(
     request: Request, environment: Environment, template: str, values: Values, data: Any
 ) -> Response:
-    """Render a template, or return JSON if the request asks for it."""
+    """Make the response: the rendered template, or `data` as JSON if the request asks for it."""
     if wants_json(request):
         return Response(orjson.dumps(data), media_type="application/json")
     page = environment.get_template(template).render(values)
@@ -764,13 +773,13 @@ def _answer(
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a request asks for JSON, in its URL or its headers."""
+    """Whether a request asks for JSON, in its URL or its `Accept` header."""
     accepted = request.headers.get("accept", "")
     return request.url.path.endswith(".json") or accepted.startswith("application/json")
 
 
 def page_number(request: Request) -> int:
-    """Return the requested page number, up to `MOST_PAGES`; 1 if it is invalid."""
+    """Return the requested page number, limited to `MOST_PAGES`; 1 if it is missing or invalid."""
     text = request.query_params.get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
     return min(max(number, 1), MOST_PAGES)

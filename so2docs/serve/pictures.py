@@ -20,7 +20,7 @@ _TYPES = {
     b"RIFF": "image/webp",
     b"BM": "image/bmp",
 }
-"""Types of pictures by their first bytes. SVG is left out, because it can contain scripts."""
+"""Media types of pictures by their first bytes. SVG is left out, because it can contain scripts."""
 _EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _MOST_BYTES = 1 << 26
 
@@ -31,7 +31,7 @@ def picture_keys(texts: Iterable[str]) -> set[str]:
 
 
 def picture_key(address: str) -> str | None:
-    """Return the key in the URL of a picture; None for a host that serves no pictures of posts."""
+    """Return the key in the URL of a picture; None if its host is not a picture host."""
     match = _KEY.fullmatch(address)
     return match[1] if match else None
 
@@ -40,7 +40,7 @@ class Pictures:
     """The pictures in folders and archives."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
-        """List the pictures; a picture that occurs twice is taken from the first path.
+        """List the pictures; if several have the same key, the first one is used.
 
         Raises:
             OptionError: A path is neither a folder nor a ZIP archive.
@@ -68,11 +68,11 @@ class Pictures:
                 self._places.setdefault(stem, (place, name))
 
     def find(self, keys: Iterable[str]) -> list[str]:
-        """Select the keys that have a picture."""
+        """Select the keys for which there is a picture."""
         return [key for key in keys if key in self._places]
 
     def read(self, key: str) -> tuple[bytes, str] | None:
-        """Read a picture and find its media type; None if the file is missing or not a picture."""
+        """Return a picture and its media type; None if it cannot be read or is of unknown type."""
         if key not in self._places:
             return None
         place, name = self._places[key]

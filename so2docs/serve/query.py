@@ -68,11 +68,11 @@ COMMON = frozenset(
 _SHORT_KINDS = {"q": "question", "a": "answer"}
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _AFTER_DATES = "~"
-"""Sorts after any character in a date."""
+"""A character that sorts after every character in a date."""
 
 
 class Filter(NamedTuple):
-    """A condition on anything but words.
+    """A condition on a post or its question, except for words and tags.
 
     Attributes:
         name: `is`, `score`, `answers`, `views`, `created` or `user`.
@@ -95,11 +95,11 @@ class Query:
         match: Query for the full-text index; empty if there are no words to find.
         tags: Groups of tags; the question must have a tag of each group.
         without_tags: Tags that the question must not have.
-        conditions: Conditions on anything but words; all must hold.
+        conditions: Conditions other than words and tags; posts must meet all of them.
         code: Words that posts must contain character by character, ignoring case.
         without_code: Words that posts must not contain, matched in the same way as `code`.
         filters: Tags and conditions as typed.
-        problems: Messages about ignored parts.
+        problems: Messages for the user, such as those about ignored parts.
         words: Words to find, as typed.
         plain: Words that match in any form: those without quotes or signs.
         others: Phrases, quoted for the index, that posts must have besides the plain words.
@@ -152,7 +152,7 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """Parse a search: `[tag] score:5 -is:answered "a phrase" word -word title:word`."""
+    """Parse a search such as `[tag] score:5 -is:answered "a phrase" word -word title:word`."""
     query = Query()
     required: list[str] = []
     unwanted: list[str] = []
@@ -208,7 +208,7 @@ def _set_match(query: Query, required: list[str], unwanted: list[str]) -> None:
 
 
 def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None:
-    """Add a tag; after an `or`, add it to the group of the previous tag."""
+    """Add a tag to the query; after an `or`, add it to the group of the previous tag."""
     tag = part["tag"].lower()
     if part["minus"] is not None:
         if part["or"]:
@@ -224,7 +224,7 @@ def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None
 
 
 def _few(query: Query, phrases: list[str]) -> list[str]:
-    """Remove repeated phrases, and those beyond the maximum number of words."""
+    """Return the phrases without duplicates, up to `MOST_WORDS` words; report those left out."""
     count, few = 0, []
     for phrase in dict.fromkeys(phrases):
         count += len(_WORD.findall(phrase.split('"')[1]))
@@ -237,7 +237,7 @@ def _few(query: Query, phrases: list[str]) -> list[str]:
 
 
 def _add_filter(query: Query, name: str, value: str, typed: str, *, is_unwanted: bool) -> None:
-    """Add a condition, or report that it was not understood."""
+    """Add a filter to the conditions, or report that it was not understood."""
     condition: Filter | None = None
     if name == "is":
         kind = _SHORT_KINDS.get(value.lower(), value.lower())
@@ -277,7 +277,7 @@ def _code(word: str) -> str:
 
 
 def _quote_phrase(words: str) -> list[str]:
-    """Quote a phrase for the index; return an empty list if it has no letter or digit."""
+    """Quote a phrase for the index, as a list of one string; empty without a letter or digit."""
     if not _LETTER.search(words):
         return []
     end = " *" if words.endswith("*") and len(words) > 3 else ""
@@ -310,7 +310,7 @@ _COLUMNS = {
 
 
 class _Columns(dict[str, str]):
-    """Values for the names in conditions: `{p}` is the question, others are columns of the post."""
+    """SQL for the placeholders in conditions: `{p}` for the question, `{COLUMN}` for the post."""
 
     def __init__(self, post: str, question: str) -> None:
         super().__init__(p=question)
@@ -330,7 +330,7 @@ class Conditions:
         of_text: Conditions on the text `x` of a post, matched character by character.
         tag: A tag that all matching questions have, used to narrow the search; may be empty.
         has_owner: Whether posts are selected by the ids of their owners.
-        values: Values of the parameters.
+        values: Values of the SQL parameters, by name.
     """
 
     of_post: list[str] = field(default_factory=list)
@@ -341,7 +341,7 @@ class Conditions:
     values: dict[str, Any] = field(default_factory=dict)
 
     def key(self, value: Any) -> str:
-        """Add a value; return its parameter, such as `:v0`."""
+        """Add a value, and return the SQL parameter for it, such as `:v0`."""
         name = f"v{len(self.values)}"
         self.values[name] = value
         return f":{name}"
@@ -351,7 +351,7 @@ class Conditions:
 
         Args:
             post: SQL for a column of the post; the column's name replaces `{0}`.
-            question: Name of the table of its question.
+            question: Alias of the table with its question.
         """
         columns = _Columns(post, question)
         parts = ("1", *self.of_post, *self.of_question)
@@ -473,7 +473,7 @@ def mark(text: str, terms: Sequence[str]) -> str:
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
-    """Return the part of a text with the most terms, which are marked, or else its start."""
+    """Return the part of a text with the most terms, marked; without a match, its start."""
     is_found = _matcher(terms)
     places = [match.span() for match in _WORD.finditer(text)]
     words = ((number, fold(text[start:end])) for number, (start, end) in enumerate(places))

@@ -23,9 +23,10 @@ from so2docs.serve.bodies import Kind, Renderer
 
 _WORKERS = 2
 _CPU_SECONDS = 3
-"""CPU seconds for one text, after which the system ends the worker."""
+"""Maximum CPU seconds for one text, after which the system ends the worker."""
 _PAGE_SECONDS = 30
-"""Wall seconds for the texts of a page; the only limit if the system cannot limit CPU time."""
+"""Maximum wall time in seconds for the texts of a page; the only limit on systems that cannot limit
+CPU time."""
 _MOST_FAILURES = 3
 """Number of failed texts of a page after which all further texts are shown as their source."""
 _MOST_MEMORY = 1 << 30
@@ -38,7 +39,7 @@ class Renderings:
     """Renders texts in worker processes, which start when they are needed."""
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
-        """Prepare the renderer.
+        """Prepare the renderer, without starting a worker.
 
         Args:
             command: Command that starts a worker; if None, Python with this module.
@@ -75,14 +76,14 @@ class Renderings:
         return list(map(Markup, rendered))
 
     def close(self) -> None:
-        """End all workers and their tasks."""
+        """Kill all workers, including those that are rendering."""
         with self._lock:
             self._is_closed = True
             while self._running:
                 _end(self._running.pop())
 
     def _render(self, renderer: Renderer, texts: Sequence[Text]) -> list[str]:
-        """Render texts in order, up to the first one that ends its worker."""
+        """Return the HTML of texts in order, up to the first text that ends its worker."""
         values = {item.name: getattr(renderer, item.name) for item in fields(renderer)}
         request = orjson.dumps([values, texts]) + b"\n"
         rendered: list[str] = []
@@ -107,7 +108,7 @@ class Renderings:
 
     @contextmanager
     def _worker(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Borrow a worker; until it is returned, no other thread uses it."""
+        """Borrow or start a worker, which no other thread uses until it is returned."""
         process = self._slots.get()
         is_whole = False
         try:
@@ -154,7 +155,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def work() -> None:
-    """Answer requests from standard input until it ends, with a line of output for each text."""
+    """Run a worker: read requests from standard input, and write a line of JSON for each text."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The server handles Ctrl-C.
     _limit_memory()
     for line in sys.stdin.buffer:

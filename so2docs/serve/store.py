@@ -52,7 +52,7 @@ _FILTERED = 5_000
 _SENTENCE = 4
 """Minimum number of words of a search that also finds posts with only some of its words."""
 _LOOSE = 20_000
-"""Maximum number of posts ranked in a search for some of the words; the rarest ones are used."""
+"""Maximum number of posts ranked in a search for some of the words; the rarest words are used."""
 _MOST_FORMS = 16
 _HINTED, _HINTING = 4, 4
 """Maximum number of unknown words that get a hint, and of sites searched for similar words."""
@@ -64,12 +64,12 @@ _FEW = 2_000
 _VOTE = 0.05
 """Weight of the score, and of acceptance, in the order by relevance."""
 _EXCERPT = 6_000
-"""Characters of a body searched for a snippet."""
+"""Number of characters at the start of a body that are searched for a snippet."""
 _LIST_EXCERPT = 700
 _SEARCHES = 16
 """Number of searches whose results are cached for further pages, at most a megabyte each."""
 _SAMPLE = 300
-"""Number of posts searched for formulas if the host name does not tell whether there are any."""
+"""Number of the latest questions searched for formulas, unless the host is known to have them."""
 _SECONDS = 10.0
 """CPU seconds that a query may take, or that all queries of a search may take together."""
 _DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
@@ -107,7 +107,7 @@ class Found(NamedTuple):
 
     Attributes:
         hits: The results, in order.
-        is_cut: Whether more posts match.
+        is_cut: Whether more posts match than `hits` contains.
         is_partial: Whether no post matches the whole query, so that the results have only some of
             its words.
     """
@@ -124,7 +124,7 @@ class ResultPage:
     Attributes:
         rows: The results.
         count: Number of all results; None if they were not counted.
-        has_more: Whether there is another page.
+        has_more: Whether there is a next page.
         is_cut: Whether more posts match than were examined.
         page: Page number.
         size: Number of results per page.
@@ -161,8 +161,8 @@ class Store:
         Args:
             about: The database.
             site: The site.
-            formulas: Whether posts have formulas; if None, the site's host name or its posts
-                decide.
+            formulas: Whether posts have formulas; if None, this is derived from the site's host
+                name or its posts.
         """
         self._formulas = formulas
         self._is_closed = False
@@ -224,7 +224,7 @@ class Store:
         """Return the database, reopened if it was replaced.
 
         Raises:
-            OutputError: It was removed, or replaced by a file without the site.
+            OutputError: The database was removed, or replaced by a file without the site.
         """
         state = self._state
         if _identify(state.about.path) == state.file:
@@ -290,7 +290,13 @@ class Store:
         return None if row is None else row[0]
 
     def _narrow(self, table: str, alias: str, columns: tuple[str, ...] = ()) -> str:
-        """Return SQL for the rows of the site in a table, read only from an index."""
+        """Return SQL that reads the rows of the site in a table through an index.
+
+        Args:
+            table: Name of the table.
+            alias: Alias of the rows in the query.
+            columns: Columns of the index; if empty, the first index of the table.
+        """
         index = index_name(table, columns or LAYOUTS[table].indexes[0])
         site_field = self.about.site_field
         if site_field is None:
@@ -303,7 +309,7 @@ class Store:
     def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
         """Read a question with its answers; None if it does not exist.
 
-        With `answer_ids`, it has only these answers, in this order.
+        With `answer_ids`, the document has only these answers, in this order.
         """
         with self._connection() as connection:
             document = StoredDocuments(connection).get(question_id)
@@ -369,7 +375,7 @@ class Store:
         )
 
     def related_questions(self, question_id: int, tags: Sequence[str]) -> list[Row]:
-        """Find questions that share tags with a question, rare tags first, then by score.
+        """Find questions that share tags with a question, sorted by the rarity of tags, then by score.
 
         Only the latest questions of each tag are considered.
 
@@ -473,8 +479,9 @@ class Store:
     ) -> ResultPage:
         """Return a page of all questions, of those with all given tags, or of those from a year.
 
-        Sorted by date, questions are read from the index of a tag or of dates. For other orders,
-        all questions are read in that order if many of them pass; if few pass, these are sorted.
+        For orders by date, questions are read from the index of a tag or of dates. For other
+        orders, all questions are read in that order if many of them meet the conditions; if few do,
+        only these are read and sorted.
         """
         order, index = SORTS[sort]
         source, overview = self._narrow("questions", "q", index), self.site.overview
@@ -508,7 +515,7 @@ class Store:
         return results
 
     def _count_tagged(self, tags: Sequence[str], conditions: Sequence[str]) -> int:
-        """Count the questions that have the first tag and pass the conditions."""
+        """Count the questions that have the first tag and meet the conditions."""
         if not conditions:
             return self.tag(tags[0])
         source = f"question_tags t CROSS JOIN {self._narrow('questions', 'q')}"
@@ -539,7 +546,7 @@ class Store:
     # Tags.
 
     def tag(self, name: str) -> int:
-        """Return the number of questions with a tag."""
+        """Return the number of questions with a tag; 0 if the tag is unknown."""
         return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
 
     def has_tags(self, names: str) -> bool:
@@ -553,7 +560,10 @@ class Store:
         return rows[0] if rows else {"Excerpt": None, "Wiki": None}
 
     def tag_names(self, text: str) -> list[str]:
-        """Return the tags in a URL such as `a+b`, in lower case if they are otherwise unknown."""
+        """Return the tags in a URL such as `a+b`.
+
+        Tags that are unknown as written are converted to lower case.
+        """
         is_one = self.tag(text) or self.tag(text.lower())
         names = [text] if is_one else _BETWEEN_TAGS.split(text)
         names = [name for name in names if name][: 2 * _MOST_TAGS]
@@ -568,7 +578,7 @@ class Store:
         return results
 
     def related_tags(self, tags: Sequence[str]) -> list[str]:
-        """Return the most frequent other tags of the latest questions with all given tags."""
+        """Return the tags that most often accompany all given tags in the latest questions."""
         tags = sorted(tags, key=self.tag)
         where = " AND ".join(["t.Tag = :tag0", *_have_tags(tags[1:], "t.QuestionId")])
         rows = self._rows(
@@ -585,7 +595,7 @@ class Store:
     # People.
 
     def users(self, like: str, sort: str, page: int) -> ResultPage:
-        """Return a page of the users whose names contain a string."""
+        """Return a page of the users whose names contain a string, in an order of `USER_SORTS`."""
         where = "DisplayName IS NOT NULL" + " AND instr(lower(DisplayName), lower(:like))" * bool(
             like
         )
@@ -615,7 +625,7 @@ class Store:
     # Search.
 
     def search(self, query: Query, page: int = 1, sort: str = "relevance") -> ResultPage:
-        """Return a page of the posts that match, in an order of `SEARCH_SORTS`."""
+        """Return a page of the posts that match a query, in an order of `SEARCH_SORTS`."""
         found = self.hits(query, sort)
         hits, is_cut, _ = found
         query.problems += describe_partial(query, [found])
@@ -623,7 +633,7 @@ class Store:
         return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
 
     def hits(self, query: Query, sort: str) -> Found:
-        """Return all results of a search, and cache them for its further pages."""
+        """Return the results of a search for all pages, and cache them."""
         searches = self._current().searches
         conditions = parse_conditions(query, self.about.rows)
         key = f"{sort} {query!r}"
@@ -644,9 +654,10 @@ class Store:
         return found
 
     def _match(self, query: Query, conditions: Conditions, sort: str) -> Found:
-        """Find posts with all words in any form.
+        """Find posts with all words of a query, in any form.
 
-        For a sentence, or if no post has all words, find posts with some of the words.
+        For `_SENTENCE` or more words sorted by relevance, or if no post has all words, also find
+        posts with some of the words.
         """
         words = [word for word in query.plain if word not in COMMON] or query.plain
         groups = {word: self._forms(word) or [word] for word in words}
@@ -661,7 +672,10 @@ class Store:
         return found
 
     def _match_loosely(self, query: Query, groups: dict[str, list[str]]) -> str:
-        """Make the query for posts with any of the rarest words, so that few posts are ranked."""
+        """Make the query for posts with any of the rarest words, so that few posts are ranked.
+
+        The query is empty if no post has any of the words.
+        """
         counts = {word: self._count(query.match_forms([groups[word]], "AND"), _LOOSE)
                   for word in groups}  # fmt: skip
         kept: list[list[str]] = []
@@ -711,7 +725,7 @@ class Store:
         return bool(self._forms(word))
 
     def similar_word(self, word: str) -> str:
-        """Find the most frequent similar word of the index; empty if there is none."""
+        """Return the most frequent of the similar words in the index; empty if there is none."""
         rows = self._vocabulary(word[:2], f"{word[:2]}\U0010ffff")
         counts = {row["term"]: row["doc"] for row in rows}
         similar = get_close_matches(word, counts, 3, 0.75)
@@ -765,7 +779,7 @@ class Store:
         return Found([(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut)
 
     def _count(self, match: str, most: int) -> int:
-        """Count the posts that match, up to `most` + 1."""
+        """Count the posts that match a full-text query, up to `most` + 1."""
         low, high = self._current().rows
         count = self._value(
             "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
@@ -803,7 +817,13 @@ class Store:
         return Found(hits, len(matches) > MOST_RESULTS)
 
     def _filter_sql(self, kind: str, conditions: Conditions, by: str) -> str:
-        """Return SQL for the posts of a kind that pass the filters."""
+        """Return SQL that selects the posts of a kind that meet the conditions.
+
+        Args:
+            kind: `questions` or `answers`.
+            conditions: The conditions.
+            by: Column to sort by, `Id` or `Score`.
+        """
         alias, where = kind[0], "1"
         order = f"{alias}.Id DESC" if by == "Id" else f"{alias}.Score DESC, {alias}.Id DESC"
         questions = self._narrow("questions", "q")
@@ -837,7 +857,10 @@ class Store:
         )
 
     def _are_few(self, question: str, conditions: Conditions) -> bool:
-        """Whether few questions pass, so that reading their answers is faster than testing all."""
+        """Whether fewer than `_FEW` questions meet the conditions.
+
+        Reading the answers to these questions is then faster than testing all answers.
+        """
         passes = " AND ".join(part.format(p="q") for part in conditions.of_question)
         sql = f"SELECT 1 FROM {question} WHERE {passes} LIMIT {_FEW}"
         count = self._value(f"SELECT count(*) FROM ({sql})", **conditions.values)
@@ -852,7 +875,7 @@ class Store:
         return [(answers if hit[0] else questions).get(hit[1]) or "" for hit in hits]
 
     def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
-        """Read the rows of search results, with the matching words marked."""
+        """Read the titles and snippets of search results, with the matching words marked."""
         terms = split_terms(query.words, stemming=self.about.record.options["stemming"])
         terms += [form for word in query.plain if word not in COMMON for form in self._forms(word)]
         rows: dict[tuple[bool, int], Row] = {}
@@ -878,7 +901,7 @@ class Store:
 
 @contextmanager
 def one_deadline() -> Iterator[None]:
-    """Limit all queries in the context, on any site, to the time of a single query in total."""
+    """Limit the total time of all queries in the context, on any site, to that of one query."""
     token = _DEADLINE.set(time.thread_time() + _SECONDS)
     try:
         yield
@@ -898,7 +921,8 @@ def search_all(
         most: Maximum number of results.
 
     Returns:
-        The first results, each with its site; the number of all results; whether more posts match.
+        The first results, each with its site; the number of all results; whether even more posts
+        match.
     """
     merged: list[tuple[Any, Store, Hit]] = []
     founds: list[Found] = []
@@ -923,7 +947,7 @@ def search_all(
 
 
 def describe_partial(query: Query, founds: Sequence[Found]) -> list[str]:
-    """Return a message if the results have only some of the words, on one or more sites."""
+    """Return a message if results have only some of the words; otherwise, an empty list."""
     founds = [found for found in founds if found.hits]
     partial = sum(found.is_partial for found in founds)
     if not partial:
@@ -989,7 +1013,7 @@ def _tag_values(tags: Sequence[str]) -> dict[str, str]:
 
 
 def _have_tags(others: Sequence[str], question_id: str) -> list[str]:
-    """Return SQL conditions that a question has the tags after the first one."""
+    """Return SQL conditions for a question with all tags: one for each tag after the first."""
     return [
         f"EXISTS (SELECT 1 FROM question_tags h WHERE h.Tag = :tag{number} "
         f"AND h.QuestionId = {question_id})"

@@ -19,7 +19,7 @@ Values = dict[str, Any]
 
 
 def document_texts(document: Values) -> Iterator[Text]:
-    """Yield the texts of a document that must be rendered."""
+    """Yield the title, bodies and comments of a document for rendering, each with its kind."""
     yield "title", question_title(document)
     for post in _posts(document):
         yield "body", _text(post, "Body")
@@ -33,11 +33,11 @@ def question_title(question: Values) -> str:
 
 
 def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
-    """Make the values for the template.
+    """Build the template context for a question with its answers.
 
     Args:
         document: The question with its answers in the order of the page.
-        rendered: Its texts as HTML.
+        rendered: The HTML of each text of the document.
         host: The site's host name.
     """
     accepted = document.get("AcceptedAnswerId")
@@ -100,7 +100,12 @@ def _post(post: Values, rendered: Mapping[Text, Markup], host: str | None) -> Va
 
 
 def _user(record: Values, key: str) -> Values | None:
-    """Return name, id and reputation of a user; None if the record names nobody."""
+    """Return name, id and reputation of a user in a record; None if the record names no user.
+
+    Args:
+        record: A post, comment or bounty.
+        key: The role of the user, such as `Owner`.
+    """
     user = record.get(key) or {}
     user_id = record.get("UserId" if key == "User" else f"{key}UserId")
     name = user.get("DisplayName") or record.get(f"{key}DisplayName")
@@ -143,7 +148,7 @@ _IN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def user_ids(entries: Iterable[Values]) -> set[int]:
-    """Return the ids of users that occur in entries of the history."""
+    """Return the ids of the users named in history entries."""
     ids: list[Any] = []
     for entry in entries:
         ids += (entry.get("UserId"), entry.get("ProposedBy"), *_list(entry, "ApprovedBy"))
@@ -152,7 +157,7 @@ def user_ids(entries: Iterable[Values]) -> set[int]:
 
 
 def original_ids(entries: Iterable[Values]) -> list[int]:
-    """Return the ids of the original questions in entries about duplicates."""
+    """Return the ids of the original questions that history entries name for duplicates."""
     numbers = [number for entry in entries for number in _list(entry, "OriginalQuestionIds")]
     return [number for number in dict.fromkeys(numbers) if type(number) is int]
 
@@ -185,7 +190,7 @@ def closing(question: Values) -> Values | None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Makes the values of history entries for templates, from the objects that entries refer to.
+    """Converts history entries to template values, with the users and questions they refer to.
 
     Attributes:
         base: Prefix of the paths of the site.
@@ -204,13 +209,13 @@ class Known:
     address: Callable[[str], str | None]
 
     def state(self, event: str, entry: Values) -> Values:
-        """Make the values to show for an entry that sets a state."""
+        """Return the template values for a history entry that sets a state, such as closed."""
         # A closing known only from links has no date.
         is_known = event != "PostClosed" or entry.get("CreationDate")
         return self.entry(entry) | {"what": [_STATES[event]] if is_known else []}
 
     def entry(self, entry: Values) -> Values:
-        """Make the values to show for an entry."""
+        """Return the template values for a history entry."""
         url, rolled_to = entry.get("Url"), entry.get("RollbackTo")
         proposed = entry.get("ProposedBy")
         reason, events = entry.get("CloseReason"), _list(entry, "Events")
@@ -252,12 +257,12 @@ class Known:
 
 
 def entry_texts(entry: Values) -> list[Text]:
-    """Return the texts of an entry, each with its previous version, for rendering the changes."""
+    """Return the changed texts of a history entry, each with its old version, for rendering."""
     return [text for name in _TEXTS if (text := _change(entry, name)) is not None]
 
 
 def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
-    """Make the values that show what an entry changed, or the first version of a text."""
+    """Return the template values for the texts and tags in a history entry, with their changes."""
     texts = {name: _change(entry, name) for name in _TEXTS if isinstance(entry.get(name), str)}
     return {
         "number": entry["Number"],
@@ -271,13 +276,13 @@ def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
 
 
 def _change(entry: Values, name: str) -> Text | None:
-    """Return a text of an entry and its previous version; None unless both exist."""
+    """Return a text of a history entry and its old version for a diff; None unless both exist."""
     new, old = entry.get(name), entry.get(f"Old{name}")
     return ("diff", f"{old}\0{new}") if isinstance(new, str) and isinstance(old, str) else None
 
 
 def _what(events: list[Any]) -> list[str]:
-    """Describe events in words."""
+    """Describe the events of a history entry in words, such as `Title, body edited`."""
     phrases: list[str] = []
     parts: dict[str, list[str]] = {}
     for event in map(str, events):
