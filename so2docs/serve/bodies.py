@@ -433,7 +433,7 @@ _HEADING = re.compile(r"h[1-6]")
 
 
 def _heading(levels: list[int], match: re.Match[str]) -> str:
-    """Render a start or end tag of a heading, below the page's headings and without skipped levels."""
+    """Render a heading's start or end tag, below the page's headings and without skipped levels."""
     level = int(match["name"][1])
     if not match["end"]:
         while levels and levels[-1] >= level:

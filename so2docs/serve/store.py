@@ -375,7 +375,7 @@ class Store:
         )
 
     def related_questions(self, question_id: int, tags: Sequence[str]) -> list[Row]:
-        """Find questions that share tags with a question, sorted by the rarity of tags, then by score.
+        """Find questions that share tags with a question, sorted by rarity of the tags, then score.
 
         Only the latest questions of each tag are considered.
 

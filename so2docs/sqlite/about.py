@@ -1,4 +1,4 @@
-"""Read the description of a database, and make the files for Datasette."""
+"""Read the description of a database, and make the metadata and configuration for Datasette."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from so2docs.sqlite.layout import ABOUT, FORMAT, literal, quoted
 
 @dataclass(frozen=True, slots=True)
 class SiteAbout:
-    """A site in a database.
+    """The description of a site in a database.
 
     Attributes:
         name: Value of the column for the site; None in a database of one site.
@@ -38,7 +38,7 @@ class SiteAbout:
 
     @property
     def title(self) -> str:
-        """The host name of the site, or else its name or source."""
+        """The host name of the site; if unknown, its name or source, or `Questions`."""
         return self.host or self.name or self.source or "Questions"
 
     @property
@@ -49,10 +49,10 @@ class SiteAbout:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A database.
+    """The description of a database.
 
     Attributes:
-        path: Name of the file.
+        path: Path of the database file.
         record: Record of how the database was made.
         rows: Number of rows in each table.
         provenance: Provenance of the documents of each source; None if unknown.
@@ -67,7 +67,7 @@ class About:
 
     @property
     def site_field(self) -> str | None:
-        """Column for the site; None in a database of one site."""
+        """Name of the column for the site; None in a database of one site."""
         return cast("str | None", self.record.options["site_field"])
 
     @property
@@ -94,7 +94,8 @@ def read_about(path: str) -> About:
     """Read the description of a database.
 
     Raises:
-        OutputError: The file is not a database of so2docs, or has another version of the layout.
+        OutputError: The file is not a database of so2docs, or the version of its layout is not
+            `FORMAT`.
     """
     with closing(connect(path)) as connection:
         try:
@@ -189,7 +190,7 @@ def datasette_files(database: str, about: About) -> dict[str, bytes]:
 
     Args:
         database: The name of the database, which exists or will exist.
-        about: Its description.
+        about: The description of the database.
     """
     names = [site.title for site in about.sites]
     title = names[0] if len(names) == 1 else f"{len(names)} sites"
@@ -238,7 +239,7 @@ def _tables(about: About) -> dict[str, Any]:
 
 
 def _queries(about: About) -> dict[str, Any]:
-    """Make the queries that Datasette offers."""
+    """Return the canned queries for Datasette, by name."""
     site = about.site_field
     column = "" if site is None else f"{quoted(site)}, "
     also = "" if site is None else f" AND q.{quoted(site)} = t.{quoted(site)}"

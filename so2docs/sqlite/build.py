@@ -72,7 +72,7 @@ Connection = sqlite3.Connection
 def create_indexes(
     connection: Connection, tables: list[str], site_field: str | None, *, progress: bool
 ) -> None:
-    """Make the tables of tags, rows for users known only by id, the views, and all indexes."""
+    """Make the tag tables, rows for users known only by id, the views, and all indexes."""
     import sqlite_utils  # Imported here, because it imports pandas if that is installed.
 
     site = [] if site_field is None else [site_field]
@@ -113,7 +113,7 @@ def create_indexes(
 
 
 def _overview(connection: Connection, site_field: str | None, site: str | None) -> dict[str, Any]:
-    """Count the rows of a site for its front page."""
+    """Compute the counts for the front page of a site."""
     where = "1" if site_field is None else f"{quoted(site_field)} = :site"
 
     def rows(sql: str, **values: Any) -> list[Any]:
@@ -194,7 +194,7 @@ class Database:
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers for the row of this site in a table of sites."""
+        """Return this site's row of a table of sites: numbers by column."""
         numbers = {name: self.rows[name] for name in ("questions", "answers")}
         return {**numbers, "bytes": self.file_bytes}
 
@@ -242,7 +242,7 @@ def to_sqlite(
         site: Host name of the site, such as `beer.stackexchange.com`, for links to the original
             posts; if None, it comes from the name of the source.
         nest: Tables of a dump to nest.
-        tags: Excerpts and wikis for the table of tags: an output of `so2docs tags`, the dump, or
+        tags: Excerpts and wikis for the tags table: an output of `so2docs tags`, the dump, or
             the result of `so2docs.tags`.
         profiles: The dump whose `Users.xml` has the location, website and self-description of the
             users in the documents.
@@ -427,7 +427,7 @@ class _Building:
     def load_all(
         self, sources: Iterable[tuple[DocumentSource, Iterable[Any], str | None]], jobs: int | None
     ) -> Iterator[Texts]:
-        """Insert the rows of all sources; yield the texts batch by batch."""
+        """Insert the rows of all sources; yield the texts to index, batch by batch."""
         for source, documents, site in sources:
             self._sources.append((yield from self._load(source, documents, site, jobs)))
 
@@ -438,7 +438,7 @@ class _Building:
         site: str | None,
         jobs: int | None,
     ) -> Generator[Texts, None, dict[str, Any]]:
-        """Insert the rows of all documents of a source; return its description."""
+        """Insert the rows of a source; yield the texts to index, and return its description."""
         total = Tally()
         batches = self._batches(source, documents)
         # Peek at the first batches; at most two stay in memory.
@@ -548,7 +548,7 @@ class _Building:
         self._inserts[table] = f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks}){end}"
 
     def make_indexes(self, *, progress: bool) -> None:
-        """Make everything that needs all rows, except the full-text index."""
+        """Make the tables, views and indexes that need all rows, except the full-text index."""
         tables = ["questions", "answers", "documents", *["texts"] * (self.search != "none")]
         for table in tables:
             if table not in self._inserts:

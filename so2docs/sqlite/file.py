@@ -1,7 +1,7 @@
-"""Open the file of a new database, and explain errors of SQLite.
+"""Open the file of a new database, and explain SQLite errors.
 
-The file needs no journal, because it gets its name only when it is complete. A page cache of 32 MiB
-is as fast as one of 64 MiB; sorts use the disk.
+The file needs no journal, because it is renamed to its final name only when it is complete. A page
+cache of 32 MiB is as fast as one of 64 MiB; sorts use the disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PAGE_BYTES = 8192
 
 
 def connect(part: str, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
-    """Create the file of a database, and begin a transaction."""
+    """Create an empty database at the path of a part file, and begin a transaction."""
     with explain_errors(part):
         if os.path.exists(part):
             log.info(f"{part}: is left from an interrupted run; starting over")
@@ -41,7 +41,7 @@ def connect(part: str, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Convert errors of SQLite to errors of so2docs that name the database."""
+    """Convert SQLite errors to so2docs errors that name the database."""
     try:
         yield
     except sqlite3.IntegrityError as error:

@@ -24,7 +24,7 @@ from so2docs.schema import (
 )
 
 FORMAT = 7
-"""Version of the layout; databases of other versions are refused."""
+"""Version of the layout; databases with any other version are rejected."""
 
 ABOUT = "so2docs"
 """The table that describes the database: names and JSON values."""
@@ -41,7 +41,7 @@ NESTED = {table.key: table for table in OF_KIND.values()}
 """The tables whose rows are nested in posts, by their keys in documents."""
 
 ADDED = {part.key: part for table in NESTED.values() for part in table.adds}
-"""Other parts of posts that come from these tables; each is a column of posts."""
+"""Parts of posts, besides the rows, that come from these tables; each is a column of posts."""
 
 ADDED_AS_JSON = tuple(key for key, part in ADDED.items() if part.shape != "value")
 """Keys of these parts that are stored as JSON."""
@@ -172,18 +172,18 @@ words in the others; see `accents`."""
 
 
 def index_name(table: str, columns: Iterable[str]) -> str:
-    """Return the name of an index."""
+    """Return the name of the index on these columns of a table."""
     return "_".join((table, *columns))
 
 
 def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
-    """Write the statement that makes a table.
+    """Return the SQL statement that creates a table.
 
     Args:
         name: Name of the table.
         site_field: Column for the site, the first part of every key; None for a database of one
             site.
-        with_users: Whether the database has a table of users.
+        with_users: Whether the database has a users table.
     """
     layout = LAYOUTS[name]
     site = () if site_field is None else (site_field,)
@@ -208,7 +208,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
 
 
 def texts_sql(site_field: str | None) -> str:
-    """Write the statement that makes the table of the indexed texts."""
+    """Return the SQL statement that creates the table of the indexed texts."""
     words = ", ".join(f"{quoted(name)} TEXT" for name in TEXTS)
     if site_field is None:
         return f'CREATE TABLE texts ("Id" INTEGER PRIMARY KEY, {words})'
@@ -220,7 +220,7 @@ def texts_sql(site_field: str | None) -> str:
 
 
 def documents_sql(site_field: str | None) -> str:
-    """Write the statement that makes the table of documents, compressed by zstd."""
+    """Return the SQL statement that creates the table of zstd-compressed documents."""
     if site_field is None:
         return 'CREATE TABLE documents ("Id" INTEGER PRIMARY KEY, "Document" BLOB NOT NULL)'
     return (
@@ -237,7 +237,7 @@ _SHARED = tuple(
 
 
 def views_sql(site_field: str | None) -> dict[str, str]:
-    """Write the statements that make the views, by name.
+    """Return the SQL statements that create the views, by name of the view.
 
     `posts` has questions and answers with the columns that both have; `accepted` has a row for each
     question whose accepted answer is in the database.
@@ -262,7 +262,7 @@ def views_sql(site_field: str | None) -> dict[str, str]:
 
 
 def search_sql(site_field: str | None, *, stemming: bool) -> str:
-    """Write the statement that makes the full-text index over `texts`.
+    """Return the SQL statement that creates the full-text index over `texts`.
 
     Args:
         site_field: Column for the site.
@@ -278,15 +278,15 @@ def search_sql(site_field: str | None, *, stemming: bool) -> str:
 
 
 def quoted(name: str) -> str:
-    """Quote a name for SQL."""
+    """Quote an SQL identifier, such as the name of a column."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Quote a text for SQL."""
+    """Quote a text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def listed(names: Iterable[str]) -> str:
-    """Quote names for SQL, separated by commas."""
+    """Quote SQL identifiers, and join them with commas."""
     return ", ".join(map(quoted, names))

@@ -51,7 +51,7 @@ def is_html(body: str) -> bool:
 
 
 def html_to_text(body: str) -> str:
-    """Convert a body to text for the index, in a quarter of the time of an HTML parser.
+    """Convert a body to text for the index, in a quarter of the time that an HTML parser takes.
 
     For well-formed bodies, the words are the same as with `--body text`.
     """
@@ -62,14 +62,14 @@ def html_to_text(body: str) -> str:
 
 
 def _alternative(image: re.Match[str]) -> str:
-    """Return the alternative text of an image; an empty string if it has none."""
+    """Return the alt text of an image; an empty string if it has none."""
     alt = _ALT.search(image[1])
     return "" if alt is None else alt[1]
 
 
 _LEAST, _MOST = -(1 << 63), 1 << 63
 _LEVEL = 3
-"""Level of zstd for documents."""
+"""The zstd compression level of documents."""
 
 
 class DocumentError(OutputError):
@@ -158,7 +158,7 @@ class TableRows:
         Args:
             site_field: Column for the site; None in a database of one site.
             site: The site of documents that do not name one.
-            search: Texts to index.
+            search: Texts to index: `titles`, `all` or `none`.
         """
         self.tally = Tally()
         self._site_field, self._site, self._search = site_field, site, search
@@ -299,7 +299,7 @@ class TableRows:
             yield columns.values(record, f"{path}.")
 
     def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
-        """Move users into rows of users; a user whom the record does not reference stays in it."""
+        """Move users from a record into rows of users; keep any that it does not refer to by id."""
         for key in keys:
             user = record.get(key)
             if user is None:
@@ -322,7 +322,7 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of documents of a source.
+    """A batch of documents from one source.
 
     Attributes:
         documents: The documents, parsed or as JSON.
@@ -343,7 +343,7 @@ class Batch:
     search: Search
 
     def document(self, place: int) -> Any:
-        """Return the document at an index."""
+        """Return the document at an index, parsed."""
         document = self.documents[place]
         if isinstance(document, bytes):
             return parse_document(document, self.label, self.first + place)
@@ -355,7 +355,7 @@ class Batch:
 
 
 class Made(NamedTuple):
-    """The rows of a batch.
+    """The rows made from a batch of documents.
 
     Attributes:
         rows: Rows by table, without texts.

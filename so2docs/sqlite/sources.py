@@ -45,7 +45,7 @@ class DocumentSource:
 
     @property
     def stem(self) -> str:
-        """The name without folder and extensions."""
+        """The name without folder and extensions; `questions` if the source has no name."""
         if self.is_output:
             return os.path.basename(OutputPaths(self.name, None).stem)
         return site_from_name(self.name) if self.name not in ("", "-") else "questions"
@@ -61,7 +61,7 @@ class DocumentSource:
 
     @property
     def label(self) -> str:
-        """The name in messages."""
+        """The name of the source in messages."""
         return self.name or "the documents"
 
     def identify(self, nest: Iterable[NestName]) -> list[File]:
@@ -71,7 +71,7 @@ class DocumentSource:
         return find_input(self.name, nest)
 
     def read(self, *, nest: Iterable[NestName], jobs: int | None, progress: bool) -> Iterator[Any]:
-        """Read documents: from a program unchanged, from an output or a dump as JSON."""
+        """Read the documents, as JSON from an output or a dump, or as the program passed them."""
         if self.documents is not None:
             return iter(self.documents)
         if self.is_output:
