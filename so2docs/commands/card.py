@@ -18,7 +18,7 @@ from so2docs.commands.terminal import shows_progress, tell
 @click.option(
     "--report",
     metavar="FILE",
-    help="File with the report of convert; needed for a split output without a manifest.",
+    help="Report that convert wrote; needed for a split output without a manifest.",
 )
 @click.option(
     "--inspect",
@@ -38,11 +38,11 @@ def card(
     the record does not contain the SHA-256 of the dump. The card describes all outputs in the
     folder that have a manifest.
 
-    --inspect adds facts about the dump: form and compression, rows and dates of its tables, its
-    licence, probable release, and declared counts that differ from its rows.
+    --inspect adds facts about the dump: form and compression, rows and dates of its tables,
+    licence, probable release, and declared counts that do not match the rows.
 
-    Exit codes: 0 done, 1 no record says how OUTPUT was made, or a file cannot be written, 2 usage
-    error.
+    Exit codes: 0 done, 1 OUTPUT has no record of how it was made, or a file cannot be written, 2
+    usage error.
     """
     from so2docs.metadata.card import describe_existing
 

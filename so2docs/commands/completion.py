@@ -1,4 +1,4 @@
-"""The command `completion`."""
+"""`so2docs completion`: print a completion script for a shell."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def convert(
 
 
 def _next_commands(report: Report) -> list[str]:
-    """List commands for the output; empty unless the output is one file of JSON lines."""
+    """List so2docs commands to suggest for the output; empty unless it is one JSON lines file."""
     output = shlex.quote(report.output)
     if report.index_path is not None:
         commands = (f"show {output} ID", f"serve {output}", f"stats {output}")

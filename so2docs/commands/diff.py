@@ -1,4 +1,4 @@
-"""The command `diff`."""
+"""`so2docs diff`: write the changes between two outputs or dumps."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def diff(
     OLD and NEW are outputs of one site, converted with the same options, or dumps, which are
     converted first. The default for CHANGES is standard output. Each line describes a question that
     was added, changed or deleted, and contains the new document. The first line identifies both
-    outputs. The last line contains the number of changes and a checksum. So `so2docs patch` can
-    reject a different OLD, or damaged changes.
+    outputs. The last line contains the number of changes and a checksum. This allows `so2docs
+    patch` to reject a different OLD, or damaged changes.
 
     If OLD, NEW and CHANGES are folders with an output for each site, each site is compared. All
-    questions of a new site count as added, and a missing site is listed. Existing changes between
-    the same outputs are kept.
+    questions of a new site count as added, and a site missing in NEW is listed as gone. Existing
+    changes between the same outputs are kept.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """

@@ -35,8 +35,8 @@ def inspect(
     """Describe each DUMP without converting it.
 
     The description contains the form and compression of the dump, the rows, dates and order of each
-    table, the probable release, columns without values, rows made up by the publisher, and counts
-    that differ from the rows.
+    table, the probable release, columns without values, rows made up by the publisher, and
+    declared counts that do not match the rows.
 
     Exit codes: 0 every table can be read, 1 a table cannot be read or is not well-formed XML, 2
     usage error.

@@ -22,7 +22,7 @@ DEBUG = "so2docs.debug"
 
 
 class GroupedOption(click.Option):
-    """An option under a heading of the help."""
+    """An option that the help lists under a group heading."""
 
     def __init__(self, *declarations: Any, group: str, **settings: Any) -> None:
         self.group = group
@@ -33,7 +33,7 @@ class GroupedCommand(click.Command):
     """A command with headings for groups of options in its help."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, group by group."""
+        """Write the options to the help, each group under its heading."""
         groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Options", *GROUPS)}
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
@@ -60,7 +60,7 @@ def command(
 
 
 def examples(lines: str) -> str:
-    """Format examples for the end of the help of a command."""
+    """Format examples as the epilog of a command's help."""
     return f"\b\nExample:\n{indent(dedent(lines).strip(), '  ')}\n"
 
 
@@ -91,13 +91,19 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
 
 
 def complete_names(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    """Complete the last of several names separated by commas."""
+    """List the completions of the last of several names separated by commas."""
     before, comma, last = incomplete.rpartition(",")
     return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(last)]
 
 
 def table_option(name: str, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
-    """Make the option that the table declares under this name."""
+    """Make the Click option for an entry of the table of options.
+
+    Args:
+        name: Name of the entry.
+        help: Help text for this command; if None, the text in the table.
+        settings: Other arguments of `click.option`.
+    """
     entry = OPTIONS[name]
     has_default = entry.default not in (None, False, ())
     with naming_flags(spellings(())):
@@ -118,7 +124,7 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
 
 
 def table_options(*where: Where, leave_out: tuple[str, ...] = ()) -> Decorator:
-    """Make all options with these values of `Option.where`."""
+    """Make a decorator that adds the Click options for all entries with these `Option.where`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for name in reversed([name for name in taken_by(*where) if name not in leave_out]):
@@ -182,5 +188,5 @@ output_dir = click.option(
 
 
 def given_keywords(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that the user has given, as keywords."""
+    """Return the options that the user gave, as keywords."""
     return {name: value for name, value in options.items() if value not in (None, ())}

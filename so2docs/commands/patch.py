@@ -1,4 +1,4 @@
-"""The command `patch`."""
+"""`so2docs patch`: apply changes to an output."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def patch(
     """Apply CHANGES, which diff wrote, to the output OLD, and write the output NEW.
 
     CHANGES may be - for standard input. NEW is byte for byte the new output that diff read. With
-    changes written by diff --only or --ignore, NEW contains only these changes.
+    changes written by diff --only or --ignore, NEW differs from OLD only by these changes.
 
     If OLD, CHANGES and NEW are folders, the changes of each site are applied to its output. A site
-    without changes is listed as gone.
+    without a changes file is listed as gone.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """

@@ -37,7 +37,7 @@ def recipes() -> None:
 
 
 def _shorten(value: object) -> object:
-    """Shorten texts, and cut lists to one entry."""
+    """Copy a value with long texts shortened and lists cut to one entry."""
     if isinstance(value, str):
         return value if len(value) <= _SHOWN else f"{value[: _SHOWN - 1]}…"
     if isinstance(value, dict):

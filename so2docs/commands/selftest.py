@@ -1,4 +1,4 @@
-"""The command `selftest`, and a description of the installation for `--version --verbose`."""
+"""`so2docs selftest`: check the installation. Also describes it for `--version --verbose`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from so2docs.parse import core
 
 
 def describe_installation() -> dict[str, str]:
-    """Describe the installation for a bug report: package, core, system, versions of libraries."""
+    """Describe the installation for a bug report: versions, core and system, by name."""
     versions = {
         "so2docs": f"{so2docs.__version__} ({core.describe()})",
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",

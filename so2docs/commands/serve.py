@@ -66,7 +66,7 @@ def serve(
 
     The pages work offline: they load nothing from the network. `so2docs sqlite` makes a DATABASE;
     for an OUTPUT, this command first makes a database next to it. From a folder, all outputs and
-    databases are served; unusable files are skipped with a message. Only this machine can connect,
+    databases are served; unusable files are skipped with a warning. Only this machine can connect,
     unless --host is given.
     """
     require_packages("serve", *_NEEDED)

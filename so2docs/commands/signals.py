@@ -27,7 +27,7 @@ def end_at_once() -> None:
     """Let signals end the process at once, until `raise_in_command` is called.
 
     There is nothing to clean up yet. An exception would not work here: compiled modules that are
-    being imported turn it into another exception, or crash.
+    being imported turn it into a different exception, or crash.
     """
     for number in _ENDS:
         # Shell scripts start background jobs with Ctrl-C ignored; leave it ignored.

@@ -30,7 +30,7 @@ _ON_FOLDERS = ("force", "update")
 """Options that concern only the folders of sites."""
 
 _REMOTE = "sc://"
-"""Scheme of the address of a Spark Connect server."""
+"""URL scheme of Spark Connect servers."""
 
 
 @command(
@@ -117,12 +117,12 @@ def spark(
 def start_session(
     master: str | None = None, settings: tuple[str, ...] = (), *, quiet: bool = False
 ) -> SparkSession:
-    """Start a session, or use the session of `spark-submit`.
+    """Start a Spark session, or use the session of `spark-submit`.
 
     Args:
         master: URL of the Spark master; the configured one if None.
         settings: Spark settings, as `NAME=VALUE`.
-        quiet: Hide the progress of Spark.
+        quiet: Hide Spark's progress bar.
     """
     try:
         from pyspark.sql import SparkSession

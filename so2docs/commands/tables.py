@@ -83,9 +83,9 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
 
     Each table becomes a file such as Posts.parquet, or a table in tables.db or tables.duckdb. There
     is a column for every attribute ever published. The column Other holds a JSON object of the
-    attributes that have no column or have a value of another type. Integers have 64 bits, dates are
-    timestamps in UTC, and tags are lists. Rows without an Id (strays) go to a side file. A file is
-    renamed to its final name when it is complete. A table that is up to date is kept.
+    attributes that have no column or do not fit the type of their column. Integers have 64 bits,
+    dates are timestamps in UTC, and tags are lists. Rows without an Id (strays) go to a side file.
+    A file is renamed to its final name when it is complete. A table that is up to date is kept.
 
     With --tag, --keep-users or --keep-posts, only rows that belong to the selected questions are
     written: the questions, their answers, the rows of these posts in other tables, and the users,
@@ -94,7 +94,7 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
 
     With --output-dir, all paths are dumps, and each site gets a folder in DIR.
 
-    With --split-by, files have paths in the layout of Hive:
+    With --split-by, each table is a Hive-partitioned folder:
     DIR/Posts/year=2019/month=3/Posts.parquet.
     """
     keywords = given_keywords(options)

@@ -24,7 +24,7 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 @click.option(
     "--report",
     metavar="FILE",
-    help="File with the report of convert.  [default: the manifest next to OUTPUT]",
+    help="Report that convert wrote.  [default: the manifest next to OUTPUT]",
 )
 @table_option("jobs", "Number of worker processes for a folder.")
 @quiet

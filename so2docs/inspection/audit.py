@@ -45,7 +45,7 @@ class RowFacts(Counts):
         rows: Number of rows.
         first_date: Earliest date of any row not made up by the publisher.
         last_date: Latest date of any such row.
-        descents: Number of rows whose `Id` is not greater than the previous one.
+        descents: Number of rows whose `Id` is not greater than that of the previous row.
         first_descent: `Id` of the first such row.
         made_up: Number of rows made up by the publisher, judging by their ids.
         columns: Number of rows with each attribute, and of answers with `ViewCount`.
@@ -79,7 +79,7 @@ class ChunkFacts(RowFacts):
     pairs: Pairs = field(default_factory=dict, metadata=KEEP)
 
     def check_order(self, row_id: int | None) -> None:
-        """Count a descent if the `Id` of the next row is not greater than the last one."""
+        """Count a descent if the `Id` of the next row is not greater than `last_id`."""
         if row_id is not None and self.last_id is not None and row_id <= self.last_id:
             self.descents += 1
             self.first_descent = row_id if self.first_descent is None else self.first_descent
@@ -102,7 +102,7 @@ class ChunkFacts(RowFacts):
                 self.last_date = max(self.last_date, *dates)
 
     def pair(self, name: str, key: int, value: int) -> None:
-        """Record a value for an id."""
+        """Append an id and a value to the pairs with this name."""
         if name not in self.pairs:
             self.pairs[name] = array("q"), array("q")
         keys, values = self.pairs[name]
@@ -119,7 +119,7 @@ class FactsVisitor(Visitor):
         self._collect = _COLLECTORS.get(table)
 
     def add(self, rows: list[Row]) -> None:
-        """Add rows."""
+        """Add the facts about rows of the chunk."""
         self._facts.add_rows(rows)
         if self._collect is not None:
             for row in rows:
@@ -188,7 +188,7 @@ class Check:
         name: Description of the two counts.
         checked: Number of checked posts.
         differ: Number of posts for which the counts differ.
-        examples: The lowest ids of these posts.
+        examples: The lowest ids of these posts, at most five.
     """
 
     name: str
@@ -198,7 +198,7 @@ class Check:
 
 
 class ById:
-    """A number for each id, initially 0."""
+    """A number for each id, initially 0, in a memory-mapped file."""
 
     def __init__(self, folder: str, form: _Form) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
@@ -219,7 +219,7 @@ class ById:
             self._map = None
 
     def close(self) -> None:
-        """Remove the file."""
+        """Remove the temporary file."""
         self._close_view()
         self._file.close()
 
@@ -249,18 +249,18 @@ class Audit:
         self._tables: set[str] = set()
 
     def close(self) -> None:
-        """Remove the files."""
+        """Remove the temporary files."""
         for numbers in self._by_id.values():
             numbers.close()
 
     def add(self, table: str, facts: ChunkFacts) -> None:
-        """Add the next chunk of a table."""
+        """Add the facts about the next chunk of a table."""
         self._tables.add(table)
         for name, pairs in facts.pairs.items():
             self._by_id[name].update(*pairs, _COLLECTED[name][1])
 
     def checks(self) -> list[Check]:
-        """Run all checks possible with the tables read so far."""
+        """Return the results of all checks possible with the tables added so far."""
         checks = []
         if "posts" in self._tables:
             checks.append(self._check("AnswerCount is the number of answers", "answers"))

@@ -195,7 +195,7 @@ def inspect(
     work_dir: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Inspection:
-    """Inspect a dump without converting it: form, tables, dates, and counts that do not agree.
+    """Inspect a dump without converting it: form, tables, dates, and declared counts of rows.
 
     Examples:
         >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
@@ -204,7 +204,7 @@ def inspect(
         dump: An archive or a folder with the tables of a site, or one `Posts.xml`, plain or
             compressed.
         sha256: Read the files once more to compute their SHA-256.
-        jobs: Worker processes; all cores if None, and one for a small dump.
+        jobs: Worker processes; all cores if None, but one for a small dump.
         work_dir: Folder for temporary files, which take 9 bytes per post.
         progress: Show a progress bar.
 
@@ -247,7 +247,7 @@ def inspect(
 
 
 def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
-    """Inspect a dump, or load inspections from a `.json` file that `--json` printed.
+    """Inspect a dump, or load inspections from a `.json` file with output of `inspect --json`.
 
     Raises:
         So2docsError: The file cannot be read or is not JSON, or the dump cannot be inspected.
@@ -289,7 +289,7 @@ def _table(source: SourceFile, table: Table) -> TableFile:
 
 
 def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[InspectedFile]:
-    """Describe the files of the tables; errors in reading `license.txt` become remarks."""
+    """Describe the files of the tables; add errors in reading `license.txt` to the remarks."""
     files: dict[str, InspectedFile] = {}
     for table in tables:
         source = table.source
@@ -315,7 +315,7 @@ def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[In
 
 
 def _read(table: TableFile, audit: Audit, reader: TableReader, folder: str) -> InspectedTable:
-    """Read a whole table; an error becomes its `problem`."""
+    """Read a whole table and collect its facts; a `DumpError` becomes its `problem`."""
     result, facts = InspectedTable(table.table.file, table.size), ChunkFacts()
     visitor = partial(FactsVisitor, table.table.name)
     try:
@@ -334,7 +334,7 @@ def _read(table: TableFile, audit: Audit, reader: TableReader, folder: str) -> I
 
 
 def _comments(head: bytes) -> tuple[str, ...]:
-    """List the comments before the first row."""
+    """List the XML comments before the first row."""
     return tuple(text.decode(errors="replace").strip() for text in _COMMENT.findall(head))
 
 

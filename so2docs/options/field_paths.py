@@ -162,7 +162,7 @@ def parse_field_names(
 
 
 def _is_allowed(name: str) -> bool:
-    """Whether a field exists. The field of a vote type without a name is its number."""
+    """Whether a field exists. For a vote type without a name, the field is the type's number."""
     inner = name.removeprefix(_INSIDE)
     is_counted = any(inner.startswith(path) for path in _COUNTED)
     is_number = is_counted and inner.rpartition(".")[2].lstrip("-").isdecimal()

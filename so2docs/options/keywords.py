@@ -274,7 +274,11 @@ _GIVEN = re.compile(r"^ {4}keywords: .*(?:\n {5,}.*)*\n", re.MULTILINE)
 
 
 def spell_out(*where: Where) -> Callable[[Api], Api]:
-    """Give a function with `**keywords` the signature and docstring of all its options."""
+    """Make a decorator that spells out `**keywords` in a signature and docstring.
+
+    Args:
+        where: The values of `Option.where` that select the options.
+    """
 
     def spell(api: Api) -> Api:
         options = taken_by(*where)
@@ -300,6 +304,6 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
 
 
 def describe(entry: Option, indent: str = "    ") -> str:
-    """Format an option as an entry of a docstring."""
+    """Format an option as an entry in the `Args` of a docstring."""
     text = spell_options(f"{entry.name}: {entry.description}")
     return fill(text, 100, initial_indent=indent, subsequent_indent=indent + " " * 4)

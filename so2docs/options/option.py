@@ -25,7 +25,7 @@ from so2docs.errors import OptionError, did_you_mean, flag
 
 Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
 Decides = Literal["spill", "output", "run"]
-"""The result that an option affects: that of the first pass, only the output, or neither."""
+"""The result that an option affects: the spill of the first pass, only the output, or neither."""
 
 Where = Literal["documents", "files", "local", "iterator", "convert"]
 """The functions that take an option: all that make documents, all that write files, all that run on
@@ -185,8 +185,8 @@ def option(group: Group, decides: Decides, help: str, /, default: Any = None, **
 def entries(kind: type) -> tuple[Option, ...]:
     """List the options declared by a dataclass, in order.
 
-    The result is cached: a conversion needs it 21 times; without the cache, this would take a third
-    of the time that a tiny dump takes.
+    The result is cached: a conversion needs it 21 times, which would take a third of the time for
+    converting a tiny dump.
     """
     hints = get_type_hints(kind)
     options = []
@@ -262,7 +262,7 @@ def at_least(least: int, greatest: int | None = None) -> Callable[[str, int | No
 
 
 def size(least: int, example: str) -> Callable[[str, str | int | None], int | None]:
-    """Make a parser of sizes such as `500MB` and `1.5 GiB`, and of plain numbers of bytes."""
+    """Make a parser for sizes such as `500MB` and `1.5 GiB`, and of plain numbers of bytes."""
 
     def read(name: str, value: str | int | None) -> int | None:
         if value is None:
@@ -284,7 +284,7 @@ def size(least: int, example: str) -> Callable[[str, str | int | None], int | No
 
 
 def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    """Parse names, separated by commas or in a list."""
+    """Parse names, separated by commas or in a list, and return them without duplicates."""
     parts = [value] if isinstance(value, str) else value
     return tuple(dict.fromkeys(entry.strip() for part in parts for entry in part.split(",")))
 
@@ -361,7 +361,7 @@ def share(name: str, value: str | float | None) -> int | None:
 
 
 def shares(name: str, value: str | None) -> str | None:
-    """Check a list of names with shares that add up to 1, such as `train=0.9,test=0.1`."""
+    """Check and normalize names with shares that add up to 1, such as `train=0.9,test=0.1`."""
     if value is None:
         return None
     pairs = [pair.strip().partition("=") for pair in value.split(",")]
@@ -379,7 +379,7 @@ def shares(name: str, value: str | None) -> str | None:
 
 
 def bounds(text: str) -> list[tuple[str, int]]:
-    """Parse the result of `shares`: each name with the end of its range, in units of 1 / 2^64."""
+    """Parse the result of `shares` to names with the ends of their ranges, in units of 1 / 2^64."""
     ends, end = [], Decimal(0)
     for pair in text.split(","):
         key, _, part = pair.partition("=")
@@ -389,7 +389,7 @@ def bounds(text: str) -> list[tuple[str, int]]:
 
 
 def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
-    """Convert the path of a file or folder to text."""
+    """Convert the path of a file or folder to a string; reject an empty path."""
     if value is None:
         return None
     if not (text := os.fspath(value)):

@@ -28,7 +28,11 @@ _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
 def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
-    """Choose the form of an output from its name and the options."""
+    """Choose the format, compression and splitting of an output from its name and the options.
+
+    Raises:
+        OptionError: The name is unsuitable, or the options contradict it or each other.
+    """
     if not output:
         raise OptionError(
             "OUTPUT is empty, perhaps from an unset variable; give the name of a file, or - for "
@@ -77,7 +81,11 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
 
 
 def check_several(form: OutputForm, site_field: str | None) -> None:
-    """Refuse a format in which documents of several sites would replace each other."""
+    """Reject a format in which documents of several sites would replace each other.
+
+    Raises:
+        OptionError: The format uses question ids as document ids, and there is no `site_field`.
+    """
     if FORMATS[form.format].ids and site_field is None:
         raise OptionError(
             f"{flag('format', form.format)} of several sites needs "
@@ -87,12 +95,12 @@ def check_several(form: OutputForm, site_field: str | None) -> None:
 
 
 def default_output(kwargs: Mapping[str, Any]) -> str:
-    """Return the default name of the output."""
+    """Return the default name of the output, such as `questions.jsonl.gz`."""
     return f"questions{output_suffix(kwargs)}"
 
 
 def output_suffix(kwargs: Mapping[str, Any]) -> str:
-    """Return the extensions for the format and compression in keywords."""
+    """Return the extensions for the format and compression in keywords, such as `.jsonl.gz`."""
     requested = kwargs.get("format")
     name: str = requested if requested is not None and requested in FORMATS else "jsonl"
     end = FORMATS[name].extensions[0]
@@ -123,7 +131,11 @@ def _by_name(output: str) -> list[str]:
 
 
 def _format(output: str, kwargs: Mapping[str, Any]) -> str:
-    """Choose the format of an output."""
+    """Choose the format of an output from its name and the options.
+
+    Raises:
+        OptionError: The name shows no format, or one that contradicts the options.
+    """
     requested: str | None = OPTIONS["format"].read(kwargs.get("format"))
     by_name = _by_name(output)
     is_explicit = requested is not None and (

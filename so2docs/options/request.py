@@ -89,7 +89,7 @@ def build_filters(kwargs: Mapping[str, Any]) -> Filters:
 
 
 def build_run_options(kwargs: Mapping[str, Any]) -> RunOptions:
-    """Build the options of the run from keywords."""
+    """Build the run options from keywords."""
     return RunOptions(**_values(RunOptions, kwargs), tables=table_files(kwargs))
 
 
@@ -102,7 +102,7 @@ def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """Map the keywords for table files to the given paths."""
+    """Map the keywords for table files, such as `comments`, to the given paths."""
     names = dict.fromkeys(table.file_option for table in TABLES.values())
     return {
         name: OPTIONS[name].read(kwargs[name]) for name in names if kwargs.get(name) is not None
@@ -110,7 +110,7 @@ def table_files(kwargs: Mapping[str, Any]) -> Tables:
 
 
 def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
-    """Return the recipe in keywords; None if there is none.
+    """Return the recipe in keywords with its settings; None if the keywords name no recipe.
 
     Raises:
         OptionError: The recipe is unknown, or an option needs a recipe that was not chosen.
@@ -181,7 +181,7 @@ class Fingerprint:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
+        """Return all fields by name, as JSON types."""
         return asdict(self)
 
     @classmethod

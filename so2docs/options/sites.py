@@ -59,7 +59,7 @@ def without_date(name: str) -> str:
 
 
 def published_host(site: str | None) -> str | None:
-    """Return the host of the published site of this name; None for other names."""
+    """Return the current host of a site whose dumps are published; None for any other name."""
     return site_host(site.lower()) if site and _PUBLISHED.fullmatch(site) else None
 
 
@@ -98,7 +98,7 @@ def host_from_name(source: object) -> str | None:
 
 
 def host(source: object, requested: str | None) -> str:
-    """Return the host of a dump's site: the requested host, or that in the name of the dump.
+    """Return the host of a dump's site: the requested host, or the host in the dump's name.
 
     Raises:
         OptionError: The requested host is invalid, or the name of the dump contains no host.

@@ -140,7 +140,7 @@ class Filters:
         metavar="DATE",
     )
     drop_fabricated: bool = _filter(
-        "Leave out the made-up question and answer (ids above 1,000,000,000) of two releases.",
+        "Leave out the made-up question and answer (ids above 1,000,000,000) in two releases.",
         False,
     )
     drop_users: IdList | None = _dropped(
@@ -355,8 +355,8 @@ class OutputForm:
 class Options:
     """The options that determine the output.
 
-    All workers get these options. `core` is never `auto`, which might choose another core in a
-    worker.
+    All workers get these options. `core` is never `auto`, which could select a different core in a
+    worker than in this process.
     """
 
     site_field: tuple[str, str] | None = _document(

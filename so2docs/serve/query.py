@@ -89,7 +89,7 @@ class Filter(NamedTuple):
 
 @dataclass(slots=True)
 class Query:
-    """A search.
+    """A parsed search.
 
     Attributes:
         match: Query for the full-text index; empty if there are no words to find.
@@ -347,7 +347,7 @@ class Conditions:
         return f":{name}"
 
     def on(self, post: str, question: str) -> str:
-        """Return the SQL of all conditions on posts and questions.
+        """Return all conditions on posts and questions as one SQL expression.
 
         Args:
             post: SQL for a column of the post; the column's name replaces `{0}`.
@@ -419,7 +419,7 @@ def _add_owner(conditions: Conditions, condition: Filter, tables: Collection[str
 def _add_kind(
     query: Query, conditions: Conditions, condition: Filter, tables: Collection[str]
 ) -> None:
-    """Add a condition on the state of a question, or for accepted answers."""
+    """Add an `is:` condition: on the state of the question, or on whether an answer is accepted."""
     word = "NOT " * condition.is_unwanted
     if condition.low == "duplicate" and "links" not in tables:
         query.problems.append("duplicates are unknown, because the documents have no links")

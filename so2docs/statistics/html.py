@@ -1,7 +1,7 @@
 """Statistics as HTML: a self-contained page, or a part of a notebook.
 
 Column and bar charts are inline SVG, 340 pixels wide, and are shown side by side if there is room,
-so their text has the same size on a phone and on a desktop. Colours follow the reader's light or
+so their text has the same size on phones and desktops. Colours follow the reader's light or
 dark colour scheme.
 Pure functions.
 """
@@ -57,7 +57,7 @@ _STYLE = """
 
 
 def as_page(title: str, fragment: str) -> str:
-    """Make a whole page."""
+    """Make a self-contained HTML page from a title and a fragment."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1" />\n'
@@ -71,7 +71,14 @@ def as_page(title: str, fragment: str) -> str:
 def as_fragment(
     title: str, about: str, tiles: Iterable[tuple[str, str, str]], cards: Iterable[str]
 ) -> str:
-    """Make the content of the page with its style, which a notebook can display."""
+    """Make the content of the page with its style sheet, which a notebook can display.
+
+    Args:
+        title: Heading.
+        about: Text below the heading.
+        tiles: Label, value and detail of each number at the top.
+        cards: Plots and tables, as HTML.
+    """
     top = "".join(
         f'<div class="tile"><span>{for_html(label)}</span><strong>{for_html(value)}</strong>'
         f"<span>{for_html(detail)}</span></div>"
@@ -97,7 +104,7 @@ def card(title: str, plot: str, series: tuple[str, ...] = (), kind: str = "") ->
 
 
 def table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Make a table."""
+    """Make an HTML table from the names of its columns and the texts of its rows."""
     cells = ["".join(f"<td>{for_html(cell)}</td>" for cell in row) for row in rows]
     head = "".join(f"<th>{name}</th>" for name in names)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
@@ -159,12 +166,12 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
 
 
 def bars(values: Sequence[tuple[str, int]]) -> str:
-    """Draw a bar for each label and value."""
+    """Draw a bar chart from pairs of a label and a value."""
     return _rows(values, max(1, *(value for _, value in values)), _widest(values))
 
 
 def two_bars(values: Sequence[tuple[str, int]]) -> str:
-    """Draw bars in two plots side by side; the first value must be the largest."""
+    """Draw a bar chart in two parts side by side; the first value must be the largest."""
     half = -(-len(values) // 2)
     halves = [
         _rows(part, values[0][1], _widest(values))
@@ -190,7 +197,7 @@ def _shorten(label: str) -> str:
 
 
 def _rows(values: Sequence[tuple[str, int]], largest: int, label_width: float) -> str:
-    """Draw bars after their labels; a bar with the value `largest` has the full length."""
+    """Draw bars to the right of their labels; the value `largest` gets the full length."""
     left = label_width + 8
     right = len(f"{largest:,}") * _CHARACTER + 10
     parts = []

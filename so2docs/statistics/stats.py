@@ -1,7 +1,7 @@
 """Statistics of an output: counts that can be added up, and views of them as text, JSON and HTML.
 
 Memory is bounded: a task reads a few segments, histograms have a limited number of values, and rare
-tags are dropped if there are very many.
+tags are dropped if there are too many.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Scores(Counts):
 
     @property
     def histogram(self) -> dict[str, int]:
-        """Number of posts by range of scores, such as `5-9`."""
+        """Number of posts in each range of scores, such as `5-9`."""
         return {
             label: sum(
                 count
@@ -186,7 +186,7 @@ class Stats(Counts):
 
     @property
     def unanswered(self) -> int | None:
-        """Questions without any answer in the output; None if `answers` is None."""
+        """Number of questions without any answer in the output; None if `answers` is None."""
         return None if self.answers is None else self.answers_per_question.get(0, 0)
 
     @property
@@ -225,7 +225,7 @@ class Stats(Counts):
         return values
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers for the row of this site in a table of sites."""
+        """Return this site's row of a table of sites: numbers by column."""
         answers, accepted = self.answers or 0, self.accepted or 0
         numbers = {"questions": self.questions, "answers": answers, "accepted": accepted}
         return {**numbers, "bytes": self.file_bytes}
@@ -259,7 +259,7 @@ def stats(
     jobs: int | None = None,
     progress: bool = False,
 ) -> Stats:
-    """Count what an output contains; for the records of a recipe, their number and lengths.
+    """Compute the statistics of an output; for records of a recipe, their number and lengths.
 
     Args:
         path: An output of `convert`, or anything else that `open` takes.
@@ -298,7 +298,7 @@ def stats(
 
 
 def _count_file(total: Stats, *, progress: bool) -> None:
-    """Count the records in an output of a recipe."""
+    """Add the number, sizes and lengths of the records in a recipe's output to `total`."""
     with open(total.path, "rb") as file:
         total.file_bytes = os.fstat(file.fileno()).st_size
         lines, position = enumerate(read_lines(file), 1), 0
@@ -313,7 +313,7 @@ def _count_file(total: Stats, *, progress: bool) -> None:
 
 
 def count_records(records: list[Any]) -> Stats:
-    """Count some records of a recipe."""
+    """Return the number of some records of a recipe, and the lengths of their fields."""
     numbers: dict[str, Counter[int]] = {}
     for record in records:
         for name, value in record.items() if isinstance(record, dict) else ():
@@ -328,7 +328,7 @@ def count_records(records: list[Any]) -> Stats:
 
 
 def _characters(value: Any) -> int:
-    """Count the characters of the texts in a value."""
+    """Count the characters of all strings in a JSON value."""
     if isinstance(value, str):
         return len(value)
     values = value.values() if isinstance(value, dict) else value
@@ -341,7 +341,7 @@ def _sum_of(counts: Counter[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SegmentsTask:
-    """Segments of an output to count."""
+    """A task for a worker: segments of an output to count."""
 
     path: str
     identity: FileIdentity
@@ -349,7 +349,7 @@ class SegmentsTask:
 
 
 def count_segments(task: SegmentsTask) -> Stats:
-    """Count the documents of some segments."""
+    """Return the statistics of the documents in some segments."""
     total = Stats(task.path)
     with closing(SegmentReader(task.path, task.identity)) as reader:
         for segment in task.segments:
@@ -365,7 +365,7 @@ def count_segments(task: SegmentsTask) -> Stats:
 
 
 def count(questions: list[dict[str, Any]]) -> Stats:
-    """Count some documents."""
+    """Return the statistics of some documents."""
     answers = [answer for question in questions for answer in question.get("Answers", ())]
     posts = [*questions, *answers]
     keys = set().union(*questions)
@@ -428,7 +428,7 @@ def _count_scores(posts: list[dict[str, Any]]) -> Scores:
 
 
 def _cap(counts: Counter[int], limit: int) -> Counter[int]:
-    """Count numbers beyond a limit as the limit."""
+    """Replace numbers beyond a limit by the limit, and add up their counts."""
     capped: Counter[int] = Counter()
     for number, count in counts.items():
         capped[max(-limit, min(limit, number))] += count
@@ -443,7 +443,7 @@ def _count_votes(votes: list[dict[str, Any]]) -> Counter[str]:
 
 
 def _put_in_order(total: Stats) -> None:
-    """Sort the totals for display, and count the different tags."""
+    """Sort the totals for display, count the different tags, and keep the most frequent ones."""
     if total.answers is None:
         total.answers_per_question.clear()
     total.questions_by_year = dict(sorted(total.questions_by_year.items()))
@@ -537,7 +537,7 @@ def _nested(stats: Stats) -> list[tuple[str, str, str]]:
 
 
 def _by_number(counts: Mapping[int, int]) -> list[tuple[str, int]]:
-    """List posts by number of answers or comments, with large numbers in one group."""
+    """List the counts for 0 to 9 answers or comments, and one count for all larger numbers."""
     rows = [(str(number), counts.get(number, 0)) for number in range(_LARGE_NUMBER)]
     larger = sum(count for number, count in counts.items() if number >= _LARGE_NUMBER)
     return [*rows, (f"{_LARGE_NUMBER}+", larger)]
