@@ -205,7 +205,7 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
 
 
 def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldChoice | None:
-    """Make the selection for posts with nested rows; None if all nested fields are kept."""
+    """Make the selection of fields for the posts at a path; None if all nested fields are kept."""
     prefix = f"{path}." if path else ""
     names = [part.key for part in POST_PARTS]
     paths = [prefix + name for name in (*names, *fields.hidden(tables))]

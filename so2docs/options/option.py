@@ -117,7 +117,7 @@ class Option:
         return " ".join(filter(None, [self.help, self.more, usually]))
 
     def check(self, value: Any) -> Any:
-        """Check the type of the value.
+        """Check the type of the keyword's value.
 
         Returns:
             The value; iterators become lists, and integers of other types, such as NumPy's, become
@@ -262,7 +262,7 @@ def at_least(least: int, greatest: int | None = None) -> Callable[[str, int | No
 
 
 def size(least: int, example: str) -> Callable[[str, str | int | None], int | None]:
-    """Make a parser for sizes such as `500MB` and `1.5 GiB`, and of plain numbers of bytes."""
+    """Make a parser for sizes such as `500MB` and `1.5 GiB`, and for plain numbers of bytes."""
 
     def read(name: str, value: str | int | None) -> int | None:
         if value is None:

@@ -156,7 +156,7 @@ class Store:
     """One site of a database."""
 
     def __init__(self, about: About, site: SiteAbout, *, formulas: bool | None = None) -> None:
-        """Open the site.
+        """Open the site for queries.
 
         Args:
             about: The database.
@@ -352,7 +352,7 @@ class Store:
         return self._column("comments", "PostId", comment_ids) if is_known else {}
 
     def find_users(self, user_ids: Iterable[int]) -> set[int]:
-        """Select the ids of users who have a page."""
+        """Return the ids of those users who have a page in this reader."""
         ids = _comma_separated(user_ids)
         columns = [("questions", "OwnerUserId"), ("answers", "OwnerUserId")]
         columns += [("users", "Id")] * self.has_users
@@ -550,7 +550,7 @@ class Store:
         return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
 
     def has_tags(self, names: str) -> bool:
-        """Whether there are questions with a tag, or with each of several: `a+b`, `a+or+b`."""
+        """Whether every tag in a URL, such as `a+b` or `a+or+b`, has questions."""
         tags = [tag for tag in self.tag_names(names) if tag != "or"]
         return bool(tags) and all(map(self.tag, tags))
 
@@ -867,7 +867,7 @@ class Store:
         return bool(count < _FEW)
 
     def dates(self, hits: list[Hit]) -> list[str]:
-        """Read the creation dates of search results."""
+        """Return the creation date of each search result; empty if unknown."""
         questions, answers = (
             self._column(table, "CreationDate", [hit[1] for hit in hits if hit[0] == is_answer])
             for is_answer, table in ((False, "questions"), (True, "answers"))
@@ -1013,7 +1013,7 @@ def _tag_values(tags: Sequence[str]) -> dict[str, str]:
 
 
 def _have_tags(others: Sequence[str], question_id: str) -> list[str]:
-    """Return SQL conditions for a question with all tags: one for each tag after the first."""
+    """Return an SQL condition for each tag after the first: the question has this tag."""
     return [
         f"EXISTS (SELECT 1 FROM question_tags h WHERE h.Tag = :tag{number} "
         f"AND h.QuestionId = {question_id})"

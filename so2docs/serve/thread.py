@@ -54,7 +54,7 @@ def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) 
 
 
 def tags(document: Values) -> list[str]:
-    """Return the tags of a question."""
+    """Return the tags of a question, without values that are not strings."""
     return [tag for tag in document.get("Tags") or () if isinstance(tag, str)]
 
 

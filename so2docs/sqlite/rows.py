@@ -102,7 +102,7 @@ class _Columns:
         self._fitting: set[tuple[type, ...]] = set()
 
     def values(self, record: Document, path: str) -> tuple[list[Any], str | None]:
-        """Return the values of the columns, and the JSON of `Other`.
+        """Return the column values of an object, and the JSON for `Other`; None if all values fit.
 
         Raises:
             DocumentError: An integer has more than 64 bits, or a value cannot be written as JSON.
