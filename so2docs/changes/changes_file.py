@@ -29,6 +29,7 @@ import orjson
 from isal import isal_zlib
 
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
+from so2docs.counts import plural
 from so2docs.errors import OutputError, flag
 from so2docs.options.choices import Compression
 from so2docs.output.file import Target
@@ -368,9 +369,8 @@ class ChangeReader:
 
     def _check_end(self, values: dict[str, Any]) -> None:
         if values.get("changes") != self._changes:
-            raise self._damaged(
-                f"it has {self._changes:,} changes, but {values.get('changes')} were written"
-            )
+            found = plural(self._changes, "change")
+            raise self._damaged(f"it has {found}, but {values.get('changes')} were written")
         if values.get("crc32") != self._crc:
             raise self._damaged("its changes do not match its checksum")
         if next(self._lines, None) is not None:

@@ -18,6 +18,7 @@ from so2docs.changes.changes_file import (
     Side,
     compression_level,
 )
+from so2docs.counts import plural
 from so2docs.errors import OutputError
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.file import Target
@@ -64,7 +65,7 @@ class Patched:
     def __str__(self) -> str:
         verified = ", identical to the new output that diff read" if self.is_verified else ""
         return (
-            f"{self.path}: {self.documents:,} questions ({self.added:,} added, "
+            f"{self.path}: {plural(self.documents, 'question')} ({self.added:,} added, "
             f"{self.changed:,} changed, {self.deleted:,} deleted){verified}"
         )
 

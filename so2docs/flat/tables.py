@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from so2docs.counts import MOST, Counts
+from so2docs.counts import MOST, Counts, plural
 from so2docs.dump.dump import Chunk
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile, find_dump_tables
@@ -214,7 +214,7 @@ class FlatTable(Counts):
         return self.rows - self.written - self.filtered - self.strays.total()
 
     def __str__(self) -> str:
-        parts = [f"{self.written:,} rows"]
+        parts = [plural(self.written, "row")]
         if self.filtered:
             parts.append(f"{self.filtered:,} filtered")
         parts += [f"{count:,} {reason}" for reason, count in sorted(self.strays.items())]

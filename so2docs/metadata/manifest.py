@@ -386,7 +386,7 @@ class Verified:
     def __str__(self) -> str:
         what = "SHA-256" if self.hashed else "size"
         files = f"{plural(self.files, 'file')} with the {what} of the manifest"
-        documents = "" if self.documents is None else f", {self.documents:,} documents"
+        documents = "" if self.documents is None else f", {plural(self.documents, 'document')}"
         return f"{self.output}: {files}{documents}{', valid by its schema' * self.validated}"
 
 

@@ -24,6 +24,7 @@ import orjson
 import zstandard
 from isal import isal_zlib
 
+from so2docs.counts import plural
 from so2docs.dump.kinds import ZSTD
 from so2docs.dump.source import is_damage
 from so2docs.dump.storage import unreadable_output
@@ -406,7 +407,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return Collection, (self.path,)
 
     def __repr__(self) -> str:
-        return f"<Collection of {len(self):,} questions in {self.path}>"
+        return f"<Collection of {plural(len(self), 'question')} in {self.path}>"
 
     def __len__(self) -> int:
         return self.index.documents

@@ -12,6 +12,7 @@ from functools import wraps
 from inspect import cleandoc
 from typing import Any
 
+from so2docs.counts import plural
 from so2docs.domain import license_at, site_host
 from so2docs.errors import OptionError, So2docsError
 from so2docs.escape import remove_bidi_controls
@@ -47,8 +48,10 @@ class Archive:
     def instructions(self) -> str:
         """Return the introduction that a model reads first."""
         sites = "\n".join(
-            f"- {name}: {overview['questions']:,} questions, {overview['answers']:,} answers"
-            + f", {overview['first'][:10]} to {overview['last'][:10]}" * bool(overview["first"])
+            f"- {name}: {plural(overview['questions'], 'question')}, "
+            f"{plural(overview['answers'], 'answer')}"
+            + f", {overview['first'][:10]} to {overview['last'][:10]}"
+            * bool(overview["first"])
             for name, overview in ((n, s.site.overview) for n, s in self._stores.items())
         )
         return (
@@ -89,7 +92,7 @@ class Archive:
         hits, count, is_cut = search_all(stores, parsed, sort, limit * page)
         parsed.problems += hints(stores, parsed)
         shown = hits[limit * (page - 1) :]
-        lines = [f"{'More than ' * is_cut}{count:,} results, page {page}", *parsed.problems]
+        lines = [f"{'More than ' * is_cut}{plural(count, 'result')}, page {page}", *parsed.problems]
         for number, (store, hit) in enumerate(shown, limit * (page - 1) + 1):
             for row in store.with_excerpts(parsed, [hit]):
                 lines.append(f"{number}. {_describe(row, store)}")
@@ -113,11 +116,11 @@ class Archive:
         reply.add(_body(document, store))
         reply.add_all("## Comments", list(_comments(document, store)))
         answers = self._answers(store, document)
-        lines = [f"## {len(answers)} answers (read them with get_answers)", ""]
+        lines = [f"## {plural(len(answers), 'answer')} (read them with get_answers)", ""]
         for answer in answers[:_LISTED]:
             facts = [f"- answer {answer['Id']}: score {answer.get('Score') or 0}"]
             facts += ["accepted"] * (answer["Id"] == document.get("AcceptedAnswerId"))
-            lines.append(", ".join([*facts, f"{len(_body(answer, store)):,} characters"]))
+            lines.append(", ".join([*facts, plural(len(_body(answer, store)), "character")]))
         if len(answers) > _LISTED:
             lines.append(f"[{len(answers) - _LISTED} more left out]")
         return "\n".join([reply.text, "", *lines])
@@ -139,7 +142,7 @@ class Archive:
         start = ids.index(post_id) if post_id in ids else max(1, first) - 1
         title = f"# Answers to: {_line(document.get('Title') or '')} (question {document['Id']})"
         if start >= len(answers):
-            return f"{title}\n\nThere are {len(answers)} answers."
+            return f"{title}\n\nIt has {plural(len(answers), 'answer')}."
         reply, end = _Reply(max_characters, title), start
         for number, answer in enumerate(answers[start:], start + 1):
             accepted = ", accepted" * (answer["Id"] == document.get("AcceptedAnswerId"))

@@ -75,7 +75,7 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
     assert f"https://{HOST}/q/1" in both
     assert f"https://{OTHER}/q/1" in both
     assert "**sourdough**" in both.lower()
-    assert tea.startswith("1 results")
+    assert tea.startswith("1 result, page 1")
     assert HOST not in tea
     assert "No post has all of these words; showing posts with some of them" in some
     assert "(question 1)" in by_answer
@@ -92,7 +92,7 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
     assert "## Answer 2 of 3\n\nanswer 4" in long
     assert "Answer 1" not in long
     assert long.count(f"By [user5](https://{OTHER}/users/5); CC BY-SA 3.0") == 2
-    assert after.endswith("There are 3 answers.")
+    assert after.endswith("It has 3 answers.")
 
 
 def test_comments_are_credited_and_safe(databases: list[Path]) -> None:
