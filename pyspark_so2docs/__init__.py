@@ -1,4 +1,4 @@
-"""The data source `so2docs` for Spark, which looks for it in packages named `pyspark_…`."""
+"""The Spark data source `so2docs`; Spark discovers data sources in packages named `pyspark_…`."""
 
 from so2docs.spark.data_source import Questions as DefaultSource
 

@@ -164,7 +164,7 @@ _MODULES = {
     "sqlite.build": ("Database", "to_sqlite"),
     "statistics.stats": ("Scores", "Stats", "stats"),
 }
-"""Public names by module; all other names are in `errors`."""
+"""Public names by module; those not listed here are in `so2docs.errors`."""
 
 
 def __getattr__(name: str) -> Any:

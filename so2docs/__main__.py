@@ -9,7 +9,7 @@ from so2docs.commands import signals
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit.
+    """Run the command-line interface, and exit with its exit code.
 
     Exit codes: 0 success, 1 failure, 2 usage error, 130 after SIGINT, 143 after SIGTERM.
     """

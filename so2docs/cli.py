@@ -1,4 +1,4 @@
-"""The command line: the group of commands, and the exit code for each kind of exception."""
+"""The command-line interface: the command group, and the exit code for each kind of exception."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ COMMANDS = {
     "selftest": "Check this installation.",
     "completion": "Print a completion script for a shell.",
 }
-"""Commands with their short help; each command is a function in a module of the same name."""
+"""Short help of the commands, by name; each command is a function in a module of this name."""
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Reject an empty value, such as the value of an unset variable."""
+    """Reject an empty value, which usually comes from an unset shell variable."""
     if value == "" or (isinstance(value, tuple) and "" in value):
         raise click.BadParameter(
             "it is empty, perhaps from an unset variable; give a value", context, parameter
@@ -56,7 +56,10 @@ def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any
 
 
 class _Commands(click.Group):
-    """Imports each command on demand, because each needs a different part of the package."""
+    """A command group that imports each command on demand.
+
+    Each command needs a different part of the package.
+    """
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -122,13 +125,13 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command-line interface, and print errors.
 
     Returns:
         Exit code: 0 success, 1 failure, 2 usage error.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed. The message gives the next step, if there is one.
+        KeyboardInterrupt: Ctrl-C was pressed. The message says how to continue, or is empty.
         Terminated: SIGTERM was received. The message is as for `KeyboardInterrupt`.
     """
     with naming_flags(spellings(sys.argv[1:] if arguments is None else arguments)):

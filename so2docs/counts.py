@@ -22,7 +22,7 @@ def plural(count: int, noun: str) -> str:
 def group_by_size(
     items: Iterable[Item], size: Callable[[Item], int], enough: int
 ) -> Iterator[list[Item]]:
-    """Group consecutive items; each group but the last has at least `enough` bytes."""
+    """Yield lists of consecutive items; each list except the last has at least `enough` bytes."""
     group: list[Item] = []
     total = 0
     for item in items:
@@ -38,9 +38,9 @@ def group_by_size(
 class Counts:
     """Base of dataclasses whose instances can be added up and converted to JSON.
 
-    Addition adds numbers, nested counts, and dictionaries key by key, and takes the union of sets.
-    Other values, such as names, are kept. None means "not counted", unlike 0. A field can set
-    another function for its values, as in `field(metadata=MOST)`.
+    Addition adds numbers and nested counts, adds dictionaries key by key, and takes the union of
+    sets. Other values, such as names, are kept from the left operand. None means "not counted",
+    unlike 0. A field can replace addition by another function, as in `field(metadata=MOST)`.
     """
 
     __slots__ = ()
@@ -59,7 +59,7 @@ class Counts:
     def total(cls, counts: Iterable[Counts]) -> Self:
         """Return the sum of several counts as an instance of this class.
 
-        Only fields that both classes have are added.
+        For an addend of another class, only the fields that both classes have are added.
         """
         result = cls()
         for addend in counts:
@@ -72,13 +72,13 @@ class Counts:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make an instance from the result of `as_dict`, even if it was saved as JSON."""
+        """Make an instance from the result of `as_dict`, which may have been saved as JSON."""
         kinds = _kinds(cls)  # type: ignore[arg-type]
         return cls(**{name: _from_json(kinds[name], value) for name, value in values.items()})
 
 
 def added_by(function: Any) -> dict[str, Any]:
-    """Return field metadata that sets the function for adding two values of the field.
+    """Return field metadata that makes `function` add two values of the field.
 
     The function must not change its second argument.
     """
@@ -99,11 +99,11 @@ LEAST, MOST = added_by(_least), added_by(_most)
 """Metadata for fields that keep the smallest or the largest known value."""
 
 KEEP = added_by(lambda current, _: current)
-"""Metadata for fields that are not added up."""
+"""Metadata for fields that keep the value of the left operand."""
 
 
 def _sum(current: Any, added: Any) -> Any:
-    """Return the sum of two values; `current` is changed in place if possible."""
+    """Return the sum of two values; counts, dictionaries and sets in `current` are changed in place."""
     if isinstance(added, Counts | dict | set):
         if current is None:
             return deepcopy(added)
@@ -162,13 +162,13 @@ class TableCounts(Counts):
     """Counts of the rows of a table other than the posts, by outcome.
 
     Attributes:
-        rows: Rows of the table.
+        rows: Number of rows in the table.
         nested: Rows in documents; for users, all rows that are neither filtered nor strays.
         filtered: Rows left out by filters, including all rows of filtered posts.
         strays: Strays, by reason.
-        bytes: Size of the decompressed file.
-        spill_bytes: Size of the table in the spill.
-        seconds: Wall time of reading the table, in this session only.
+        bytes: Size of the decompressed table file.
+        spill_bytes: Bytes that the table takes in the spill.
+        seconds: Wall time of reading the table in this session.
     """
 
     rows: int = 0
@@ -199,22 +199,22 @@ class TableCounts(Counts):
 
 @dataclass(slots=True, kw_only=True)
 class RowCounts(Counts):
-    """Counts of the rows of a dump, by outcome.
+    """Counts of the posts of a dump and of the rows of its tables, by outcome.
 
     Attributes:
-        rows: Rows of the dump.
+        rows: Number of rows in `Posts.xml`.
         questions: Documents written.
         answers: Answers nested in documents.
-        strays: Rows that belong to no document, by reason.
+        strays: Posts that are strays, by reason.
         other_types: Posts other than questions and answers, by the name of their type.
         filtered: Questions and answers left out by the filters.
-        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; they also
-            count as filtered.
+        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; all of these
+            are also counted as filtered.
         similar_tags: Number of questions with each tag that equals or resembles a tag of the
             filter.
         records: Records made by the recipe; None without a recipe.
         without_record: Documents from which the recipe made no record; None without a recipe.
-        repaired_characters: Characters that XML forbids, replaced by U+FFFD.
+        repaired_characters: Number of characters that XML forbids and that were replaced by U+FFFD.
         tables: Counts of each requested table, by name.
     """
 
@@ -234,13 +234,13 @@ class RowCounts(Counts):
 
 @dataclass(slots=True, kw_only=True)
 class ChunkTally(RowCounts):
-    """Counts and other facts about a parsed chunk.
+    """Row counts of a parsed chunk, and data needed to combine chunks.
 
     Attributes:
         lines: Number of line feeds.
         last_id: `Id` of the last row with an `Id`.
         first_questions: For each post id found under several questions, the id of the first one.
-        kept: For each keep list, the ids of the posts that it names, with their question ids.
+        kept: For each keep list, the question id of each post that it names, by post id.
     """
 
     lines: int = 0
@@ -249,14 +249,14 @@ class ChunkTally(RowCounts):
     kept: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def count_rows(self, count: int, last_id: int | None = None) -> None:
-        """Count more rows; `last_id` is None if the last row has no usable `Id`."""
+        """Add `count` rows, the last one with `last_id`; None if it has no usable `Id`."""
         self.rows += count
         if last_id is not None:
             self.last_id = last_id
 
 
 def list_by_name(counts: dict[str, int]) -> str:
-    """Format a total with its parts, such as `3 (malformed_row 1, repeated_id 2)`."""
+    """Format the sum of counts with its parts, such as `3 (malformed_row 1, repeated_id 2)`."""
     total = sum(counts.values())
     if not total:
         return "0"

@@ -1,6 +1,6 @@
-"""Rules of the sites that dumps do not contain: licences, dates, order of answers.
+"""Rules of Stack Exchange sites that are not in the dumps: licences, releases, host names.
 
-All functions are pure.
+The module also defines the format of dates and the order of answers. All functions are pure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
     ("25-99", 25, 99),
     ("100+", 100, None),
 )
-"""Ranges of scores, narrower for frequent scores: label, lowest and highest score (inclusive)."""
+"""Bins of a score histogram, narrower for frequent scores: label, lowest and highest score."""
 
 
 def license_at(date: object) -> str | None:
@@ -40,7 +40,7 @@ def license_at(date: object) -> str | None:
 
 
 def license_url(name: str) -> str | None:
-    """Return the URL of a licence; None for a licence that dumps do not use."""
+    """Return the URL of a licence named as in `ContentLicense`; None if dumps do not use it."""
     version = name.removeprefix(_NAME)
     if name == version or version not in {licence for _, licence in _LICENSES}:
         return None
@@ -63,7 +63,7 @@ def is_date(text: str) -> bool:
 
 
 def is_typed_date(text: str) -> bool:
-    """Whether a user's input is a day or a date in the format of dumps."""
+    """Whether a user's input is a day, or a date in the dump format, possibly without seconds."""
     return _TYPED_DATE.fullmatch(text) is not None
 
 
@@ -87,7 +87,7 @@ _FORMER_META = re.compile(r"meta\.([a-z0-9-]+)\.(stackexchange|stackoverflow)\.c
 
 
 def site_host(name: str) -> str:
-    """Find the current host of a site from a former host or from the name of its archive.
+    """Convert a former host name, or the name of an archive, to the current host of the site.
 
     Examples:
         >>> site_host("beer.meta.stackexchange.com")
@@ -101,8 +101,8 @@ def site_host(name: str) -> str:
 
 _LANGUAGES = {"es.stackoverflow", "ja.stackoverflow", "pt.stackoverflow", "ru.stackoverflow",
               "rus.stackexchange"}  # fmt: skip
-"""Sites in languages other than English. Sites about a language, such as `spanish`, are mixed, and
-count as English."""
+"""Sites in languages other than English. Sites about a language, such as `spanish`, mix that
+language with English, and count as English."""
 
 
 def site_language(host: str) -> str:
@@ -122,7 +122,8 @@ LICENSE_FILE = "license.txt"
 """Name of the licence file in archives since the release of 2024-06-30."""
 
 _QUARTERS_SINCE = "2024-03-01"
-"""Since this day, each release ends with a quarter: https://meta.stackexchange.com/q/398279."""
+"""First day of the period in which each release ends with a quarter:
+https://meta.stackexchange.com/q/398279."""
 
 _FIRST_WITH_LICENSE_FILE = "2024-06-30"
 _ANY_TABLE = ""
@@ -130,16 +131,16 @@ _LACKS = (
     (_ANY_TABLE, "ContentLicense", "", "2019-12"),
     ("Comments.xml", "ContentLicense", "2024-03-31", "2024-03-31"),
 )
-"""Columns that are known to be missing in some releases: table, column, first and last release. The
+"""Columns known to be missing in some releases: table, column, first and last such release. The
 release of April 2024 lacks the licences of comments: https://meta.stackexchange.com/q/401837."""
 
 
 def release_of(last_date: str, *, has_license_file: bool) -> str:
-    """Return the probable release of a dump; empty if unknown.
+    """Estimate the release of a dump from the date of its last row.
 
     Returns:
         For a quarterly release, the last day that it covers; for an earlier release, the month of
-        the last row.
+        the last row; empty if unknown.
 
     Examples:
         >>> release_of("2026-05-30T10:00:00.000", has_license_file=True)
@@ -153,12 +154,12 @@ def release_of(last_date: str, *, has_license_file: bool) -> str:
 
 
 def should_have_license_file(release: str) -> bool:
-    """Whether archives of a release contain `license.txt`; only some of 2024-06-30 do."""
+    """Whether all archives of a release contain `license.txt`; in 2024-06-30, only some do."""
     return release > _FIRST_WITH_LICENSE_FILE
 
 
 def is_known_to_lack(release: str, file: str, column: str) -> bool:
-    """Whether a column is known to be missing in a table of a release."""
+    """Whether a column is known to be missing from a table file in a release."""
     return any(
         column == name and table in (_ANY_TABLE, file) and first <= release[: len(last)] <= last
         for table, name, first, last in _LACKS

@@ -26,7 +26,7 @@ _spellings: ContextVar[Mapping[str, str] | None] = ContextVar("_spellings", defa
 
 
 def flag(name: str, value: object = None) -> str:
-    """Mark an option in a message, so that it is shown in the notation of the reader.
+    """Mark an option in a message, so that it is shown as the reader would write it.
 
     Args:
         name: The keyword.
@@ -47,7 +47,7 @@ def flag(name: str, value: object = None) -> str:
 
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:
-    """Return a hint with the most similar name; empty if no name is similar."""
+    """Return a hint such as `; did you mean NAME?`; empty if no name is similar to the value."""
     by_lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(value).lower(), by_lower, 1, 0.7)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""
@@ -55,7 +55,11 @@ def did_you_mean(value: object, names: Iterable[str]) -> str:
 
 @contextmanager
 def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
-    """Let errors that are printed in a block name options as on the command line."""
+    """Show the options in messages as on the command line, for errors printed in a block.
+
+    Args:
+        spellings: The form of each option to show, by long option; others are shown unchanged.
+    """
     token = _spellings.set(spellings)
     try:
         yield
@@ -64,7 +68,7 @@ def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
 
 
 def spell_options(text: str) -> str:
-    """Write the options that `flag` marked in a text in the notation of the reader."""
+    """Replace the options that `flag` marked in a text by their keyword or command-line form."""
     spellings = _spellings.get()
     if spellings is None:
         return _NAMED.sub(r"\2", text)
@@ -103,12 +107,12 @@ _NOT_SHOWN = ("so2docs", "IPython")
 
 
 class So2docsError(Exception):
-    """Base of all errors that this package raises on purpose. The message is one line.
+    """Base class of the errors of this package. The message is one line.
 
     Attributes:
-        retry: Action to take before trying again, `""` if there is none; None if trying again does
-            not help.
-        resumes: True if trying again would resume the work, False if it would start over.
+        retry: Action to take before trying again, or `""` if no action is needed; None if trying
+            again does not help.
+        resumes: Whether trying again would resume the work; otherwise, it would start over.
     """
 
     def __init__(self, *arguments: object, retry: str | None = None) -> None:
@@ -148,7 +152,12 @@ class OptionError(So2docsError, ValueError):
 
 
 def require_packages(subject: str, *packages: str) -> None:
-    """Raise `OptionError` if packages are missing; module names have `_` in place of `-`."""
+    """Raise `OptionError` if packages are not installed.
+
+    Args:
+        subject: Feature that needs the packages, for the message.
+        packages: Names on PyPI; the module names have `_` in place of `-`.
+    """
     missing = [
         name for name in packages if importlib.util.find_spec(name.replace("-", "_")) is None
     ]
@@ -163,7 +172,7 @@ class Location:
     Attributes:
         offset: Bytes from the start of the (decompressed) dump.
         line: Line number of this byte, from 1; only line feeds count. None if unknown.
-        last_id: `Id` of the last good row before this position; None if there is none.
+        last_id: `Id` of the last good row before this position; None if no row precedes it.
         row: Word for a row of the table, such as `post`.
     """
 
@@ -187,8 +196,8 @@ class DumpError(So2docsError):
         problem: Description of the problem, without the location.
         location: Position in the dump; None if the problem concerns the whole file.
         advice: Next step for the user.
-        excerpt: Raw bytes of a small dump that fails in the same way, or None.
-        excerpt_path: File in which `convert` saved the excerpt, or None.
+        excerpt: Raw bytes of a small dump that fails in the same way; None if there is no excerpt.
+        excerpt_path: File in which `convert` saved the excerpt; None if it was not saved.
     """
 
     def __init__(
@@ -239,7 +248,7 @@ class TruncatedDumpError(DumpError):
 
 
 class MalformedDumpError(DumpError):
-    """The dump contains bytes that are not well-formed rows."""
+    """The dump is not well-formed: it contains bytes that are not rows."""
 
 
 class ArchiveError(DumpError):
@@ -265,13 +274,13 @@ class OutputNotFoundError(OutputError, FileNotFoundError):
 
 
 class OutputExistsError(OutputError, FileExistsError):
-    """A file with this name already exists."""
+    """The output cannot be written, because a file of this name already exists."""
 
     errno = errno.EEXIST
 
 
 class DocumentNotFoundError(So2docsError, KeyError):
-    """An output has no question with this id."""
+    """The output has no question with the requested id."""
 
 
 class SpillError(So2docsError):
@@ -279,7 +288,7 @@ class SpillError(So2docsError):
 
 
 class SpillTakenError(SpillError):
-    """The spill folder is in use, or holds foreign files; nothing in it may be removed."""
+    """The spill folder is in use, or contains files that so2docs did not write; it is left alone."""
 
 
 class DiskFullError(So2docsError, OSError):

@@ -1,1 +1,1 @@
-"""The public functions that convert one or several dumps."""
+"""The public conversion functions, for one or several dumps."""

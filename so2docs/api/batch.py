@@ -35,9 +35,9 @@ def convert_all(
     the other, each by all processes.
 
     Outputs that are up to date are left unchanged, so repeating the call after an interruption
-    resumes with the first missing output. An output made from another input or with other options
-    is an error, unless `update` or `force` is given. The report is rewritten after each dump, and
-    keeps the entries of dumps that this call does not convert.
+    continues with the first missing output. A dump fails if its output exists but was made from
+    another input or with other options, unless `update` or `force` is given. The report is
+    rewritten after each dump, and keeps the entries of dumps that this call does not convert.
 
     Args:
         sources: Paths of the dumps, in any form supported by `convert`.
@@ -110,7 +110,7 @@ def _convert(source: str, output: str, *, has_manifest: bool, **kwargs: Any) -> 
 
 
 def reports_with_earlier(results: Iterable[SiteResult], path: str) -> list[dict[str, Any]]:
-    """List the results of this call, then earlier results of other dumps.
+    """List the report entries of this call, then those of other dumps from the earlier report.
 
     Args:
         results: Results of this call.
@@ -131,7 +131,7 @@ def _key(entry: dict[str, Any]) -> str:
 
 
 def _earlier_entries(path: str) -> list[dict[str, Any]]:
-    """Read the entries of a report of several conversions; none if it is missing or damaged."""
+    """Read the entries of a `convert_all` report; an empty list if it is missing or damaged."""
     try:
         with open(path, "rb") as file:
             values = orjson.loads(file.read())

@@ -67,7 +67,7 @@ from so2docs.store.disk import disk_errors
 
 
 def spill_path(names: OutputPaths) -> Path:
-    """Return the folder of the spill for an output file."""
+    """Return the path of the spill folder for an output."""
     return Path(names.work_folder or ".", f"{os.path.basename(names.output)}.spill")
 
 
@@ -85,7 +85,7 @@ def has_spill(names: OutputPaths) -> bool:
 def opened_spill(
     names: OutputPaths, *, restart: bool = False, is_once: bool = False
 ) -> Iterator[Spill]:
-    """Open the spill of an output; standard output gets a new temporary spill.
+    """Open the spill of an output; for standard output, make a temporary spill.
 
     Errors raised in the block say whether the same call would resume. Before the first chunk is
     committed, there is nothing to resume, so the folder is removed. After success, the caller
@@ -141,15 +141,16 @@ def convert(
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
-    Repeating the same call resumes an interrupted conversion, and gives the same bytes.
+    Repeating the call resumes an interrupted conversion, and gives the same bytes as a conversion
+    without interruption.
 
     Args:
         source: The `Posts.xml` of a Stack Exchange dump, plain or compressed (7z, zip, gzip,
             bzip2, xz, zstd), a folder with this file, `-` for standard input, or an open binary
-            file, which is left open. If the input can be read only once, the conversion cannot be
-            resumed.
+            file, which is left open. If the input can be read only once, such as a pipe, the
+            conversion cannot be resumed.
         output: File for the documents, in ascending order of question id. If None,
-            `questions.jsonl.gz`; the extension differs if `format` is given, as in
+            `questions.jsonl.gz`, or with the extension of `format` if that is given, such as
             `questions.parquet`. The extension sets format and compression, unless they are given.
             `-` is standard output, uncompressed. A single file in the format `jsonl` gets a small
             index next to it, `.OUTPUT.index`, which `open` uses to find documents.
@@ -158,7 +159,7 @@ def convert(
 
     Returns:
         A report with the counts, sizes and times of the conversion. If the output is up to date, it
-        is not rewritten, and the report has the recorded counts.
+        is not rewritten, and the report contains the counts recorded when it was written.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -182,7 +183,15 @@ def convert_validated(
     *,
     has_manifest: bool = False,
 ) -> Report:
-    """Convert a dump as `convert` does, with validated keywords."""
+    """Convert a dump as `convert` does, but with keywords that are already validated.
+
+    Args:
+        source: The dump.
+        output: File for the documents, or None, as in `convert`.
+        kwargs: The validated keywords.
+        site_field: Name and value of a field to add to each document.
+        has_manifest: Include a manifest in the report, even if no report is written.
+    """
     path = os.fspath(default_output(kwargs) if output is None else output)
     path = retrieval_set.records_path(output, kwargs) or path
     run = build_run_options(kwargs)
@@ -228,7 +237,10 @@ def _run(
     end: Callable[[Report], None],
     with_manifest: bool,
 ) -> Report:
-    """Run both passes, and remove the spill of the output at the end."""
+    """Run both passes, then remove the spill unless `keep_spill` is set.
+
+    If the output is up to date, only its missing card and report are written.
+    """
     with disk_errors(), open_dump(source, options, run, names, catalog) as inputs:
         posts, tables = inputs
         read = [posts.file, *(table.file for table in tables.values())]
@@ -295,7 +307,7 @@ def options_for(
     site_field: tuple[str, str] | None = None,
     catalog: Catalog | None = None,
 ) -> Options:
-    """Build the options for a conversion of this dump from validated keywords."""
+    """Build the options of a conversion from validated keywords; look for its host and tables."""
     check_source(source, "the dump", "convert several with convert_all")
     site, field = kwargs.get("site"), kwargs.get("site_field")
     if field is not None:
@@ -336,7 +348,7 @@ def options_for(
 
 
 def _find_present(source: DumpLike, names: list[str], catalog: Catalog | None) -> list[str]:
-    """Select the tables that a dump contains."""
+    """Select from `names` the tables that a dump contains."""
     if catalog is not None:
         return tables_beside(source, names, catalog)
     with Catalog() as new_catalog:
@@ -344,7 +356,7 @@ def _find_present(source: DumpLike, names: list[str], catalog: Catalog | None) -
 
 
 def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
-    """Identify the input files of a conversion."""
+    """Identify the files that a conversion would read: the posts, then the nested tables."""
     if not isinstance(source, str | os.PathLike) or os.fspath(source) == STANDARD_INPUT:
         return [File.read_once("posts", "")]
     with _find_files(source, tables_to_nest(nest, {})) as (posts, *tables):
@@ -359,7 +371,7 @@ def describe_request(source: str, options: Options) -> Provenance:
 
 @contextmanager
 def _find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterator[list[TableFile]]:
-    """Yield the files of the posts, then those of the tables, without reading them."""
+    """Yield the file of the posts, then those of the nested tables, without reading them."""
     with Catalog() as catalog, ExitStack() as stack:
         files = [stack.enter_context(closing(find_posts(source, catalog)))]
         for table in find_tables(source, nest, {}, catalog).values():
@@ -390,12 +402,12 @@ def open_dump(
 
 
 class Documents(Framed):
-    """An iterator over nested questions; `report` is available after the last one.
+    """An iterator over documents; `report` is available after the last one.
 
     A frame such as `answers.to_pandas()` reads the remaining documents.
 
     Attributes:
-        provenance: Provenance of the documents; None before the end.
+        provenance: Provenance of the documents; None until all documents are read.
         lines: Iterator over the remaining documents as JSON.
     """
 
@@ -411,7 +423,11 @@ class Documents(Framed):
 
     @property
     def report(self) -> Report:
-        """The counts, sizes and times; raises `So2docsError` before all documents are read."""
+        """The counts, sizes and times of the conversion.
+
+        Raises:
+            So2docsError: Not all documents have been read yet.
+        """
         if self._report is None:
             raise So2docsError("the report is not complete; read all documents first")
         return self._report
@@ -432,7 +448,7 @@ class Documents(Framed):
         return in_batches(self)
 
     def close(self) -> None:
-        """Stop early, and remove the spill."""
+        """Stop the iteration and remove the temporary spill."""
         self.lines.close()
 
     def _lines(
@@ -449,7 +465,7 @@ class Documents(Framed):
 
 @contextmanager
 def document_session(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Session]:
-    """Open a session for iterating over documents, with a temporary spill."""
+    """Open a session, with a temporary spill, that yields documents instead of writing them."""
     names = OutputPaths("-", run.work_dir)
     with (
         disk_errors(),
@@ -462,7 +478,7 @@ def document_session(source: DumpLike, options: Options, run: RunOptions) -> Ite
 
 @spell_out(*OF_ITERATOR)
 def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documents:
-    """Nest the questions of a dump without writing an output.
+    """Iterate over the documents of a dump without writing an output.
 
     Examples:
         >>> with so2docs.documents("Posts.xml", tags="python") as questions:
@@ -492,10 +508,10 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
 def check_report(
     path: str | None, source: object, output: str = "", tables: Tables | None = None
 ) -> None:
-    """Check before the conversion that the report can be written; `-` is standard output.
+    """Check before the conversion that writing the report replaces no other file.
 
     Raises:
-        OutputError: The report cannot be written, or its path is that of another file.
+        OutputError: The path is that of an input, an output, or a file that is not a report.
     """
     if path is not None and path != "-":
         sources = source if isinstance(source, list | tuple) else [source]
@@ -505,7 +521,7 @@ def check_report(
 
 
 def write_report(path: str | None, report: object) -> None:
-    """Write a report as JSON, if requested."""
+    """Write a report as JSON; `-` is standard output, and None writes nothing."""
     if path is None:
         return
     text = json.dumps(report, indent=2) + "\n"

@@ -39,13 +39,13 @@ Number = int | float
 
 
 class SiteOutcome(Protocol):
-    """The result of a function for one site, such as a report."""
+    """Protocol for the result of processing one site, such as a report."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON types."""
 
     def columns(self) -> dict[str, Number]:
-        """Return the numbers of this site for a table of sites, by column."""
+        """Return the numbers for this site's row in a table of sites, by column name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class SiteResult:
 
     Attributes:
         site: Name of the site, from the name of its dump or output.
-        output: File or folder written, or else the file read.
+        output: File or folder written; if nothing is written, the file read.
         state: Outcome in a word or two: `converted`, `made`, `changed`, `unchanged`, `new`, `gone`,
             `patched`, `counted`, `verified` or `up to date`; `another input`, `other options` or
             `unknown` if an existing output was left unchanged; or `failed`.
-        result: Result of the function for one site, such as a `Report`; None if the site failed or
-            was up to date.
+        result: Return value for the site, such as a `Report`; None if the site failed or was up to
+            date.
         error: Error of a failed site; None otherwise.
         source: Path of the dump; empty if the input is an output.
         ended: Unix time at which the work ended.
@@ -87,7 +87,7 @@ class SiteResult:
         return text if is_named else f"{name}: {text}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types; `made` is the time of the result, None without one."""
+        """Return all fields as JSON types; `made` is `ended`, or None if there is no `result`."""
         ended = datetime.fromtimestamp(self.ended, UTC).isoformat(timespec="seconds")
         return {
             "source": self.source,
@@ -103,7 +103,7 @@ class SiteResult:
 
 WhenDone = Callable[[SiteResult], object]
 Done = tuple[str, str, Any]
-"""State, output and result of a site."""
+"""State, output and result of a site, as in `SiteResult`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,12 @@ class SiteTask:
 
     Attributes:
         site: Name of the site.
-        output: File or folder to write, or else the file to read.
-        size: Bytes to read.
+        output: File or folder to write; if nothing is written, the file to read.
+        size: Number of bytes to read.
         work: Function that does the work; workers import it, so it is defined at module level, or
             is a `partial` of such a function.
-        source: Path of the dump; empty if the input is an output. For dumps, an error in the
-            options ends all tasks, and the work of a killed worker can be resumed.
+        source: Path of the dump; empty if the input is an output. If it is set, an `OptionError`
+            ends all tasks, and the files of a killed worker are kept, to resume its work.
     """
 
     site: str
@@ -127,10 +127,10 @@ class SiteTask:
     source: str = ""
 
     def run(self) -> SiteResult:
-        """Do the work and return its result or its error.
+        """Do the work, and return its result; the `error` of the result is set if the work failed.
 
         Raises:
-            OptionError: For a dump, an option is not allowed; this ends all tasks.
+            OptionError: An option for a dump is not allowed; this ends all tasks.
         """
         try:
             with about(self.site):
@@ -152,7 +152,7 @@ class SiteTask:
 def run_sites(
     tasks: list[SiteTask], jobs: int | None, progress: Progress, when_done: WhenDone | None
 ) -> list[SiteResult]:
-    """Do the work on all sites in parallel; return the results in the order of the tasks."""
+    """Run the tasks in parallel and show their progress; return the results in the same order."""
     finished: list[SiteResult] = []
     if not tasks:
         return finished
@@ -176,7 +176,7 @@ def run_sites(
 def run_all(
     tasks: list[SiteTask], jobs: int | None, *, progress: bool, when_done: WhenDone | None
 ) -> list[SiteResult]:
-    """Do the work on all sites in parallel, with progress bars."""
+    """Run tasks as `run_sites` does, with a new progress bar if `progress` is true."""
     bars = Progress(shown=progress)
     bars.plan(sum(task.size for task in tasks))
     with resumable(True), bars:
@@ -186,7 +186,7 @@ def run_all(
 def _side_by_side(
     tasks: list[SiteTask], jobs: int
 ) -> Generator[tuple[SiteTask, SiteResult], None, None]:
-    """Yield tasks and results in order, and log the messages of workers with their site."""
+    """Yield each task with its result, in order; log the messages of workers with the site."""
     if jobs == 1:
         yield from ((task, task.run()) for task in tasks)
         return
@@ -199,7 +199,7 @@ def _side_by_side(
 
 
 def _run_quietly(task: SiteTask) -> tuple[SiteResult, list[tuple[int, str]]]:
-    """Run a task in a worker; return the result, and the messages with their levels."""
+    """Run a task in a worker; return its result, and the logged messages with their levels."""
     with collect() as messages:
         return task.run(), messages
 
@@ -220,14 +220,14 @@ def run_dumps(
     """Make an output from each of several dumps, and continue if one fails.
 
     Small dumps are read in parallel, each by one process. Large dumps are read one after the
-    other, each by all processes. The results are in the order of the dumps.
+    other, each by all processes. The results are in the same order as the dumps.
 
     Args:
         make: Function called with a dump, an output and keywords.
         dumps: Source, site and output of each dump, from `plan_outputs`.
         kwargs: The keywords, including `jobs` and `progress`.
-        when_done: Called with the result of each site.
-        is_alone: Whether this process makes all outputs, because workers cannot.
+        when_done: Function called with the result of each site.
+        is_alone: Make all outputs in this process, for a `make` that workers cannot run.
     """
     sized = [(_size(source), source, site, output) for source, site, output in dumps]
     small = [entry for entry in sized if 0 < entry[0] < _SMALL]
@@ -260,7 +260,19 @@ def run_dumps(
 def plan_outputs(
     sources: Iterable[str | os.PathLike[str]], folder: str, end: str
 ) -> list[tuple[str, str, str]]:
-    """Choose the site and output of each dump; return source, site and output."""
+    """Name the site and the output of each dump.
+
+    Args:
+        sources: Paths of the dumps.
+        folder: Folder for the outputs.
+        end: Text to append to the name of the site, such as `.jsonl.gz`.
+
+    Returns:
+        Source, site and output of each dump; a source that is listed twice occurs once.
+
+    Raises:
+        OptionError: Two dumps would have the same output, or a folder holds several dumps.
+    """
     if isinstance(sources, str | os.PathLike):
         raise OptionError(f"{os.fspath(sources)}: is a single path; give a list of paths")
     planned: dict[str, tuple[str, str, str]] = {}
@@ -283,7 +295,7 @@ def plan_outputs(
 
 
 def _size(source: str) -> int:
-    """Estimate the size of a dump in bytes of XML; 0 if it is not a local file or folder."""
+    """Estimate the bytes of XML in a dump; 0 if it is not a local file or folder."""
     paths = [source]
     if os.path.isdir(source):
         paths = [entry.path for entry in os.scandir(source) if entry.is_file()]
@@ -296,7 +308,7 @@ def _size(source: str) -> int:
 
 
 def summary(results: Sequence[SiteResult]) -> str:
-    """Format a table with a line for each site, and final lines with totals and states."""
+    """Format a table with a line for each site, the totals, and the number of sites by state."""
     numbers = [{} if result.result is None else result.result.columns() for result in results]
     names = dict.fromkeys(name for values in numbers for name in values)
     # Move `seconds` to the end; the other columns keep their order.

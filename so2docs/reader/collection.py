@@ -1,7 +1,7 @@
-"""An output as a collection, which finds any document by its id without reading the whole file.
+"""Random access to the documents of an output by question id, through its index.
 
-If the index is missing, one pass over the file finds its segments and builds the same index as the
-conversion, byte for byte.
+If the index is missing, one pass over the file finds the segments and rebuilds the index, byte for
+byte as the conversion writes it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Segment(NamedTuple):
 
 
 def _plain_segments(file: BinaryIO) -> Iterator[_Segment]:
-    """Read whole lines, about a megabyte at a time."""
+    """Split an uncompressed output into segments of whole lines, about a megabyte each."""
     offset = 0
     while lines := file.readlines(SEGMENT_BYTES):
         raw = b"".join(lines)
@@ -93,7 +93,11 @@ def _plain_segments(file: BinaryIO) -> Iterator[_Segment]:
 
 
 def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """Find the segments of a gzip output."""
+    """Yield the segments of a gzip output, and check its checksum at the end.
+
+    Raises:
+        OutputError: The output is damaged, or was compressed by another program.
+    """
     before: _Segment | None = None
     total = 0
     for segment in _find_flushes(name, file, size):
@@ -111,7 +115,7 @@ def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """Yield the segments between the flushes of the compressor."""
+    """Yield the segments between the flush markers that the compressor wrote."""
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)
     offset, searched, buffer = len(GZIP_HEADER), 0, bytearray()
@@ -142,7 +146,7 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """Find the frames of a zstd output, up to the seek table."""
+    """Yield the segments of a zstd output, each a frame, up to the seek table."""
     offset, frames, buffer = 0, 0, b""
     while True:
         buffer += file.read(_READ_BYTES) if len(buffer) < len(ZSTD) else b""
@@ -162,7 +166,7 @@ def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
-    """Decompress the next frame; return its content, and the bytes that were read beyond it."""
+    """Decompress the next frame; return its content, and the bytes read after its end."""
     buffer += file.read(_READ_BYTES) if len(buffer) < _HEADER_BYTES else b""
     # so2docs writes the size of the content into each frame.
     if not 0 <= zstandard.frame_content_size(buffer) <= MOST_LINE_BYTES:
@@ -181,7 +185,7 @@ def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
 
 
 def _inflate(name: str, data: bytes) -> bytes | None:
-    """Decompress a segment, possibly empty; None if the bytes are not a whole segment."""
+    """Decompress a segment, which may be empty; None if the bytes are not a complete segment."""
     stream = isal_zlib.decompressobj(-15)
     try:
         raw = stream.decompress(data + _EMPTY_LAST_BLOCK, MOST_LINE_BYTES)
@@ -217,7 +221,7 @@ NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert again wi
 
 
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
-    """Read a whole output and build its index.
+    """Read a whole output and return its index as bytes; log `reason` as the cause.
 
     Raises:
         OutputError: The output is damaged, not in ascending order of `Id`, or compressed by another
@@ -259,7 +263,7 @@ def _entries(
 
 
 def _save_index(output: str, data: bytes) -> bool:
-    """Save an index, unless its output is being replaced; return whether it was saved."""
+    """Save an index next to its output; return False if that fails or the output was replaced."""
     try:
         # Errors here are ignored, so they need no advice about resuming.
         with resumable(False), output_lock(output, seconds=0), NewFiles() as files:
@@ -272,7 +276,11 @@ def _save_index(output: str, data: bytes) -> bool:
 
 
 def _id(name: str, raw: bytes, start: int, offset: int) -> int:
-    """Parse the `Id` of the document at a position."""
+    """Return the `Id` of the document on the line that begins at `start` in a segment.
+
+    Raises:
+        OutputError: The line is not a document with an integer `Id`.
+    """
     end = raw.find(b"\n", start)
     try:
         question_id = orjson.loads(raw[start : end if end >= 0 else len(raw)])["Id"]
@@ -284,7 +292,7 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
 
 
 def _problem(raw: bytes, offset: int) -> str:
-    """Explain why look-ups do not work, from the first bytes of a segment."""
+    """Describe why documents cannot be looked up, judging from the content of a segment."""
     if (not offset or offset == len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
         file_type, advice = foreign
         return f"is {file_type}, and only JSON lines can be looked up; {advice}"
@@ -311,11 +319,13 @@ Default = TypeVar("Default")
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
-"""Seconds to wait before each retry: a new index is renamed just before its output."""
+"""Seconds to wait before each retry; a new index gets its name just before the new output does."""
 
 
 class Collection(Framed, Mapping[int, "Question"]):
-    """The documents of an output by question id, in ascending order; the result of `so2docs.open`.
+    """A mapping of question ids to the documents of an output, returned by `so2docs.open`.
+
+    Iteration is in ascending order of question id.
 
     Examples:
         >>> docs[11227809]["Title"]
@@ -324,8 +334,9 @@ class Collection(Framed, Mapping[int, "Question"]):
         >>> docs.answers.to_pandas()
         >>> docs.where(since="2020", tags="python").questions.to_arrow()
 
-    Collections are thread-safe. A pickled copy in another process reopens the file. A collection
-    keeps in memory the index and a cache of the documents used last, up to 32 MiB.
+    Collections are thread-safe. A pickled collection reopens the file when it is unpickled. A
+    collection keeps in memory the index and a cache of the most recently used documents, up to
+    32 MiB.
     """
 
     def __init__(self, path: str, *, progress: bool = False) -> None:
@@ -373,7 +384,10 @@ class Collection(Framed, Mapping[int, "Question"]):
         return Index(data)
 
     def _fitting(self) -> Index:
-        """Load the index next to the file; reopen both if they are being replaced."""
+        """Load the index next to the file.
+
+        If it belongs to another version of the file, reopen both, in case they are being replaced.
+        """
         for seconds in _BEFORE_AGAIN:
             with suppress(UnfitIndexError):
                 return index.load(self.path, self.reader.file)
@@ -384,17 +398,17 @@ class Collection(Framed, Mapping[int, "Question"]):
 
     @property
     def provenance(self) -> Provenance | None:
-        """The provenance of the output; None for outputs of other programs.
+        """The provenance of the output; None if the index does not contain it.
 
         Raises:
-            OutputError: The provenance cannot be read.
+            OutputError: The index, which contains the provenance, cannot be read.
         """
         if self._unreadable is not None:
             raise unreadable_record(self.path, self._unreadable)
         return load_provenance(self.index.record) if self.index.record else None
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the output file."""
         self.reader.close()
 
     def __enter__(self) -> Collection:
@@ -435,16 +449,17 @@ class Collection(Framed, Mapping[int, "Question"]):
         tags: str | Iterable[str] = (),
         all_tags: bool = False,
     ) -> Selection:
-        """Select documents by filters, which are applied while reading.
+        """Select documents by date and tags; the filters are applied while reading.
 
         Args:
             since: Select questions created on this date (UTC) or later.
-            until: Select questions created before this date.
-            tags: Select questions with any of these tags.
-            all_tags: Select questions with all of the tags, instead of any.
+            until: Select questions created before this date (UTC).
+            tags: Select questions with at least one of these tags.
+            all_tags: Select questions with all of these tags instead.
 
         Returns:
-            A selection with the same frames, which can be iterated over any number of times.
+            A selection, which has the same frames as the collection, and can be iterated over any
+            number of times.
 
         Raises:
             OptionError: A date or a tag is not valid.
@@ -462,7 +477,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return chain.from_iterable(cast("Iterator[list[Question]]", self._document_batches()))
 
     def _numbered(self) -> Iterator[tuple[int, Question]]:
-        """Iterate over the documents, each with its id."""
+        """Iterate over pairs of question id and document."""
         for entry, documents in zip(self.index, self._document_batches(), strict=True):
             with self._bad_lines(entry):
                 yield from [(document["Id"], cast("Question", document)) for document in documents]
@@ -481,7 +496,7 @@ class Collection(Framed, Mapping[int, "Question"]):
     @overload
     def get(self, question_id: int, /, default: Question | Default) -> Question | Default: ...
     def get(self, question_id: int, /, default: Any = None) -> Any:
-        """Return the document of a question, or `default` if the question is missing.
+        """Return the document of a question, or `default` if the output has no such question.
 
         Raises:
             OptionError: The id is not an integer.
@@ -490,18 +505,18 @@ class Collection(Framed, Mapping[int, "Question"]):
         return default if entry is None else entry[1]
 
     def line(self, question_id: int) -> bytes:
-        """Return the line of JSON of a question, without a line feed.
+        """Return the document of a question as a line of JSON, without the line feed.
 
         Raises:
-            DocumentNotFoundError: The question is missing (a `KeyError`).
+            DocumentNotFoundError: The output has no such question (a `KeyError`).
         """
         return self._found(question_id)[0]
 
     def find_question_id(self, answer_id: int, *, progress: bool = False) -> int | None:
-        """Find the id of an answer's question; None if the answer is missing.
+        """Find the id of the question that an answer belongs to; None if the answer is missing.
 
-        The search starts where a question with the id of the answer would be, goes back to the
-        first question, and then through all later ones.
+        The index contains no answers, so segments are searched: first the one where a question with
+        the id of the answer would be, then the earlier ones backwards, then the later ones.
 
         Args:
             answer_id: `Id` of the answer.
@@ -553,7 +568,7 @@ class Collection(Framed, Mapping[int, "Question"]):
             ) from None
 
     def _lines(self, segment: int) -> bytes:
-        """Read the documents of a segment, through the cache."""
+        """Return the lines of a segment, from the cache if possible."""
         with self._lock:
             if segment in self._cache:
                 self._cache.move_to_end(segment)
@@ -569,7 +584,7 @@ class Collection(Framed, Mapping[int, "Question"]):
 
 
 def _integer(post_id: Any) -> int:
-    """Convert an id to an integer."""
+    """Return an id as an `int`; raise `OptionError` if it is not an integer."""
     try:
         return operator.index(post_id)
     except TypeError:
@@ -577,7 +592,7 @@ def _integer(post_id: Any) -> int:
 
 
 class _Values(ValuesView["Question"]):
-    """The documents of a collection, streamed instead of looked up by id."""
+    """View of the documents; iteration streams the file instead of looking up each id."""
 
     _mapping: Collection
 
@@ -586,7 +601,7 @@ class _Values(ValuesView["Question"]):
 
 
 class _Items(ItemsView[int, "Question"]):
-    """The ids and documents of a collection, streamed."""
+    """View of the ids and documents; iteration streams the file."""
 
     _mapping: Collection
 
@@ -600,8 +615,8 @@ def open(  # noqa: A001
     """Open an output to look up documents by id, in milliseconds for files of any size.
 
     Look-ups use the index that `convert` wrote next to the output. If the index is missing, damaged
-    or belongs to another file, one pass over the output builds a new one, with a warning in the
-    log.
+    or belongs to another file, one pass over the output builds a new index, and a warning is
+    logged.
 
     Args:
         path: An output of `convert`, compressed or not; or any uncompressed file of JSON lines in
@@ -609,8 +624,8 @@ def open(  # noqa: A001
         progress: Show a progress bar while building an index.
 
     Returns:
-        A collection, to be closed or used as a context manager. It supports `docs[4]`, `4 in docs`,
-        `len(docs)` and `for question in docs.values()`.
+        A collection; close it after use, or use it as a context manager. It supports `docs[4]`,
+        `4 in docs`, `len(docs)` and `for question in docs.values()`.
 
     Raises:
         OutputError: The file cannot be read, is damaged, or cannot be indexed.

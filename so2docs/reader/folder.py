@@ -19,7 +19,7 @@ _LINES = FORMATS.own["jsonl"].extensions
 
 
 def is_folder_of_outputs(path: str) -> bool:
-    """Whether a path is a folder, but not the folder of a single dump."""
+    """Whether a path is a folder other than the folder of a single dump."""
     return os.path.isdir(path) and len(members_with(POSTS, names_in_folder(path))) != 1
 
 
@@ -68,7 +68,11 @@ def _is_output(path: str, name: str) -> bool:
 
 
 def readable(paths: list[str]) -> str:
-    """Choose the output of a site to read: the one in JSON lines if present."""
+    """Choose which output of a site to read: the one in JSON lines, or else the first.
+
+    Raises:
+        OutputError: Several outputs are in JSON lines.
+    """
     lines = [path for path in paths if any(end in os.path.basename(path) for end in _LINES)]
     if len(lines) > 1:
         names = " and ".join(map(os.path.basename, lines))
@@ -77,7 +81,7 @@ def readable(paths: list[str]) -> str:
 
 
 def check_holds_outputs(folder: str, outputs: dict[str, list[str]]) -> None:
-    """Refuse a folder without outputs."""
+    """Raise `OutputNotFoundError` if no outputs were found in a folder."""
     if not outputs:
         names = join_names(sorted(name for name in os.listdir(folder) if not name.startswith(".")))
         raise OutputNotFoundError(

@@ -57,18 +57,19 @@ _NESTED = (ANSWERS, *(part.key for part in POST_PARTS if part.shape != "value"))
 
 
 class Frame:
-    """All rows of one kind in the documents, read on demand.
+    """All rows of one kind in the documents, as a data frame that is read on demand.
 
     Each attribute is a column; nested objects are left out. Posts, comments and users also have the
-    column `Url`, which is filled in outputs with attribution. Votes and history also have the
-    column `PostId`. The frame of tags consists of `QuestionId` and `Tag`. The column `Other` is a
-    JSON object with the attributes that have no column, or a value of another type. Integers are
+    column `Url`, which is null unless the output has attribution. Votes and history also have the
+    column `PostId`. The `tags` frame consists of `QuestionId` and `Tag`. The column `Other` is a
+    JSON object with the attributes that have no column, and the values that do not have the type of
+    their column. Integers are
     `int64`, dates are `timestamp[ms, UTC]`, and `Tags` is a list.
 
     Args:
         name: Kind of the rows.
         source: Source of the documents.
-        question_columns: Columns of the questions, which follow those of the rows.
+        question_columns: Question columns to add after those of the rows.
     """
 
     def __init__(
@@ -79,17 +80,17 @@ class Frame:
         self._question_columns = question_columns
 
     def with_questions(self, *columns: str) -> Frame:
-        """Add columns of the question that each row belongs to, such as `Question.Title`.
+        """Add columns from the question that each row belongs to, such as `Question.Title`.
 
         Args:
-            columns: Names of columns of the questions; all columns if none are given.
+            columns: Names of question columns, such as `Title`; all columns if none are given.
 
         Returns:
             A frame with the same rows, and the added columns.
 
         Raises:
-            OptionError: Questions have no column of this name, or rows of this kind do not belong
-                to one question.
+            OptionError: Questions have no column of this name, or the frame is `questions` or
+                `users`, whose rows do not belong to one question.
         """
         if self.name in ("questions", "users"):
             raise OptionError(
@@ -123,9 +124,9 @@ class Frame:
         return pyarrow.schema([*fields, *chosen])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over Arrow record batches, for rows that do not fit into memory.
+        """Iterate over the rows as Arrow record batches, for rows that do not fit into memory.
 
-        The frame of users keeps their ids in memory, so that each user becomes one row.
+        The `users` frame keeps the user ids in memory, so that each user becomes a single row.
 
         Raises:
             OutputError: A document was not written by so2docs.
@@ -167,7 +168,7 @@ class Frame:
         return pyarrow.Table.from_batches(self.to_batches(), schema)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Read all rows as a pandas data frame; integers are `Int64`, even if values are missing.
+        """Read all rows as a pandas data frame; integer columns are `Int64`, which allows nulls.
 
         Raises:
             OptionError: pandas or pyarrow is not installed.
@@ -197,7 +198,10 @@ class Frame:
 
 @contextmanager
 def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
-    """Raise an error for documents in another form, such as foreign JSON or MongoDB's dates."""
+    """Convert exceptions in a block to `OutputError`, for documents that so2docs did not write.
+
+    Documents in the format `mongodb`, whose dates are objects, are also rejected.
+    """
     objects = [document for document in documents if isinstance(document, dict)]
     try:
         if objects and isinstance(objects[0].get("CreationDate"), dict):
@@ -255,7 +259,7 @@ def _held(part: Part) -> Callable[[Row], Iterator[Row]]:
 
 
 def _votes(question: Row) -> Iterator[Row]:
-    """Yield the vote counts of each post that has the key, with 0 for missing types."""
+    """Yield a row of vote counts for each post with the key `Votes`; missing types count as 0."""
     part = _PARTS["Votes"]
     none = dict.fromkeys(part.columns or (), 0)
     for post in _posts(question):
@@ -264,7 +268,7 @@ def _votes(question: Row) -> Iterator[Row]:
 
 
 def _new_users() -> Callable[[Row], Iterator[Row]]:
-    """Make a function that finds the users in a document who are in no earlier document."""
+    """Make a function that yields the users in a document who were in no earlier document."""
     ids: set[int] = set()
 
     def rows(question: Row) -> Iterator[Row]:
@@ -309,7 +313,7 @@ class Framed:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Raise an error that explains tables without a frame, such as `badges`."""
+            """Raise `AttributeError`; for a table without a frame, name the alternatives."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in _WITHOUT_FRAME:
                 text += (
@@ -329,7 +333,7 @@ class Framed:
 
     @property
     def answers(self) -> Frame:
-        """The answers; `ParentId` is the id of the question."""
+        """The answers, without nested rows; `ParentId` is the id of the question."""
         return Frame("answers", self)
 
     @property
@@ -339,7 +343,7 @@ class Framed:
 
     @property
     def links(self) -> Frame:
-        """The links, if nested."""
+        """The links, if nested; `PostId` is the id of the linking question or answer."""
         return Frame("links", self)
 
     @property
@@ -359,12 +363,12 @@ class Framed:
 
     @property
     def tags(self) -> Frame:
-        """A row for each tag of each question."""
+        """The tags of the questions: one row per question and tag."""
         return Frame("tags", self)
 
 
 def in_batches(documents: Iterable[Any]) -> Iterator[list[Row]]:
-    """Group single documents into batches."""
+    """Group documents into lists of up to 4,096."""
     remaining = iter(documents)
     while batch := list(islice(remaining, _BATCH)):
         yield batch
@@ -401,7 +405,7 @@ class Selection(Framed):
                 yield questions
 
     def _holds(self, question: Mapping[str, Any]) -> bool:
-        """Whether a question is in the selection; date limits exclude questions without a date."""
+        """Whether a question passes the filters; questions without a date fail any date limit."""
         date = question.get("CreationDate") or ""
         if date < self._since or (self._until and not "" < date < self._until):
             return False

@@ -1,4 +1,4 @@
-"""Format a question and its answers as text to read."""
+"""Format a question and its answers as readable text for the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FENCE = re.compile(r"[> ]*(?:(?:[-*+]|\d+[.)]) +)?(`{3,})")
 
 
 def as_text(body: str, width: int = 80) -> str:
-    """Convert the body of a post to Markdown.
+    """Convert the body of a post to wrapped Markdown.
 
     Args:
         body: HTML of the body.
@@ -55,7 +55,7 @@ def as_page(question: dict[str, Any], width: int = 80) -> str:
 
     Args:
         question: The document.
-        width: Maximum width of a line, in columns; more than 100 count as 100.
+        width: Maximum width of a line, in columns; values above 100 are reduced to 100.
     """
     return "\n".join(_lines(question, min(width, 100)))
 
@@ -100,7 +100,7 @@ def _rows(post: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _author(post: dict[str, Any], user: str, name: str, number: str) -> str:
-    """Name the author of a post: the nested user, or else the name or number in the row."""
+    """Return the author's name, nested or in the row, or else `user ID`; empty if unknown."""
     nested = post.get(user)
     if isinstance(nested, dict) and "DisplayName" in nested:
         return _text(nested, "DisplayName")
@@ -108,7 +108,10 @@ def _author(post: dict[str, Any], user: str, name: str, number: str) -> str:
 
 
 def _facts(post: dict[str, Any], kind: str) -> str:
-    """Format the facts about a post as one line; leave out missing values."""
+    """Format the id, score, views, dates, author and votes of a post as one line.
+
+    Missing values are left out.
+    """
     facts = [f"{kind} {_text(post, 'Id')}"]
     if "Score" in post:
         facts.append(f"score {_text(post, 'Score')}")

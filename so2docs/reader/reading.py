@@ -1,4 +1,4 @@
-"""Read the documents of an output one by one, or by segment with the index.
+"""Read the documents of an output: stream the file, or read single segments with the index.
 
 The first bytes of a file distinguish dumps from outputs, and determine the format of an output.
 """
@@ -35,11 +35,11 @@ _OTHER_FORMATS = (
     (b'{"BuildVersion"', "an import file of RavenDB", "RavenDB"),
     (b'{"index"', "bulk lines for Elasticsearch", "Elasticsearch or OpenSearch"),
 )
-"""Formats that so2docs does not read: first bytes, name, and programs that read them."""
+"""Formats that so2docs does not read: first bytes, name, and programs that can read them."""
 
 
 def read_start(path: str) -> bytes:
-    """Read the start of a file, decompressed from gzip or zstd; empty if it is damaged."""
+    """Read the start of a file, decompressing gzip and zstd; empty if the data are damaged."""
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -69,7 +69,11 @@ def is_output(path: str, start: bytes) -> bool:
 
 
 def not_read_back(start: bytes) -> tuple[str, str] | None:
-    """Name the format of a file that so2docs cannot read, and its readers; None for others."""
+    """Recognize a format that so2docs cannot read by the start of a file.
+
+    Returns:
+        The name of the format, and the programs that can read it; None if not recognized.
+    """
     text = start.lstrip(BLANK)
     for magic, file_type, reader in _OTHER_FORMATS:
         if text.startswith(magic):
@@ -78,7 +82,7 @@ def not_read_back(start: bytes) -> tuple[str, str] | None:
 
 
 def describe_foreign(start: bytes) -> tuple[str, str] | None:
-    """Name the type of a file that is not JSON lines, with advice; None for unknown types."""
+    """Return the type of a file that is not JSON lines, and advice; None for unknown types."""
     if reading := not_read_back(start):
         file_type, reader = reading
         return file_type, f"read it with {reader}"
@@ -98,7 +102,7 @@ _END = b"\0the end\0"
 _END_FRAME = zstandard.compress(_END)
 
 MOST_LINE_BYTES = 256 * 1024 * 1024
-"""Maximum bytes of a line; this bounds the memory that a decompression bomb can take."""
+"""Maximum bytes in a line; this limits how much memory a decompression bomb can use."""
 
 
 @overload
@@ -136,7 +140,11 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
 
 
 def parse_document(line: bytes, name: str, number: int) -> Any:
-    """Parse the document on line `number` of the file `name`."""
+    """Parse the document on line `number` of the file `name`.
+
+    Raises:
+        OutputError: The line is not JSON.
+    """
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -151,7 +159,11 @@ def parse_document(line: bytes, name: str, number: int) -> Any:
 
 
 def read_lines(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
-    """Read the lines of an output, with their line feeds."""
+    """Yield the lines of an output, decompressed, with their line feeds.
+
+    Raises:
+        OutputError: The file cannot be read, or is damaged.
+    """
     if not isinstance(path, str | os.PathLike):
         yield from _lines(path, getattr(path, "name", "the file"))
         return
@@ -207,7 +219,7 @@ def _whole_lines(blocks: Iterator[Any]) -> Iterator[bytes]:
 
 
 class _Ended:
-    """A file with an extra zstd frame at its end, to detect an incomplete last frame."""
+    """A file object that appends a zstd frame to a file, to detect an incomplete last frame."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -221,7 +233,7 @@ class _Ended:
 
 
 def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress any number of zstd frames; raise `EOFError` if the last one is truncated."""
+    """Decompress all zstd frames of a file; raise `EOFError` if the last one is truncated."""
     reader: Any = _Ended(file)
     tail = b""
     frames = zstandard.ZstdDecompressor().stream_reader(reader, read_across_frames=True)
@@ -237,12 +249,12 @@ _NOT_TO_BE_READ = (OSError, MemoryError)
 
 
 def replaced_error(path: str) -> OutputError:
-    """Make the error for an output that was replaced after opening."""
+    """Make the error for an output that was replaced after it was opened."""
     return OutputError(f"{path}: was replaced while being read; run again to read the new file")
 
 
 class SegmentReader:
-    """Reads segments in any order, from any thread."""
+    """Reads the segments of an output in any order, from any thread."""
 
     def __init__(self, path: str, identity: FileIdentity | None = None) -> None:
         """Open an output.
@@ -263,7 +275,7 @@ class SegmentReader:
         self._lock = threading.Lock()
 
     def is_replaced(self) -> bool:
-        """Whether the path now names another file."""
+        """Whether the path now refers to a file other than the open one, or to none."""
         try:
             return identify(self.path) != self.identity
         except OSError:
@@ -274,10 +286,10 @@ class SegmentReader:
         self.file.close()
 
     def read(self, segment: Segment) -> bytes:
-        """Read the documents of a segment, as lines.
+        """Read and decompress the lines of a segment.
 
         Raises:
-            OutputError: The segment is damaged.
+            OutputError: The segment is damaged or cannot be read.
         """
         try:
             data = self._decompress(self.read_stored(segment), segment.raw_size)
@@ -311,7 +323,7 @@ class SegmentReader:
 
 
 def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
-    """Find the line and the document of a question among the lines of a segment."""
+    """Find a question in the lines of a segment; return its line and its document, or None."""
     key = b'"Id":%d' % question_id
     at = lines.find(key)
     while at >= 0:

@@ -1,12 +1,13 @@
-"""Conversion on Spark: many dumps, several machines, from and to a data lake.
+"""Conversion on Spark: many dumps on several machines, with input and output in a data lake.
 
 Examples:
     >>> from so2docs import spark as on_spark
     >>> report = on_spark.convert(session, "dumps/*/Posts.xml", "out")
     >>> frame = on_spark.documents(session, "dumps/*/Posts.xml")
 
-The functions of `so2docs.convert` cut, parse, nest and compress a dump; this package only moves
-their bytes between machines. PySpark is imported when a session is needed.
+The code of `so2docs.convert` splits, parses, nests and compresses each dump; this package only
+distributes the dumps to executors and collects the outputs. PySpark is imported when a session is
+needed.
 """
 
 from so2docs.spark.api import SparkReport, convert, documents

@@ -1,4 +1,4 @@
-"""Entry point of `python -m so2docs.spark`, and the file for `spark-submit`."""
+"""Entry point of `python -m so2docs.spark`, and the script to pass to `spark-submit`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The public API of the conversion on Spark: dumps in, a folder per site or a data frame out."""
+"""The public API of the conversion on Spark, to a folder for each site or to a data frame."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class SparkReport:
     """The result of a conversion on Spark, by site.
 
     Attributes:
-        sites: The report of each site that was converted, by name.
-        finished: Names of the sites finished by an earlier run.
-        failures: Errors of the sites that failed, by name.
-        seconds: Wall time.
+        sites: Reports of the sites that this run converted, by site name.
+        finished: Names of the sites that an earlier run finished and that are up to date.
+        failures: Errors of the sites that failed, by site name.
+        seconds: Wall time of the whole run.
     """
 
     sites: dict[str, Report] = field(default_factory=dict)
@@ -53,18 +53,18 @@ class SparkReport:
 
     @property
     def worker_peak_bytes(self) -> int:
-        """Peak resident memory of a task: a Python worker and the processes it started.
+        """Peak resident memory of a task, in bytes: a Python worker and its child processes.
 
-        This excludes the heap of the executor.
+        This excludes the JVM heap of the executor.
         """
         return self.total().peak_memory_bytes
 
     def total(self, dump: str = "all sites", output: str = "") -> Report:
-        """Add up the reports; for times, memory and processes, take the maximum.
+        """Return the sum of the site reports; for times, memory and processes, the maximum.
 
         Args:
-            dump: Name for all dumps.
-            output: Name for the folder.
+            dump: Value of `dump` in the returned report.
+            output: Value of `output` in the returned report.
         """
         result = Report(dump, output, files=0)
         for report in self.sites.values():
@@ -102,18 +102,18 @@ class SparkReport:
 
 
 PART_BYTES = "128MB"
-"""Maximum size of a part file. Spark reads a compressed file with a single task."""
+"""Maximum size of a part file; it is limited because Spark reads a compressed file in one task."""
 
 LARGE_BYTES = 1_000_000_000
-"""Size in bytes above which the task of a dump gets all cores of an executor, if the cluster
-supports this. For 1 GB on two cores, one task with both cores took 8.4 s, and tasks that share the
-dump took 21.3 s."""
+"""Size in bytes above which the task for a dump gets all cores of an executor, if the cluster
+supports this. For 1 GB on two cores, one task with both cores took 8.4 s; splitting the dump among
+several tasks took 21.3 s."""
 
 _TRANSIENT = (ClusterError, DiskFullError, WorkerDiedError)
-"""Errors of an executor, not of a dump: another attempt may succeed."""
+"""Errors caused by an executor rather than by a dump, so that another attempt may succeed."""
 
 _THREADS = 8
-"""Number of simultaneous jobs, if each site has its own job."""
+"""Maximum number of simultaneous Spark jobs, if each site has its own job."""
 
 OnError = Literal["stop", "skip"]
 Result = TypeVar("Result")
@@ -142,18 +142,19 @@ def convert(
         spark: A Spark session, classic or Spark Connect.
         source: Path or URL of a dump in any form that `so2docs.convert` accepts as a path, a
             pattern, or a list of these. Every executor must be able to read them, from a shared
-            disk or a store with an fsspec driver.
+            disk or an object store with an fsspec driver.
         output_dir: Path or URL of a folder that gets a folder for each site, with
             `part-00000.jsonl.gz` and so on, in ascending order of question id; `.strays-00000.gz`,
             if there are strays; and finally `_SUCCESS`, which lists the files.
-        site_field: Name of a field to add to each document, with the name of the site.
-        site: Host name of the site of a single dump, for attribution; the name of the archive or
-            folder if None.
+        site_field: Name of a field to add to each document; its value is the site name.
+        site: Host name of the site, for attribution; only for a single dump. If None, the name of
+            the archive or folder.
         force: Reconvert finished sites.
         update: Reconvert finished sites if their dump or options differ.
         on_error: Action for a site that cannot be converted. `stop`: raise the error, before the
-            conversion if it is found at the start or end of the dump, or else after converting the
-            other dumps. `skip`: leave the site out; the report has the error.
+            conversion if it is found at the start or end of a dump, or else after the other dumps
+            are converted. `skip`: leave out the site, and add its error to `failures` of the
+            report.
         keywords: Keywords of `so2docs.convert` for each dump: `format` (each part file is a
             complete file), `compression`, `elasticsearch_index`, `level`, the filters (`limit`
             applies to each dump), `fields`, `without`, `body`, `nest` (tables in the archive or
@@ -165,8 +166,8 @@ def convert(
 
     Raises:
         OptionError: An option has a value that is not allowed.
-        DumpError: A dump is truncated or malformed, or changed while being read; the error has the
-            position.
+        DumpError: A dump is truncated or malformed, or changed while being read; the error gives
+            the position.
         StrictError: With `strict`, a row or character would have to be repaired or left out.
         OutputError: The folder of a site was made from another dump or with other options
             (without `update` or `force`), cannot be written, holds other files, or another run
@@ -212,10 +213,10 @@ def check_options(
     on_error: str = "stop",
     **keywords: Any,
 ) -> tuple[dict[str, Any], Options]:
-    """Check the options of `convert` without a session.
+    """Check the options of `convert`; this needs no Spark session.
 
     Returns:
-        The keywords of the conversion of a dump, and its options.
+        The validated keywords, and the options for converting each dump.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -247,9 +248,9 @@ def documents(
     on_error: OnError | None = None,
     **keywords: Unpack[DocumentKeywords],
 ) -> DataFrame:
-    """Nest the questions of dumps into a data frame.
+    """Make a data frame of the documents of dumps.
 
-    Nothing is read before an action. Each action reads the dumps again; `cache()` keeps the rows.
+    Evaluation is lazy: each action on the frame reads the dumps again, unless `cache()` is called.
 
     Args:
         spark: A Spark session, classic or Spark Connect.
@@ -258,9 +259,9 @@ def documents(
         site_field: As in `convert`; not needed for typed columns, which always include `Site`.
         site: As in `convert`.
         on_error: Treatment of a damaged dump. `stop`: actions on the data frame fail. `skip`: the
-            questions of the dump are left out, and the error is in a log of Spark. If None: `skip`
-            if `spark.sql.files.ignoreCorruptFiles` is set, and `stop` otherwise.
-        keywords: As in `convert`, except keywords for the form of files.
+            dump's questions are left out, and the error is written to the Spark log. If None:
+            `skip` if `spark.sql.files.ignoreCorruptFiles` is set, and `stop` otherwise.
+        keywords: As in `convert`, except the keywords for output files.
 
     Returns:
         `Site` (string), `Id` (long) and `Document` (the JSON of the question with its answers),
@@ -302,7 +303,13 @@ def _convert_sites(
     sizes: Mapping[Site, int],
     task: Callable[[Site], Report],
 ) -> dict[Site, Report | So2docsError]:
-    """Convert sites in two Spark jobs: one for large sites, and one for all others."""
+    """Convert sites in two Spark jobs, one for large and one for small sites.
+
+    Sites that fail because of an executor are tried once more.
+
+    Returns:
+        The report or the error of each site.
+    """
     profile = _make_profile(spark)
     ordered = sites.by_size(sizes.items())
     large = [site for site in ordered if profile and sizes[site] > LARGE_BYTES]
@@ -324,7 +331,10 @@ def _run_job(
     group: Sequence[Site],
     profile: Any,
 ) -> dict[Site, Report | So2docsError]:
-    """Run a task for each site. If a dead worker ends the job, each site gets its own job."""
+    """Run a task for each site in one Spark job; return the report or error of each site.
+
+    If a dead worker ends the job, each site is run again in its own job.
+    """
     try:
         return dict(zip(group, run(spark, task, group, profile=profile), strict=True))
     except ClusterError as error:

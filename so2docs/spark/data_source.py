@@ -1,7 +1,6 @@
 """`spark.read.format("so2docs")`: a Python data source, with the columns of `--format parquet`.
 
-Spark finds the data source by the package name `pyspark_so2docs`, and reads every dump as one
-partition.
+Spark finds the data source through the package `pyspark_so2docs`. Each dump is one partition.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _IGNORES_ERRORS = "ignorecorruptfiles"
-"""The option of Spark's file sources that sets the default of `on_error`. Like all options, it is
-in lower case."""
+"""The option of Spark's file sources that sets the default of `on_error`. Spark converts the names
+of all options to lower case."""
 
 _OWN = ("path", "paths", "typed", "site_field", "site", "push_filters", "on_error", _IGNORES_ERRORS)
 _OF_TABLES = "provider"
@@ -57,7 +56,7 @@ user's options start with `option.`, and Spark has added other options."""
 
 _METADATA = "so2docs"
 """Key in the metadata of a catalog table's first column, which keeps the options because Spark 4.3
-does not return them when the table is read."""
+does not pass them when the table is read."""
 
 
 @contextmanager
@@ -74,10 +73,10 @@ def _without_traceback() -> Iterator[None]:
 
 
 class Questions(DataSource):  # type: ignore[misc]
-    """The questions of dumps, with their answers inside.
+    """The Spark data source: the questions of dumps, with their answers inside.
 
-    The options are the keywords of `so2docs.documents`, as strings; `load` takes a dump, a folder,
-    a pattern, or a list of these.
+    The options are the keywords of `so2docs.documents`, as strings. `load` takes the path of a dump
+    or a folder, a pattern, or a list of these.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -86,12 +85,12 @@ class Questions(DataSource):  # type: ignore[misc]
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for `format`."""
+        """Return the name to pass to `spark.read.format`."""
         return "so2docs"
 
     @_without_traceback()
     def schema(self) -> StructType:
-        """Return the columns requested by the options."""
+        """Return the schema of the columns that the options request."""
         schema = _Request(self._texts).columns
         if _OF_TABLES in self.options:
             schema.fields[0].metadata = {_METADATA: json.dumps(self._texts)}
@@ -99,7 +98,7 @@ class Questions(DataSource):  # type: ignore[misc]
 
     @_without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader for the columns of a schema, which may be a subset of all columns."""
+        """Return a reader for the columns of `schema`, which may be a subset of all columns."""
         saved = schema.fields[0].metadata.get(_METADATA) if schema.fields else None
         texts = self._texts if saved is None else json.loads(saved) | self._texts
         request = _Request(texts)
@@ -107,7 +106,7 @@ class Questions(DataSource):  # type: ignore[misc]
 
 
 class _Request:
-    """The request in the options of a data source."""
+    """The parsed and validated options of the data source."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         path, paths = texts.get("path"), texts.get("paths")
@@ -144,7 +143,7 @@ class _Request:
 
 
 class DumpReader(DataSourceReader):  # type: ignore[misc]
-    """Reads dumps, each as a partition."""
+    """Reads dumps, one per partition."""
 
     def __init__(self, request: _Request, schema: StructType) -> None:
         self._request = request
@@ -153,10 +152,11 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         self._prune(schema)
 
     def _prune(self, schema: StructType) -> None:
-        """Restrict the attributes to those named in a schema.
+        """Parse only the attributes named in a schema, if columns are typed.
 
         Raises:
-            OptionError: The schema has a column that documents lack, or a column with another type.
+            OptionError: A column of the schema does not exist, or does not have the type of the
+                column in documents.
         """
         columns = {field.name: field.dataType for field in self._request.columns}
         for field in schema:
@@ -178,7 +178,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
     @_without_traceback()
     def partitions(self) -> Sequence[InputPartition]:
-        """Make a partition for each dump, the largest first."""
+        """Return a partition for each dump that passes the filters on `Site`, the largest first."""
         request = self._request
         options = request.options
         selected = [
@@ -197,7 +197,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         return [InputPartition(site) for site in sites.by_size(sized.items())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Read the questions of a dump in Arrow batches."""
+        """Yield the questions of a dump in Arrow batches; with `skip`, log an error and stop."""
         if partition.value is None:  # Spark passes this partition if there are no dumps.
             return
         batches = document_batches(
@@ -217,12 +217,12 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
 
 class FilteringReader(DumpReader):
-    """Reads dumps, and skips early the dumps and questions that a query would filter out."""
+    """Reads dumps, leaving out the dumps and questions that the filters of a query exclude."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Use filters on `Site` to choose dumps, and other filters to drop questions while parsing.
+        """Apply filters on `Site` to select dumps, and filters on other columns while parsing.
 
-        All filters are returned, so that Spark also applies them to the rows.
+        All filters are returned, so that Spark applies them again to the rows.
         """
         self._filters = filters
         if self._request.kwargs.get("limit") is None:  # Filters would change the limited rows.
@@ -245,7 +245,14 @@ class FilteringReader(DumpReader):
     def _limit(
         self, keywords: Mapping[str, str], column: str, value: Any, margin: timedelta
     ) -> None:
-        """Set the keyword for a bound of a column, unless another condition has set it."""
+        """Set the keyword that limits a column, unless another filter has set it.
+
+        Args:
+            keywords: The keywords for minima or maxima, by column.
+            column: The column.
+            value: Value in the condition.
+            margin: Added to `value` if it is a date.
+        """
         if column in keywords and isinstance(value, int | datetime):
             bound = value + margin if isinstance(value, datetime) else value
             self._request.kwargs.setdefault(keywords[column], bound)
@@ -253,7 +260,7 @@ class FilteringReader(DumpReader):
 
 _MINIMA = {"Score": "min_score", "AnswerCount": "min_answers", "CreationDate": "since"}
 _MAXIMA = {"AnswerCount": "max_answers", "CreationDate": "until"}
-"""Keywords for the bounds of columns."""
+"""Keywords of `documents` for the minimum and the maximum of a column, by column."""
 
 _MILLISECOND = timedelta(milliseconds=1)
 """The precision of dates in dumps. Bounds are widened by it, because `until` and Spark differ on
@@ -267,11 +274,11 @@ _TESTS: dict[type[Filter], Callable[[str, Any], bool]] = {
     StringEndsWith: str.endswith,
     StringContains: contains,
 }
-"""Functions that apply a filter to the name of a site."""
+"""For each filter type, the function that compares the site name with the filter's value."""
 
 
 def _passes(filter_: Filter, site: str) -> bool:
-    """Whether questions of a site may pass a filter."""
+    """Whether a site's questions may pass a filter; True for filters not on `Site`."""
     is_negated = isinstance(filter_, Not)
     condition = filter_.child if is_negated else filter_
     test = _TESTS.get(type(condition))
@@ -299,7 +306,7 @@ def _own_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def to_texts(kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """Convert keywords to options of a data source, which are strings."""
+    """Convert keywords to data source options (strings); leave out None and empty lists."""
     texts = {name: _to_text(value) for name, value in kwargs.items() if value is not None}
     # Drop empty lists, which are the default.
     return {name: text for name, text in texts.items() if text}
@@ -318,7 +325,7 @@ def _to_text(value: Any) -> str:
 
 
 def _parse_keyword(name: str, text: str) -> Any:
-    """Convert a Spark option, which is a string, to the keyword of that name."""
+    """Convert the string value of a Spark option to the type of the keyword of that name."""
     return OPTIONS[name].from_text(text) if name in OPTIONS else text
 
 

@@ -1,4 +1,4 @@
-"""The folder of a site: each attempt writes a draft, which is published as a whole."""
+"""Output folders of sites: each attempt writes its files to a draft folder, then publishes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OURS = (PART, ".strays", _TEMPORARY, _RUN, SUCCESS, ERROR)
 
 
 def list_names(folder: str) -> list[str]:
-    """Return the names of the files in the folder of a site.
+    """List the names of the files in a site's folder.
 
     Raises:
         OutputError: The folder is a file, or holds a file that so2docs did not write.
@@ -46,12 +46,16 @@ def list_names(folder: str) -> list[str]:
 
 
 def begin(task: tuple[str, str]) -> None:
-    """Assign the folder of a site to a run. Earlier files stay until they are replaced.
+    """Assign a site's folder to a run, and mark it as unfinished.
 
-    An earlier run that still writes to the folder fails with an error; its draft is left alone.
+    Existing part files stay until they are replaced. An earlier run that is still writing to the
+    folder will fail; its draft is left alone.
 
     Args:
-        task: The folder and the id of the run.
+        task: The folder, and the id of the run.
+
+    Raises:
+        OutputError: The folder cannot be written.
     """
     folder, run = task
     try:
@@ -65,9 +69,9 @@ def begin(task: tuple[str, str]) -> None:
 
 @contextmanager
 def draft(folder: str, run: str) -> Iterator[str]:
-    """Make a folder for the files of one attempt, on the disk of the output if possible.
+    """Make a temporary folder for the files of one attempt, on the disk of the output if possible.
 
-    The new folder is inside a folder of the run, so that no other run removes it.
+    It is inside a folder named after the run, so that no other run removes it.
     """
     if storage.is_url(folder):
         with temporary_folder() as path:
@@ -87,11 +91,13 @@ def draft(folder: str, run: str) -> Iterator[str]:
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """Make a folder in the local directory of Spark with the most free space.
+    """Make a temporary folder in the Spark local directory with the most free space.
+
+    Without local directories, the folder is in the system's temporary folder.
 
     Raises:
-        DiskFullError: A disk is full. For the disk of this folder, the advice names
-            `spark.local.dir`.
+        DiskFullError: A disk is full. If it is the disk of this folder, the message advises a
+            larger disk in `spark.local.dir`.
     """
     places = [
         (shutil.disk_usage(local).free, local)
@@ -113,7 +119,7 @@ def temporary_folder() -> Iterator[str]:
 
 
 def publish(folder: str, run: str, draft: str, report: Report) -> dict[str, int]:
-    """Move the files of a draft to the folder, and complete the report.
+    """Move the files of a draft to the site's folder, and adapt the report.
 
     Another attempt of the same run may publish the same files, with the same bytes.
 
@@ -148,9 +154,9 @@ def finish(
     report: Mapping[str, Any],
     record: Provenance | None,
 ) -> None:
-    """Check that all files exist, and mark the folder as finished, with a list of the files.
+    """Mark a folder as finished: check its files, and list them in `_SUCCESS`.
 
-    Files of an earlier conversion are removed.
+    Part files of an earlier conversion are removed.
 
     Args:
         folder: The folder of the site.
@@ -160,7 +166,8 @@ def finish(
         record: Provenance of the files; None if unknown.
 
     Raises:
-        OutputError: A file is missing or has another size, or another run has taken the folder.
+        OutputError: A file is missing or does not have the expected size, or another run has taken
+            the folder.
     """
     _check_run(folder, run)
     for name in storage.list_folder(folder):
@@ -185,7 +192,7 @@ def finish(
 
 
 def read_report(folder: str, run: str) -> dict[str, Any] | None:
-    """Read the report of a folder that this run has finished; None for other folders."""
+    """Read the report from `_SUCCESS`; None if this run has not finished the folder."""
     success = _read_success(folder)
     return success.get("report") if success.get("run") == run else None
 
@@ -194,11 +201,11 @@ class SiteFolder(Product[None]):
     """The finished folder of a site."""
 
     def existing_files(self) -> list[str]:
-        """Return the folder, if it is finished."""
+        """Return a list of the folder, if it is finished; otherwise an empty list."""
         return [self.path] if SUCCESS in storage.list_folder(self.path) else []
 
     def read_records(self) -> list[Provenance | None]:
-        """Return the record in `_SUCCESS`."""
+        """Return the provenance in `_SUCCESS`, as a list of one."""
         return [provenance.load(orjson.dumps(_read_success(self.path).get("provenance")))]
 
 
@@ -209,7 +216,7 @@ def _check_run(folder: str, run: str) -> None:
 
 
 def _find_owner(folder: str) -> str:
-    """Find the run that writes to a folder or has finished it; empty if there is none."""
+    """Return the id of the run that is writing to a folder or finished it; empty if none."""
     current = _read(folder, _RUN).decode(errors="replace")
     return current or str(_read_success(folder).get("run", ""))
 
@@ -221,7 +228,7 @@ def _taken(folder: str) -> OutputError:
 
 
 def _read_success(folder: str) -> dict[str, Any]:
-    """Read the content of `_SUCCESS`; empty if the file is missing or damaged."""
+    """Parse `_SUCCESS`; an empty dictionary if the file is missing or damaged."""
     try:
         content = orjson.loads(_read(folder, SUCCESS))
     except ValueError:
@@ -238,7 +245,7 @@ def _read(folder: str, name: str) -> bytes:
 
 
 def clear(folder: str, run: str, error: So2docsError) -> None:
-    """Remove the drafts of a failed attempt, and save the excerpt that shows the problem.
+    """Remove the drafts of a failed attempt, and save the excerpt of a broken dump.
 
     The folder stays assigned to the run, which may try again.
 
@@ -254,7 +261,7 @@ def clear(folder: str, run: str, error: So2docsError) -> None:
 
 
 def save_excerpt(folder: str, error: DumpError) -> None:
-    """Save the excerpt of a broken dump; if this fails, the error has no excerpt."""
+    """Write the excerpt of a broken dump to `_error.xml`; if that fails, set it to None."""
     if not folder or error.excerpt is None:
         return
     try:

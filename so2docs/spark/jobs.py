@@ -1,4 +1,4 @@
-"""Code that runs on Spark executors: tasks, their results or errors, and documents as rows."""
+"""Run functions as Spark tasks, and make Arrow batches of documents on executors."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def run(
     *,
     profile: Any = None,
 ) -> list[Result | So2docsError]:
-    """Run a function for each task, in a Spark task of its own; tasks start in order.
+    """Run a function on each item of `tasks`, each in its own Spark task, started in this order.
 
     Args:
         spark: A Spark session, classic or Spark Connect.
-        function: The function; an exception becomes the result of its task.
-        tasks: Arguments of the function.
-        profile: A `ResourceProfile` for these tasks; None for Spark's default.
+        function: The function; an exception that it raises becomes the result of the task.
+        tasks: Arguments, one for each call of the function.
+        profile: A `ResourceProfile` for these tasks; None for the Spark default.
 
     Returns:
-        The result of each task, or the error that it ended with, in the order of the tasks.
+        The return value or the error of each task, in the order of the tasks.
 
     Raises:
         ClusterError: Spark ended the job because a worker died repeatedly.
@@ -66,7 +66,7 @@ def run(
 
 
 def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2docsError:
-    """Call a function, and return its result or its error, which is always a `So2docsError`."""
+    """Call a function; return its result, or its exception converted to a `So2docsError`."""
     try:
         return function(task)
     except ChangedDumpError as error:
@@ -80,7 +80,7 @@ def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Convert errors that end a Spark job to one line."""
+    """Convert exceptions of Spark in a block to a `ClusterError` with a one-line message."""
     try:
         yield
     except So2docsError:
@@ -92,7 +92,11 @@ def _spark_errors() -> Iterator[None]:
 
 
 def _find_cause(text: str) -> str:
-    """Find the last line of the Python traceback in a message of Spark, or else the first line."""
+    """Find the line of a Spark message that gives the cause.
+
+    This is the exception of the first Python traceback, or else the first line with `Exception`, or
+    else the first line.
+    """
     lines = [stripped for line in text.splitlines() if (stripped := line.strip(": "))]
     for number, line in enumerate(lines):
         if line.startswith("Traceback (most recent call last)"):
@@ -110,7 +114,14 @@ IdsAndLines = Iterable[tuple[int, bytes]]
 
 
 def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool) -> Iterator[Any]:
-    """Make Arrow batches of the documents of a site: with site, id and JSON, or typed columns."""
+    """Yield the documents of a site in Arrow batches.
+
+    Args:
+        site: Name of the site.
+        documents: Pairs of question id and JSON.
+        options: Options of the conversion.
+        typed: Make typed columns, instead of the columns `Site`, `Id` and `Document`.
+    """
     import pyarrow as pa
 
     from so2docs.output.formats import arrow
@@ -126,7 +137,11 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool)
 
 
 def columns(options: Options, *, typed: bool) -> StructType:
-    """Return the columns of the result of `batches` as a Spark schema."""
+    """Return the Spark schema of the batches that `batches` yields.
+
+    Raises:
+        OptionError: Typed columns are requested for the records of a recipe.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     if typed and options.recipe is not None:
@@ -146,7 +161,7 @@ def _columns(options: Options, site: str) -> ObjectColumns:
 
 
 def _typed_schema(columns: ObjectColumns) -> Any:
-    """Return the Arrow schema of documents in types that Spark supports."""
+    """Return the Arrow schema for `columns`, with only types that Spark supports."""
     import pyarrow as pa
 
     from so2docs.output.formats.arrow import arrow_fields
@@ -157,7 +172,7 @@ def _typed_schema(columns: ObjectColumns) -> Any:
 
 
 def _spark_type(kind: Any) -> Any:
-    """Convert times in an Arrow type to microseconds, which Spark requires."""
+    """Replace timestamps in an Arrow type by timestamps in microseconds, which Spark requires."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):

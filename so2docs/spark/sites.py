@@ -1,7 +1,7 @@
-"""Find and name dumps, and convert one of them in a Spark task.
+"""Find and name dumps, and convert one dump in a Spark task.
 
-Executors inspect the dumps, because they are the ones that read them. The data source inspects them
-when Spark plans a query.
+For `convert`, executors inspect the dumps, because they are the ones that read them. The data
+source inspects them when Spark plans a query.
 
 A task reads a dump in any form, with one worker process for each core of the task
 (`spark.task.cpus`, or a resource profile). The spill is on the disk of the executor, so memory does
@@ -43,7 +43,7 @@ from so2docs.spark import folders, jobs
 Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""Applies a function to tasks; returns the result or the `So2docsError` of each."""
+"""Function that applies a function to each task; returns the result or `So2docsError` of each."""
 
 Result = TypeVar("Result")
 
@@ -54,7 +54,13 @@ _HADOOP = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A dump or its folder; output files go to `folder`, which is empty for a data frame."""
+    """A dump to convert.
+
+    Attributes:
+        name: Name of the site.
+        path: Path or URL of the dump.
+        folder: Folder for the output files; empty for a data frame.
+    """
 
     name: str
     path: str
@@ -62,19 +68,19 @@ class Site:
 
 
 Size = int | None
-"""Approximate bytes of the posts and tables of a site; None if the site is finished."""
+"""Approximate size in bytes of a site's posts and tables; None if the site is finished."""
 
 IsFinished = Callable[[Site], bool]
-"""Function that tells whether the finished folder of a site is left unchanged."""
+"""Function that tells whether a site's finished folder is up to date."""
 
 
 def find(patterns: Sequence[str], run: Run, folder: str = "") -> list[Site]:
-    """Find dumps by paths and patterns, and name them.
+    """Find the dumps that match paths and patterns, and name each site.
 
     Args:
         patterns: Paths and patterns.
-        run: Runs `find_dumps` where the dumps can be read.
-        folder: Folder that holds a folder for each site; empty for a data frame.
+        run: Function that runs `find_dumps` where the dumps can be read.
+        folder: Parent of the folders of the sites; empty for a data frame.
     """
     paths: dict[str, None] = {}
     for matches in run(find_dumps, patterns):
@@ -89,7 +95,11 @@ def find(patterns: Sequence[str], run: Run, folder: str = "") -> list[Site]:
 
 
 def patterns(source: Dumps) -> list[str]:
-    """List the paths and patterns in the argument."""
+    """Return the paths and patterns in `source` as absolute paths or URLs.
+
+    Raises:
+        OptionError: The list is empty.
+    """
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not several:
         raise OptionError("no dump is given; give a path or a pattern")
@@ -97,9 +107,9 @@ def patterns(source: Dumps) -> list[str]:
 
 
 def locate(path: str | os.PathLike[str]) -> str:
-    """Make a path independent of the current folder of a process.
+    """Return an absolute path or a URL, which is valid in any process.
 
-    Hadoop writes a URL without a host with one slash (`file:/x`), fsspec with three.
+    In a URL without a host, Hadoop writes one slash (`file:/x`), and fsspec needs three.
     """
     name = _HADOOP.sub(r"\1:///", os.fspath(path), count=1)
     return name if storage.is_url(name) else os.path.abspath(name)
@@ -111,14 +121,14 @@ def is_several(source: Dumps) -> bool:
 
 
 def check_on_error(value: str) -> str:
-    """Check the value of `on_error`, and return it."""
+    """Return the value of `on_error`; raise `OptionError` if it is not allowed."""
     if value not in ("stop", "skip"):
         raise OptionError(f"{flag('on_error')} is {value!r}; it must be 'stop' or 'skip'")
     return value
 
 
 def find_dumps(pattern: str) -> list[str]:
-    """Find the dumps that match a path or a pattern."""
+    """Return the paths of the dumps that match a path or a pattern; `DumpError` if none match."""
     paths = storage.expand_pattern(pattern)
     if not paths:
         raise DumpError(
@@ -128,11 +138,14 @@ def find_dumps(pattern: str) -> list[str]:
 
 
 def names(dumps: Sequence[str]) -> list[str]:
-    """Name each dump: by its folder if the file is `Posts.xml`, else by its file name.
+    """Name each dump: after its folder if the file is `Posts.xml`, otherwise after the file.
 
     Dumps that would share a name, such as several dates of one site, are distinguished by as many
-    parent folders as necessary. Names are also folders of the output, so no name may be inside
+    parent folders as necessary. Names are also folders of the output, so no name may be a parent of
     another.
+
+    Raises:
+        OptionError: Two dumps cannot be distinguished.
     """
     places = [_place(path) for path in dumps]
     counts = Counter(parts[-1] for parts in places)
@@ -153,7 +166,7 @@ def names(dumps: Sequence[str]) -> list[str]:
 
 
 def _place(path: str) -> list[str]:
-    """Split the path of a dump into folders and name, without extensions and `Posts`."""
+    """Split the path of a dump into its folders and its name, without extensions or `Posts`."""
     name = path.partition("://")[2] if storage.is_url(path) else os.path.abspath(path)
     *above, stem = name.strip("/" + os.sep).replace(os.sep, "/").split("/")
     stem = stem.partition(".7z")[0]
@@ -167,9 +180,10 @@ def _place(path: str) -> list[str]:
 def inspect(
     site: Site, *, nest: tuple[str, ...] = (), is_finished: IsFinished | None = None
 ) -> Size:
-    """Inspect the folder and the dump of a site.
+    """Check the folder and the dump of a site, and return the size of the dump.
 
-    The start and the end of a plain file are checked; for another file, only its kind is detected.
+    The start and the end of an uncompressed dump are checked; for a compressed one, only the file
+    type is detected.
     """
     present = folders.list_names(site.folder) if site.folder else []
     if folders.SUCCESS in present and is_finished is not None and is_finished(site):
@@ -196,8 +210,8 @@ def is_up_to_date(
     Args:
         site: The site.
         keywords: The keywords of the conversion.
-        site_field: Name of a field with the name of the site.
-        update: Whether a site that is not up to date is converted again.
+        site_field: Name of the field that holds the site name; None without such a field.
+        update: Return False for a folder that is not up to date, instead of raising an error.
 
     Raises:
         ExistingOutputError: The folder was made from another dump or with other options, and
@@ -222,7 +236,11 @@ def raise_or_note(
     results: Iterable[tuple[Site, Result | So2docsError]],
     failures: dict[str, So2docsError] | None = None,
 ) -> Iterator[tuple[Site, Result]]:
-    """Yield the results; collect errors in `failures`, or raise them if it is None."""
+    """Yield the sites that have a result; collect the errors of the others in `failures`.
+
+    Raises:
+        So2docsError: A site has an error, and `failures` is None or it is an `OptionError`.
+    """
     for site, result in list(results):
         if not isinstance(result, So2docsError):
             yield site, result
@@ -235,7 +253,7 @@ def raise_or_note(
 
 
 def check_host(site: Site, options: Options) -> None:
-    """Raise `OptionError` if the host name of a site is needed but not in its name."""
+    """Raise `OptionError` if attribution needs a site's host name, but it cannot be derived."""
     if not options.is_attributed:
         return
     try:
@@ -249,7 +267,7 @@ def check_host(site: Site, options: Options) -> None:
 
 
 def by_size(sites: Iterable[tuple[Site, Size]]) -> list[Site]:
-    """Sort by size, the largest first, so that no long task starts late."""
+    """Return the sites sorted by size, the largest first, so that no long task starts late."""
     return [site for site, _ in sorted(sites, key=lambda entry: -(entry[1] or 0))]
 
 
@@ -292,7 +310,7 @@ def convert_site(
 def document_batches(
     site: Site, *, keywords: Mapping[str, Any], typed: bool, site_field: str | None
 ) -> Iterator[Any]:
-    """Yield the documents of a dump in Arrow batches from `jobs.batches`.
+    """Convert a dump, and yield its documents in Arrow batches, as `jobs.batches` does.
 
     Raises:
         So2docsError: As in `so2docs.documents`.
@@ -311,7 +329,7 @@ def document_batches(
 
 
 def _count_cores() -> int:
-    """Count the cores that Spark assigns to this task."""
+    """Return the number of cores that Spark assigns to this task; 1 outside a task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
