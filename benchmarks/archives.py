@@ -1,10 +1,10 @@
-"""Measure archives with all tables: unpacking, unpacking and conversion, and direct conversion.
+"""Measure three ways to process archives: unpack, unpack and convert, and convert directly.
 
 `python benchmarks/archives.py --size 300MB --size 1GB --sites 40 [--rounds 3]` needs 7z. Generated
 posts and tables, in the proportions of a small site, are packed in three forms: one solid bzip2
-block, as in published archives, one LZMA2 block, and one block for each member. Each round measures
-the three ways one after the other, so a busy neighbour slows down all of them. Packing and bzip2
-take most of the time. Steps and their times are printed to standard error.
+block, as in published archives; one solid LZMA2 block; and one bzip2 block for each member. Each
+round measures the three ways one after the other, so other load on the machine slows down all of
+them. Packing and bzip2 take most of the time. Steps are logged to standard error with the time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ FORMS = {
     "bzip2, a block for each member": ["-m0=bzip2", "-ms=off"],
 }
 POSTS, HISTORY = 0.3, 0.35
-"""Shares of the bytes of a site. Conversions skip the history, which is not requested."""
+"""Shares of posts and of the history in the bytes of a site. Conversions do not request the history,
+and skip it."""
 
 ROWS = {"comments": 0.12 / 380, "links": 0.005 / 110, "votes": 0.12 / 95, "users": 0.1 / 260}
-"""Rows per byte of a site: the share of each table, divided by the bytes of a row."""
+"""Rows of each table per byte of a site: the share of the table, divided by the size of a row."""
 
 SITE_BYTES = 18_000_000
 DIFFERENT_SITES = 4
@@ -52,7 +53,7 @@ def make_site(folder: Path, site_bytes: int, seed: int) -> None:
 
 
 def pack(archive: Path, folder: Path, options: list[str]) -> None:
-    """Pack the files of a site, in the order of their names."""
+    """Pack the XML files of a site, sorted by name, with these options of 7z."""
     files = sorted(folder.glob("*.xml"))
     subprocess.run(
         [SEVEN_ZIP, "a", *options, archive, *files], check=True, stdout=subprocess.DEVNULL
@@ -60,13 +61,17 @@ def pack(archive: Path, folder: Path, options: list[str]) -> None:
 
 
 def total(measured: list[Measured]) -> Measured:
-    """Add up the measurements of commands that ran one after the other."""
+    """Combine measurements of consecutive commands: the sum of times, and the maximum of memory."""
     seconds = sum(one.wall for one in measured), sum(one.cpu for one in measured)
     return Measured(*seconds, max(one.memory for one in measured), "")
 
 
 def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
-    """Measure each way once: `7z x`, `7z x` and the unpacked folders, and the archives."""
+    """Measure each way once: unpack, unpack and convert the folders, and convert the archives.
+
+    Returns:
+        The measurement of each way, in a list, by its name in the table.
+    """
     out, converter = (
         work / "out",
         [sys.executable, "-m", "so2docs", "convert", "-q", "--with", "all"],
@@ -91,7 +96,7 @@ def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
 
 
 def show(name: str, rounds: list[dict[str, list[Measured]]]) -> None:
-    """Print a line for each way: its medians, and their ratios to those of `7z x`."""
+    """Print a table row for each way: its medians, and their ratios to the medians of `7z x`."""
     medians = {}
     for way in rounds[0]:
         took = [measured for found in rounds for measured in found[way]]
@@ -107,12 +112,12 @@ def show(name: str, rounds: list[dict[str, list[Measured]]]) -> None:
 
 
 def tell(what: str) -> None:
-    """Print the time and the next step."""
+    """Print the time of day and the next step to standard error."""
     print(time.strftime("%H:%M:%S"), what, file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    """Make the archives, measure, and print a table."""
+    """Make the archives, measure the three ways, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--size", type=size, action="append", help="size of a large site; can be repeated"

@@ -1,8 +1,8 @@
 """Programs to compare so2docs with: `python benchmarks/contestants.py NAME DUMP OUT` runs one.
 
-`iterparse` and `compress` are floors: the one only reads every row with lxml, the other only
-compresses the documents with ISA-L. `rows_to_json` is the floor of the compiled core. All others
-are alternatives for users.
+`iterparse` and `compress` are lower bounds: `iterparse` only reads every row with lxml, and
+`compress` only compresses the documents with ISA-L. `rows_to_json` is the lower bound for the
+compiled core. The other programs are alternatives to so2docs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELDS = {
 
 
 def iterparse(dump: str, out: str) -> None:
-    """Parse every row with lxml's iterparse, and free the row unused."""
+    """Parse every row with lxml's iterparse, and discard it."""
     from lxml import etree
 
     for _, row in etree.iterparse(dump, tag="row", huge_tree=True, resolve_entities=False):
@@ -74,7 +74,7 @@ def rows_to_json(dump: str, out: str) -> None:
 
 
 def in_memory(dump: str, out: str) -> None:
-    """Do what simple scripts do: keep all posts in dictionaries, then write a line per question."""
+    """Convert as a simple script would: keep all posts in memory, then write a line per question."""
     from lxml import etree
 
     questions: dict[str, dict[str, object]] = {}
@@ -95,7 +95,10 @@ def in_memory(dump: str, out: str) -> None:
 
 
 def clickhouse(dump: str, out: str) -> None:
-    """Run one SQL statement in chDB: Id, Title, Body, and Id, Score, Body of the answers."""
+    """Convert with one SQL statement in chDB, keeping only a few columns.
+
+    These are Id, Title and Body of the questions, and Id, Score and Body of the answers.
+    """
     import chdb
 
     database: Any = chdb
@@ -112,7 +115,10 @@ def clickhouse(dump: str, out: str) -> None:
 
 
 def duckdb(dump: str, out: str) -> None:
-    """Run one SQL statement in DuckDB, with the columns of `clickhouse`; unescape six entities."""
+    """Convert with one SQL statement in DuckDB, with the same columns as `clickhouse`.
+
+    Only six entities are unescaped.
+    """
     import duckdb as database
 
     def unescaped(name: str) -> str:
@@ -154,7 +160,7 @@ CONTESTANTS: dict[str, Callable[[str, str], None]] = {
 
 
 def is_installed(name: str) -> bool:
-    """Whether the package of a contestant is installed."""
+    """Whether the package that a contestant needs, if any, is installed."""
     return name not in NEEDS or importlib.util.find_spec(NEEDS[name]) is not None
 
 

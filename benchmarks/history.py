@@ -1,8 +1,9 @@
-"""Measure the CPU time per row of nested tables, relative to comments.
+"""Measure the CPU time per row of each nested table, as a multiple of that of comments.
 
 `python benchmarks/history.py FOLDER` converts a folder written by `make_tables.py` several times:
 with nothing nested, with comments, and with each level of the history, in turn. The cost of a table
-is the time of a conversion with the table, minus the time without it. All figures are from medians.
+is the CPU time of a conversion with the table, minus that of a conversion without tables. CPU times
+are medians.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LEVELS = ("comments", "closings", "history", "history-text")
 
 
 def convert(folder: str, out: Path, jobs: int, table: str | None) -> tuple[Measured, int]:
-    """Run the command; return its measurement, and the number of rows in the table."""
+    """Convert the folder with one nested table; return the measurement and the rows of the table."""
     words = [sys.executable, "-m", "so2docs", "convert", folder, str(out), "--force", "--quiet"]
     words += ["--jobs", str(jobs), "--report", "-"]
     done = run(words if table is None else [*words, "--with", table])
@@ -29,7 +30,7 @@ def convert(folder: str, out: Path, jobs: int, table: str | None) -> tuple[Measu
 
 
 def main() -> None:
-    """Run the rounds, and print a line for each table."""
+    """Measure each table several times, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--times", type=int, default=5)

@@ -1,4 +1,4 @@
-"""Measure look-ups, the index and the statistics of an output.
+"""Measure look-ups in an output, the size and rebuilding of its index, and `so2docs stats`.
 
     python benchmarks/make_dump.py /tmp/Posts.xml --size 3GB
     so2docs convert /tmp/Posts.xml /tmp/questions.jsonl.gz
@@ -6,7 +6,7 @@
     python benchmarks/lookup.py /tmp/questions.jsonl.gz --dump /tmp/Posts.xml   # also converts
 
 Before each cold look-up, the output and its index are dropped from the page cache, and the output
-is reopened. CPU time covers all processes, and is more reliable than wall time on a busy machine.
+is reopened. CPU time covers all processes. On a busy machine, it is more reliable than wall time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from so2docs.reader.reading import SegmentReader
 
 
 def some_ids(path: str, number: int, seed: int) -> list[int]:
-    """Choose question ids from random positions of an output."""
+    """Choose `number` question ids at random positions in an output."""
     choice = random.Random(seed)
     reader = SegmentReader(path)
     with so2docs.open(path) as docs:
@@ -49,7 +49,7 @@ def some_ids(path: str, number: int, seed: int) -> list[int]:
 
 
 def forget(*paths: str) -> None:
-    """Drop files from the page cache."""
+    """Evict files from the page cache."""
     for path in paths:
         file = os.open(path, os.O_RDONLY)
         os.fsync(file)
@@ -58,7 +58,12 @@ def forget(*paths: str) -> None:
 
 
 def report(label: str, times: list[tuple[float, float]]) -> None:
-    """Print the median and the 95th percentile of wall times, and the median CPU time."""
+    """Print a line with the median and 95th percentile of wall times, and the median CPU time.
+
+    Args:
+        label: Start of the line.
+        times: Wall and CPU seconds of each run.
+    """
     wall = sorted(seconds for seconds, _ in times)
     processor = statistics.median(seconds for _, seconds in times)
     middle, slow = statistics.median(wall), wall[int(len(wall) * 0.95)]
@@ -69,12 +74,12 @@ def report(label: str, times: list[tuple[float, float]]) -> None:
 
 
 def processor_time() -> float:
-    """Return the CPU seconds of this process and its children."""
+    """Return the CPU seconds that this process and its finished children have used."""
     return sum(os.times()[2:4]) + time.process_time()
 
 
 def timed(function: Any, *arguments: Any) -> tuple[float, float]:
-    """Measure wall time and CPU time of a call, in seconds."""
+    """Call a function; return the wall time and CPU time of the call in seconds."""
     begun, used = time.perf_counter(), processor_time()
     function(*arguments)
     return time.perf_counter() - begun, processor_time() - used
@@ -87,7 +92,7 @@ def open_and_find(path: str, question_id: int) -> None:
 
 
 def lookups(path: str) -> None:
-    """Measure cold and warm look-ups."""
+    """Measure look-ups with a cold and a warm page cache, and print the figures."""
     index = index_path(path)
     cold = []
     for question_id in some_ids(path, 100, seed=1):
@@ -113,7 +118,7 @@ def lookups(path: str) -> None:
 
 
 def index_figures(path: str) -> None:
-    """Measure the size of the index, and the time to rebuild it."""
+    """Print the size of the index and the time to rebuild it."""
     index = Path(index_path(path))
     written = index.read_bytes()
     share = len(written) / os.path.getsize(path)
@@ -129,7 +134,7 @@ def index_figures(path: str) -> None:
 
 
 def resident(process: int) -> int:
-    """Return the resident bytes of a process and its children."""
+    """Return the resident bytes of a process and all its descendants."""
     total = 0
     try:
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
@@ -141,7 +146,7 @@ def resident(process: int) -> int:
 
 
 def run(label: str, *command: str) -> float:
-    """Run a command; print its times and its peak memory."""
+    """Run a Python command, and print its times and peak memory; return its CPU seconds."""
     before, begun = os.times(), time.perf_counter()
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
     most = 0
@@ -157,7 +162,7 @@ def run(label: str, *command: str) -> float:
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """Yield the name for an output, which is removed at the end."""
+    """Yield a path for a temporary output, which is removed at the end."""
     folder = tempfile.mkdtemp(prefix="lookup-", dir=os.environ.get("TMPDIR"))
     try:
         yield os.path.join(folder, "questions.jsonl.gz")
@@ -166,14 +171,14 @@ def scratch() -> Iterator[str]:
 
 
 class WithoutIndex(Output):
-    """An output that gets no index."""
+    """An output for which no index is written."""
 
     def __init__(self, *arguments: Any, indexed: bool = False, **options: Any) -> None:
         super().__init__(*arguments, indexed=False, **options)
 
 
 def conversions(dump: str, times: int) -> None:
-    """Measure conversions with and without an index, in turn."""
+    """Measure conversions with and without an index alternately; print the ratio of CPU times."""
     ways = {"with": [str(Path(__file__)), "--convert", dump]}
     ways["without"] = [*ways["with"], "--without-index"]
     cpu: dict[str, list[float]] = {way: [] for way in ways}
@@ -185,7 +190,7 @@ def conversions(dump: str, times: int) -> None:
 
 
 def main() -> None:
-    """Measure, and print the figures."""
+    """Run the measurements selected on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("output", nargs="?")
     parser.add_argument("--dump", help="convert this dump with and without an index")

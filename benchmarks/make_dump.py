@@ -2,8 +2,8 @@
 
 The same arguments give the same bytes. Text is drawn word by word from tables of escaped words, in
 C-level loops. It is not drawn from a pool of paragraphs, because a compressor with a window longer
-than the pool would reach unrealistic ratios. The program keeps in memory the tables, four bytes per
-question and, for a shuffle, one part of the file.
+than the pool would reach unrealistic ratios. The program keeps the tables in memory, four bytes per
+question and, to shuffle rows, one part of the file.
 """
 
 import argparse
@@ -63,7 +63,7 @@ Post = tuple[int, int, int, int, str]  # type, Id, ParentId, AcceptedAnswerId (o
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Counts of a dump, as in the report of a conversion; strays are counted in `rows` too."""
+    """Counts of the rows of a dump, as in the report of its conversion; `rows` includes strays."""
 
     rows: int
     questions: int
@@ -73,7 +73,10 @@ class Made:
 
 
 def plan(rng: random.Random, rows_expected: int) -> Iterator[Post]:
-    """Generate posts without end, in order of id, with about five orphans and two repeated ids."""
+    """Yield posts endlessly in ascending order of id.
+
+    The first `rows_expected` rows have about five orphans and two repeated ids.
+    """
     draw, questions, promised = rng.random, array("I"), dict[int, int]()
     answers, left_out = 0, 1
     # Other ids: 37 % questions, 18 % answers to recent questions, 18 % to any, 27 % unused.
@@ -106,7 +109,10 @@ def plan(rng: random.Random, rows_expected: int) -> Iterator[Post]:
 
 
 def vocabulary(rng: random.Random) -> Pools:
-    """Make values for the fields of forms: words follow Zipf's law, and most numbers are small."""
+    """Make random values for each field of the forms.
+
+    The frequencies of words follow Zipf's law, and most numbers are small.
+    """
     parts = "b d g h l m n r s t v w st tr pr", "a e o u ea ou", "l m n nd r s st"
     syllables = ["".join(part) for part in itertools.product(*map(str.split, parts))]
     counts = rng.choices((1, 2, 3), (1, 3, 1), k=9000)
@@ -129,7 +135,10 @@ def vocabulary(rng: random.Random) -> Pools:
 
 
 def fill(forms: str, slots: int = FEW, *, pools: Pools, rng: random.Random) -> list[bytes]:
-    """Make a table of pieces, in which each form has its share of the slots."""
+    """Fill forms with random values to make a table of `slots` strings.
+
+    Each form gets the share of the slots that precedes it in `forms`.
+    """
     entries = [entry.partition(":") for entry in forms.split("¦")]
     unit = slots / sum(float(share) for share, _, _ in entries)
     table: list[bytes] = []
@@ -144,7 +153,10 @@ def fill(forms: str, slots: int = FEW, *, pools: Pools, rng: random.Random) -> l
 
 
 def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
-    """Generate rows, with their post types, up to a size; count them by stray reason or type."""
+    """Yield rows with their post types until the file has `size_bytes`.
+
+    Each row is counted in `tally`: a stray by its reason, any other row by its post type.
+    """
     rng = random.Random(f"{seed} content")
     table = functools.partial(fill, pools=vocabulary(rng), rng=rng)
     prose, code = table(PROSE.translate(ESCAPES), SLOTS), table(CODE.translate(ESCAPES), SLOTS)
@@ -202,7 +214,7 @@ def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
 
 
 def reordered(source: Rows, folder: Path, count: int, rng: random.Random | None) -> Iterator[bytes]:
-    """Reorder rows through `count` temporary files: by post type or, with `rng`, randomly."""
+    """Yield rows by post type or, with `rng`, shuffled, through `count` temporary files."""
     with ExitStack() as stack:
         parts = [stack.enter_context(TemporaryFile(dir=folder)) for _ in range(count)]
         for post_type, row in source:
@@ -214,14 +226,15 @@ def reordered(source: Rows, folder: Path, count: int, rng: random.Random | None)
 
 
 def make_dump(path: str | Path, size_bytes: int, *, seed: int = 1, order: str = "sorted") -> Made:
-    """Write a dump of about this size, to within a row, and return its counts.
+    """Write a dump of about `size_bytes`, to within a row, and return the counts of its rows.
 
     Args:
-        path: Path of the file. For other orders than "sorted", temporary files of the same size
+        path: Path of the file. Unless the order is "sorted", temporary files of the same total size
             are written next to it.
         size_bytes: Size in bytes; below 200,000, some kinds of strays may be missing.
         seed: Seed of all random values.
-        order: Order of the same rows: "sorted" by id, "grouped" by post type, or "shuffled".
+        order: Order of the rows: "sorted" by id, "grouped" by post type, or "shuffled". The rows
+            are the same in every order.
     """
     tally: Counter[int | str] = Counter()
     source, folder = rows(size_bytes, seed, tally), Path(path).absolute().parent
@@ -238,7 +251,7 @@ def make_dump(path: str | Path, size_bytes: int, *, seed: int = 1, order: str = 
 
 
 def size(text: str) -> int:
-    """Parse a size such as 300MB, 1.5GB or 64MiB."""
+    """Parse a size such as 300MB, 1.5GB or 64MiB; return the number of bytes."""
     if match := re.fullmatch(r"(\d+\.?\d*) *([KMGT]?)(I?)B?", text.upper()):
         return round(float(match[1]) * (1024.0 if match[3] else 1000.0) ** " KMGT".find(match[2]))
     raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 300MB or 1.5GiB")

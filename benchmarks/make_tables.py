@@ -24,7 +24,7 @@ LICENCE = b'ContentLicense="CC BY-SA 4.0" />\r\n'
 
 
 class Content:
-    """Random values for the rows."""
+    """Source of random values for the rows."""
 
     def __init__(self, seed: int, users: int, posts: array[int]) -> None:
         self.rng = random.Random(seed)
@@ -35,20 +35,25 @@ class Content:
         self.text = b" ".join(self.rng.choices(letters, weights, k=WORDS))
 
     def words(self, size: int) -> bytes:
-        """Take `size` bytes of text."""
+        """Return `size` bytes from a random position of the text."""
         at = int(self.rng.random() * (len(self.text) - size))
         return self.text[at : at + size]
 
     def length(self) -> int:
-        """Choose the length of a comment: 180 bytes on average, up to 600."""
+        """Return a random comment length in bytes: 180 on average, and at most 600."""
         return min(600, 15 + int(self.rng.expovariate(1 / 165)))
 
     def user(self) -> int:
-        """Choose a user; a few users write most posts."""
+        """Return a random user id; a few users write most posts."""
         return 1 + int(self.users * self.rng.random() ** 3)
 
     def post(self, share: float, recent: float) -> int:
-        """Choose a post about as old as a row at this position (from 0 to 1) of its table."""
+        """Return the id of a post for a row; one in a thousand is the id of a missing post.
+
+        Args:
+            share: Position of the row in its table, from 0 to 1; the post is not newer.
+            recent: Probability that a recent post is preferred.
+        """
         draw = self.rng.random
         if draw() < 0.001:
             return 2_000_000_000
@@ -57,7 +62,7 @@ class Content:
         return self.posts[newest - 1 - int(back * newest)]
 
     def date(self, share: float) -> bytes:
-        """Make the date at this position (from 0 to 1) in sixteen years."""
+        """Return the date at position `share` (from 0 to 1) of a period of sixteen years."""
         day = int(share * 16 * 336)
         second = int(self.rng.random() * 86_400)
         return b"%d-%02d-%02dT%02d:%02d:%02d.%03d" % (
@@ -136,7 +141,8 @@ def user(content: Content, number: int, share: float) -> bytes:
 
 
 SHORT, LONG = 40, 4
-"""Size of a title or of tags in bytes; ratio of the length of a body to that of a comment."""
+"""`SHORT`: size of a title or of tags in bytes. `LONG`: length of a body as a multiple of the length
+of a comment."""
 REVISIONS = (
     *[(2, 1, 3)] * 18,
     *[(2,)] * 38,
@@ -149,18 +155,18 @@ REVISIONS = (
     (8,),
     (50,),
 )
-"""Event types of a revision; each tuple occurs as often as its percentage on the beer site."""
+"""Event types of revisions; each tuple occurs as often as its percentage on the beer site."""
 
 
 class Events:
-    """Makes rows of PostHistory.xml, grouped by revision."""
+    """Callable that makes rows of PostHistory.xml, one event at a time, grouped by revision."""
 
     def __init__(self) -> None:
         self.pending: list[int] = []
         self.start = b""
 
     def __call__(self, content: Content, number: int, share: float) -> bytes:
-        """Make a row."""
+        """Make the next row of the current revision, or the first row of a new one."""
         if not self.pending:
             self.pending = list(content.rng.choice(REVISIONS))
             self.start = b'PostId="%d" RevisionGUID="%b" CreationDate="%b" ' % (
@@ -202,14 +208,14 @@ MAKERS: dict[str, tuple[str, Maker]] = {
 
 
 def batches(content: Content, make: Maker, rows: int) -> Iterator[bytes]:
-    """Generate all rows of a table."""
+    """Yield the rows of a table in batches, each joined to bytes."""
     for start in range(0, rows, BATCH):
         numbers = range(start, min(start + BATCH, rows))
         yield b"".join([make(content, number + 1, number / rows) for number in numbers])
 
 
 def write(path: Path, content: Content, make: Maker, rows: int) -> None:
-    """Write a table."""
+    """Write a table as XML; the file name determines the root element."""
     root = path.stem.lower().encode()
     with path.open("wb") as out:
         out.write(b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<%b>\r\n' % root)

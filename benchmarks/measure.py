@@ -1,4 +1,4 @@
-"""Run a command and measure its process tree: wall and CPU time, peak memory."""
+"""Run a command, and measure the times and peak memory of its process tree."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _EVERY = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The measurement of a command.
+    """The measurements of a command.
 
     Attributes:
         wall: Wall time in seconds.
         cpu: CPU seconds of all processes, user and system.
-        memory: Peak resident memory in bytes, summed over all processes; pages of files that
-            processes share count once for each process.
+        memory: Peak resident memory in bytes, summed over all processes; shared pages count once
+            for each process.
         stdout: Standard output of the command.
     """
 
@@ -33,7 +33,7 @@ class Measured:
 
 
 def run(command: list[str], cwd: Path | None = None, stdin: IO[bytes] | None = None) -> Measured:
-    """Run a command to its end.
+    """Run a command to its end, and return its measurements.
 
     Raises:
         subprocess.CalledProcessError: The command failed.

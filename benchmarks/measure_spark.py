@@ -1,7 +1,7 @@
-"""Measure the conversion of dumps in one Spark session: wall time and peak memory of a worker.
+"""Measure the wall time and the peak memory of a worker for conversions in one Spark session.
 
-The time excludes the start of the session. The memory is VmHWM of a Python worker and the processes
-that it started, without the heap of the executor. `--cpus 2` gives each task two cores, and
+The time excludes the start of the session. The memory is VmHWM of a Python worker and its child
+processes, without the executor's JVM heap. `--cpus 2` gives each task two cores, and
 therefore two worker processes.
 """
 
@@ -16,7 +16,7 @@ from so2docs.commands.spark import start_session
 
 
 def main() -> None:
-    """Convert, and print the figures."""
+    """Convert the dumps named on the command line, and print time and memory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dumps", nargs="+")
     parser.add_argument("--master", default="local[2]")

@@ -1,7 +1,8 @@
-"""Measure the CPU time and spill of each table, and of nesting all tables, in one process.
+"""Measure the CPU time and spill size of each table, and the CPU time of nesting all of them.
 
-`python benchmarks/measure_tables.py FOLDER` measures a folder written by `make_tables.py`. CPU time
-is the same on a busy machine. With `--jobs N` on N free cores, wall time is about an Nth of it.
+`python benchmarks/measure_tables.py FOLDER` measures a folder written by `make_tables.py`, with one
+worker. CPU time is reliable even on a busy machine. A conversion with `--jobs N` on N idle cores
+takes about an Nth of it as wall time.
 """
 
 import argparse
@@ -24,13 +25,13 @@ from so2docs.spill import Spill
 
 
 class Clock:
-    """Prints the time of each step."""
+    """Stopwatch that prints the CPU time of each step."""
 
     def __init__(self) -> None:
         self.begun = time.process_time()
 
     def step(self, name: str, rows: int, spill_bytes: int, xml_bytes: int) -> None:
-        """Print the seconds and MB of a step, also per million rows."""
+        """Print the CPU seconds since the previous step, and seconds and MB per million rows."""
         now = time.process_time()
         seconds, millions = now - self.begun, max(rows, 1) / 1e6
         per_million = f"{seconds / millions:>6.2f} s/M"
@@ -43,7 +44,7 @@ class Clock:
 
 
 def measure(folder: str, tables: list[str], work_dir: str) -> None:
-    """Run the steps of a conversion one by one."""
+    """Run the steps of a conversion one by one, and print the figures of each."""
     nest = tables_to_nest(tables, {})
     catalog = Catalog()
     dump, others = find_posts(folder, catalog), find_tables(folder, nest, {}, catalog)

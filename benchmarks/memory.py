@@ -1,4 +1,7 @@
-"""Measure peak memory, summed over all processes, for a small and a large dump in each order."""
+"""Measure the peak memory of converting a small and a large dump, with rows in each order.
+
+Memory is summed over all processes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from run import so2docs_line
 
 
 def main() -> None:
-    """Make each dump, convert it, print its figures, and delete it."""
+    """Make, convert and delete each dump, and print a row of figures for it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", default="300MB", help="size of the smaller dump")
     parser.add_argument("--times", default=8, type=int, help="ratio of the sizes of the dumps")

@@ -1,4 +1,4 @@
-"""Measure a compressed dump: decompression and conversion speed, and number of busy cores.
+"""Measure the speed of decompressing and converting a dump, and the number of busy cores.
 
 `python benchmarks/packed.py DUMP.7z`
 """
@@ -27,7 +27,7 @@ with Catalog() as catalog:
 
 
 def measure(dump: str, cores: int, folder: Path) -> list[tuple[str, Measured]]:
-    """Measure each step in new processes."""
+    """Measure each step in a new process; return the measurements with their labels."""
     python, output = sys.executable, folder / "questions.jsonl.gz"
     convert = [python, "-m", "so2docs", "convert", dump, str(output), "--force", "-q"]
     lines = []

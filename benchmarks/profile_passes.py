@@ -1,4 +1,4 @@
-"""`make profile`: measure how the CPU time of one worker is spent in each pass.
+"""`make profile`: measure the CPU time of the steps of each pass, with one worker.
 
 The functions of both passes are timed with the CPU clock, in one process. The time of a function
 includes the functions that it calls.
@@ -43,7 +43,7 @@ STEPS: list[tuple[Any, str, str]] = [
 def timed(
     seconds: dict[str, float], label: str, function: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Wrap a function to add up its CPU time under `label`."""
+    """Wrap a function so that each call adds its CPU time to `seconds[label]`."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         started = time.process_time()
@@ -56,7 +56,7 @@ def timed(
 
 
 def main() -> None:
-    """Convert the dump, and print the time of each step."""
+    """Convert the dump named on the command line, and print the CPU time of each step."""
     seconds: dict[str, float] = defaultdict(float)
     for owner, name, label in STEPS:
         setattr(owner, name, timed(seconds, label, getattr(owner, name)))

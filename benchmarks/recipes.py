@@ -1,4 +1,4 @@
-"""Measure the CPU time and memory of each recipe, and of plain documents, for one dump.
+"""Measure the CPU time and memory of converting a dump with each recipe, and without one.
 
 `python benchmarks/recipes.py --size 200MB` prints a table for docs/performance.md.
 """
@@ -17,7 +17,7 @@ RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks
 
 
 def convert(recipe: str, dump: Path, folder: Path, jobs: str) -> Measured:
-    """Convert the dump once."""
+    """Convert the dump once, with a recipe or to plain documents, and measure the command."""
     output = folder / "output.jsonl.gz"
     command = [sys.executable, "-m", "so2docs", "convert", str(dump), str(output), "--force"]
     command += ["--quiet", "--jobs", jobs]

@@ -2,8 +2,8 @@
 
     python benchmarks/repeat_dump.py Posts.xml 45GB | so2docs convert - questions.jsonl.gz
 
-The rows are split at their ids only once, so a gigabyte takes one CPU second. The dump is kept in
-memory.
+The rows are split at their ids only once, so writing a gigabyte takes one CPU second. The input
+dump is kept in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PART_IDS = 20_000
 
 
 def repeat(dump: bytes, size: int, out: BinaryIO) -> None:
-    """Repeat the rows of a dump until the size is reached."""
+    """Write a dump of at least `size` bytes, by repeating the rows of `dump` with new ids."""
     start, end = dump.index(b"<row"), dump.rindex(END)
     pieces = _IDS.split(dump[start:end])
     texts = [a + b for a, b in zip(pieces[::3], [*pieces[1::3], b""], strict=True)]
@@ -42,7 +42,7 @@ def repeat(dump: bytes, size: int, out: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Repeat the dump named on the command line."""
+    """Repeat the dump named on the command line, up to the size given there."""
     path, size = sys.argv[1:]
     repeat(Path(path).read_bytes(), parse_size(size), sys.stdout.buffer)
 

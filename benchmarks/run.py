@@ -1,4 +1,4 @@
-"""`make bench`: measure so2docs, the floor and the alternatives in one run.
+"""`make bench`: measure so2docs, its lower bounds and the alternatives in one run.
 
 The program prints a table, with ratios to so2docs on all cores, and can write it as JSON. The floor
 is a bare lxml iterparse of the dump plus ISA-L level 2 over the documents, divided perfectly among
@@ -33,7 +33,7 @@ _PAIRS = 3
 
 @dataclass(slots=True)
 class Line:
-    """One line of the table, in seconds and bytes; None if not applicable."""
+    """A row of the table: times in seconds, sizes in bytes; None for values that do not apply."""
 
     name: str
     wall: float
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(slots=True)
 class Pair:
-    """CPU seconds of a conversion with one job, and of the unavoidable steps right after it."""
+    """A conversion with one job, and the CPU seconds of the unavoidable steps, run right after it."""
 
     job: Line
     converting: float
@@ -58,13 +58,20 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """Ratio of the job to the unavoidable part."""
+        """CPU time of the conversion, as a multiple of that of the unavoidable part."""
         assert self.job.cpu is not None
         return self.job.cpu / self.least
 
 
 def so2docs_line(name: str, dump: Path, folder: Path, arguments: list[str]) -> Line:
-    """Convert the dump with the command, as a user would."""
+    """Convert the dump with the so2docs command, and return the row of the table.
+
+    Args:
+        name: Name in the table.
+        dump: The dump.
+        folder: Folder for the output.
+        arguments: Additional arguments of the command.
+    """
     output, report = folder / "so2docs.jsonl.gz", folder / "report.json"
     command = [sys.executable, "-m", "so2docs", "convert", str(dump), str(output), "--force", "-q"]
     took = run([*command, "--report", str(report), *arguments])
@@ -73,7 +80,7 @@ def so2docs_line(name: str, dump: Path, folder: Path, arguments: list[str]) -> L
 
 
 def contestant(name: str, dump: Path, folder: Path) -> tuple[Line, Measured]:
-    """Run one of the contestants."""
+    """Run a contestant; return its row of the table and its measurement."""
     output = folder / f"{name}.jsonl.gz"
     took = run([sys.executable, str(HERE / "contestants.py"), name, str(dump), str(output)])
     size = output.stat().st_size if output.exists() else None
@@ -92,9 +99,13 @@ def pair(dump: Path, folder: Path) -> Pair:
 
 
 def measure(dump: Path, folder: Path, names: list[str]) -> tuple[list[Line], list[Pair]]:
-    """Measure all lines in turn; return them, and the pairs behind the medians."""
+    """Measure all rows of the table one after the other.
+
+    Returns:
+        The rows, and the pairs whose median is in the table.
+    """
     cores = os.cpu_count() or 1
-    # Read the dump into the page cache, for all measurements.
+    # Read the dump, so that every measurement starts with a warm page cache.
     dump.read_bytes() if dump.stat().st_size < 2e9 else None
     lines = [so2docs_line(f"so2docs, {built()} core, {cores} jobs", dump, folder, [])]
     pairs = [pair(dump, folder) for _ in range(_PAIRS)]
@@ -120,7 +131,7 @@ def measure(dump: Path, folder: Path, names: list[str]) -> tuple[list[Line], lis
 
 
 def table(lines: list[Line], dump_bytes: int) -> str:
-    """Format the lines as a Markdown table."""
+    """Format the rows as a Markdown table, with ratios to the first one."""
 
     def size(value: int | None, unit: float) -> str:
         return "" if value is None else f"{value / unit:.0f}"
@@ -140,14 +151,14 @@ def table(lines: list[Line], dump_bytes: int) -> str:
 
 
 def ratios(pairs: list[Pair]) -> str:
-    """Format the CPU time of one job, relative to the unavoidable part."""
+    """Format the median and all ratios of CPU times of a job and the unavoidable part."""
     found = sorted(one.ratio for one in pairs)
     each = ", ".join(f"{ratio:.2f}" for ratio in found)
     return f"CPU of 1 job / unavoidable: {median(found):.2f} (median of {len(found)} pairs: {each})"
 
 
 def main() -> None:
-    """Make the dump, measure all lines, and print the table."""
+    """Make the dump, measure all programs, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", default="1GB", help="size of the generated dump")
     parser.add_argument("--order", default="sorted", choices=["sorted", "grouped", "shuffled"])

@@ -1,4 +1,4 @@
-"""Measure each kind of source, and compare with its usual tool and with a bare lxml loop.
+"""Compare conversions of each kind of source with its usual tool and with a bare lxml loop.
 
 `python benchmarks/sources.py --size 1GB --large 45GB --rounds 3 [--only pipe,large]` needs 7z (or
 7zz), zstd and gzip. The parts are:
@@ -10,10 +10,11 @@
 - `large`: one conversion of a dump that `repeat_dump.py` writes into a pipe; its CPU time is not
   counted
 
-In each round, conversion, tool and loop follow each other, so a busy neighbour slows down all of
-them. The loop reads the tables that the conversion reads, but uncompressed. The result is a table
-for `docs/performance.md`: medians of seconds, peak memory of all processes together, and medians of
-the ratios of wall time within a round. Steps and times are printed to standard error.
+Each round runs the conversion, the tool and the loop one after the other, so other load on the
+machine slows down all of them. The loop reads the tables that the conversion reads, but
+uncompressed. The program prints a table for `docs/performance.md`: median seconds, peak memory of
+all processes together, and the median of the ratios of wall times within a round. Steps are logged
+to standard error with the time.
 """
 
 from __future__ import annotations
@@ -49,23 +50,24 @@ LZMA2 = {
 
 
 DISK = {"file": 2.5, "pipe": 3.5, "bzip2": 4.5, "lzma2": 4.5}
-"""Disk space for each part, in sizes of the dump: sources, unpacked files, spill and output."""
+"""Disk space for each part, as a multiple of the dump's size: sources, unpacked files, spill and
+output."""
 
 DISK_OF_LARGE, UNCOMPRESSED_SPILL = 0.85, 4_000_000_000
-"""Disk space for the large dump: a share of its size for the compressed spill and the output, and
-bytes for the uncompressed rest of the spill."""
+"""Disk space for the large dump: for the output and the compressed part of the spill, as a share of
+the dump's size; for the uncompressed part of the spill, in bytes."""
 
 
 @dataclass(slots=True)
 class Way:
-    """A source of a dump.
+    """A source to measure.
 
     Attributes:
         name: Name in the table.
-        size: Bytes of XML to read, for CPU seconds per gigabyte.
+        size: Bytes of XML to read, for seconds per gigabyte.
         convert: Command for the conversion.
-        tool: Command for the decompression alone, or None.
-        loops: Files for the lxml loop.
+        tool: Command that only decompresses the source; None for uncompressed sources.
+        loops: Uncompressed files for the lxml loop.
     """
 
     name: str
@@ -81,7 +83,7 @@ def shell(command: str) -> list[str]:
 
 
 def posts_ways(part: str, work: Path, size: int) -> Iterator[Way]:
-    """Make the sources of a part with posts only: a file; or a pipe, gzip and zstd."""
+    """Make and yield the sources with only posts: for `file`, a file; otherwise a pipe, gzip and zstd."""
     dump, out = work / "Posts.xml", work / "out.jsonl.gz"
     tell("make posts")
     make_dump(dump, size)
@@ -100,7 +102,7 @@ def posts_ways(part: str, work: Path, size: int) -> Iterator[Way]:
 
 
 def archive_ways(part: str, work: Path, size: int) -> Iterator[Way]:
-    """Make archives of a site with all tables."""
+    """Make and yield archives of a site with all tables, in each form of the part."""
     site, archive, unpacked = work / "site", work / "site.7z", work / "x"
     tell("make a site")
     make_site(site, size, 1)
@@ -117,7 +119,7 @@ def archive_ways(part: str, work: Path, size: int) -> Iterator[Way]:
 
 
 def measure(way: Way, rounds: int) -> str:
-    """Format a line of the table: medians, and the median of the ratios within a round."""
+    """Run the rounds for a source, and format its row of the table."""
     tell(f"measure: {way.name}")
     converted: list[Measured] = []
     to_tool: list[float] = []
@@ -135,7 +137,15 @@ def measure(way: Way, rounds: int) -> str:
 def line(
     name: str, size: int, converted: list[Measured], to_tool: list[float], to_loop: list[float]
 ) -> str:
-    """Format a line of the table."""
+    """Format a row of the table.
+
+    Args:
+        name: Name of the source.
+        size: Bytes of XML.
+        converted: Measurements of the conversions.
+        to_tool: Ratios of wall times to those of the tool.
+        to_loop: Ratios of wall times to those of the lxml loop.
+    """
     middle: Callable[[list[float]], float] = statistics.median
     wall, cpu = middle([one.wall for one in converted]), middle([one.cpu for one in converted])
     memory = max(one.memory for one in converted) / 2**20
@@ -147,7 +157,7 @@ def line(
 
 
 def large(work: Path, size: int) -> str:
-    """Measure a large dump through a pipe, and format its line."""
+    """Measure a dump of `size` bytes through a pipe once, and format its row of the table."""
     base, out = work / "base.xml", work / "out.jsonl.gz"
     tell("make posts")
     make_dump(base, min(BASE, size))
@@ -160,14 +170,14 @@ def large(work: Path, size: int) -> str:
 
 
 def through_a_pipe(base: Path, size: int, command: list[str]) -> Measured:
-    """Run a command with a dump of `size` bytes as standard input."""
+    """Measure a command whose standard input is `base`, repeated up to `size` bytes."""
     repeat = [sys.executable, str(HERE / "repeat_dump.py"), str(base), str(size)]
     with subprocess.Popen(repeat, stdout=subprocess.PIPE) as generator:
         return run(command, stdin=generator.stdout)
 
 
 def check_disk(work: str | None, parts: list[str], size: int, large: int) -> None:
-    """Exit if there is not enough disk space for one of the parts."""
+    """Exit with an error if there is not enough disk space for one of the parts."""
     needs = {part: int(DISK[part] * size) for part in parts if part in DISK}
     if "large" in parts:
         needs["large"] = int(DISK_OF_LARGE * large) + UNCOMPRESSED_SPILL
@@ -179,7 +189,7 @@ def check_disk(work: str | None, parts: list[str], size: int, large: int) -> Non
 
 
 def main() -> None:
-    """Make the sources, measure, and print a table."""
+    """Make the sources, measure them, and print a table."""
     parts = [*DISK, "large"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=",".join(DISK), help=f"parts: {','.join(parts)}")

@@ -1,9 +1,9 @@
-"""Measure the time to make a database with each kind of full-text index, and the times of searches.
+"""Measure how long a database with each kind of full-text index takes to make and to search.
 
     python benchmarks/sqlite_search.py questions.jsonl.gz
 
 Queries are one to three words, half of them from a title and half from the start of a body; some
-have a tag or `score:`. CPU time is shown next to wall time, because it is also reliable on a busy
+have a tag or `score:`. CPU time is shown next to wall time, because it is reliable even on a busy
 machine.
 """
 
@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w{2,}")
 
 
 def queries(database: str, count: int, seed: int = 1) -> list[str]:
-    """Make searches as people type them, from words in the database."""
+    """Make `count` realistic queries from words in the database."""
     rng = random.Random(seed)
     found: list[str] = []
     with closing(sqlite3.connect(database)) as connection:
@@ -53,10 +53,10 @@ def queries(database: str, count: int, seed: int = 1) -> list[str]:
 
 
 def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
-    """Measure wall and CPU milliseconds of each search, in ascending order.
+    """Measure searches; return wall times and CPU times in milliseconds, each in ascending order.
 
-    Each search runs twice, and only the second run counts. The first run uses another `Store`,
-    because a store caches results.
+    Each search runs twice, and only the second run counts. It uses a new `Store`, because a store
+    caches results.
     """
     about = read_about(database)
     asked = queries(database, count)
@@ -76,7 +76,7 @@ def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
 
 
 def main() -> None:
-    """Print a line for each kind of full-text index."""
+    """Make a database with each kind of index, and print a line of figures for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output")
     parser.add_argument("--queries", type=int, default=200)

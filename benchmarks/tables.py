@@ -1,8 +1,8 @@
-"""Measure how long so2docs and alternatives take to write generated tables as flat Parquet.
+"""Compare so2docs with alternatives that write generated tables as flat Parquet.
 
 `python benchmarks/tables.py --size 1GB --folder /tmp/tables` runs all programs whose packages are
-installed, in turn. Each writes every column of every table, typed. CPU time covers a process and
-all its children. Ratios are between medians.
+installed, in turn. Each writes all columns of all tables with their types. CPU time covers a
+process and all its children. Ratios are between medians.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BATCH = 50_000
 
 
 def tables_in(folder: str) -> list[tuple[Table, Path]]:
-    """List the tables of a folder, with their files."""
+    """Return the tables in a folder, each with the path of its file."""
     found = [(table, Path(folder) / table.file) for table in DUMP.values()]
     return [(table, path) for table, path in found if path.exists()]
 
@@ -43,7 +43,7 @@ def so2docs(folder: str, out: str, jobs: int | None = None) -> None:
 
 
 def lxml_pyarrow(folder: str, out: str) -> None:
-    """Do what simple scripts do: iterparse, dictionaries, and typed columns in batches."""
+    """Write tables as a simple script would: iterparse, dictionaries, and typed columns in batches."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -59,7 +59,7 @@ class Counts:
     def total(cls, counts: Iterable[Counts]) -> Self:
         """Return the sum of several counts as an instance of this class.
 
-        For an addend of another class, only the fields that both classes have are added.
+        Of an instance of a different class, only the fields that this class has are added.
         """
         result = cls()
         for addend in counts:
@@ -78,7 +78,7 @@ class Counts:
 
 
 def added_by(function: Any) -> dict[str, Any]:
-    """Return field metadata that makes `function` add two values of the field.
+    """Return field metadata that makes `function` combine two values of the field.
 
     The function must not change its second argument.
     """
@@ -103,7 +103,7 @@ KEEP = added_by(lambda current, _: current)
 
 
 def _sum(current: Any, added: Any) -> Any:
-    """Return the sum of two values; counts, dictionaries and sets in `current` are changed in place."""
+    """Return the sum of two values; if `current` is mutable, it is changed in place."""
     if isinstance(added, Counts | dict | set):
         if current is None:
             return deepcopy(added)
@@ -205,11 +205,11 @@ class RowCounts(Counts):
         rows: Number of rows in `Posts.xml`.
         questions: Documents written.
         answers: Answers nested in documents.
-        strays: Posts that are strays, by reason.
+        strays: Rows of `Posts.xml` that belong to no document, by reason.
         other_types: Posts other than questions and answers, by the name of their type.
         filtered: Questions and answers left out by the filters.
-        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; all of these
-            are also counted as filtered.
+        dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; they are
+            also counted as filtered.
         similar_tags: Number of questions with each tag that equals or resembles a tag of the
             filter.
         records: Records made by the recipe; None without a recipe.

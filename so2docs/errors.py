@@ -107,7 +107,7 @@ _NOT_SHOWN = ("so2docs", "IPython")
 
 
 class So2docsError(Exception):
-    """Base class of the errors of this package. The message is one line.
+    """Base class of all errors that so2docs raises. The message is one line.
 
     Attributes:
         retry: Action to take before trying again, or `""` if no action is needed; None if trying
@@ -288,7 +288,7 @@ class SpillError(So2docsError):
 
 
 class SpillTakenError(SpillError):
-    """The spill folder is in use, or contains files that so2docs did not write; it is left alone."""
+    """The spill folder is in use, or holds files that so2docs did not write; it is left alone."""
 
 
 class DiskFullError(So2docsError, OSError):

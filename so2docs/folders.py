@@ -1,6 +1,7 @@
-"""Process folders of outputs: apply a function for one output to each site in a folder.
+"""Process folders: apply a function for one output or dump to each site.
 
-An error in one site does not stop the others. Files that are up to date stay unchanged.
+An error in one site does not stop the processing of other sites. Files that are up to date stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PathLike = str | os.PathLike[str]
 NEW, GONE = "new", "gone"
 _EMPTY = OutputIdentity(0, 0)
 _LARGE = 64 * 1024 * 1024
-"""Size in bytes above which several processes count an output."""
+"""Size in bytes above which `stats_all` counts an output with several processes."""
 
 
 def diff_all(
@@ -66,20 +67,20 @@ def diff_all(
 ) -> list[SiteResult]:
     """Compare two folders of outputs, site by site.
 
-    For a new site, all questions count as added. A removed site has no changes. Existing changes
-    between the same outputs are kept.
+    For a new site, all questions count as added. For a removed site, no changes are written, and
+    the state of its result is `gone`. Existing changes between the same outputs are kept.
 
     Args:
         old_dir: Folder of outputs of `convert`; it may be empty.
-        new_dir: Folder of later outputs.
-        changes_dir: Folder for the changes, made if it does not exist. A file of changes is named
+        new_dir: Folder of the new outputs, to compare with the old ones.
+        changes_dir: Folder for the changes, made if it does not exist. A changes file is named
             `SITE.jsonl.gz`, or `SITE.ravendbdump` in the format `ravendb`. If None, changes are
             only counted.
         only: See `diff`.
         ignore: See `diff`.
         format: See `Changes.write`.
         deleted: Folder for the ids of deleted documents, `SITE.jsonl.gz`; required for formats
-            without deletions.
+            that cannot contain deletions.
         elasticsearch_index: See `Changes.write`.
         site_field: See `Changes.write`.
         update: Replace changes made from other outputs.
@@ -89,7 +90,8 @@ def diff_all(
         when_done: Function called with the result of each site.
 
     Returns:
-        The result of each site, in order; each `result` is the `Summary` of the changes.
+        The result of each site, sorted by site; each `result` is the `Summary` of the changes, or
+        None if the site was removed, failed or is up to date.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -126,7 +128,7 @@ def diff_all(
 
 @contextmanager
 def _readable_or_empty(paths: list[str] | None, other: str | None = None) -> Iterator[str]:
-    """Yield the output of a site, or else an empty one with the provenance of `other`."""
+    """Yield the output of a site; for None, an empty one with the provenance of `other`."""
     if paths is not None:
         yield readable(paths)
         return
@@ -147,7 +149,7 @@ def _diff_site(
     force: bool,
     **settings: Any,
 ) -> Done:
-    """Compare the outputs of one site for `diff_all`."""
+    """Compare the outputs of one site for `diff_all`; None stands for a missing output."""
     if new is None:
         assert old is not None
         return GONE, old[0], None
@@ -180,11 +182,11 @@ def patch_all(
 ) -> list[SiteResult]:
     """Apply a folder of changes to a folder of outputs, site by site.
 
-    A site without a file of changes gets no new output: `diff_all` writes such a file for every
-    site that was not removed. Existing outputs that were made from these changes are kept.
+    A site without a changes file gets no new output, because it was removed: `diff_all` writes a
+    file for every other site. Existing outputs that were made from these changes are kept.
 
     Args:
-        old_dir: Folder of outputs; it may be empty.
+        old_dir: Folder of the old outputs; it may be empty.
         changes_dir: Folder written by `diff_all` in the format `changes`.
         new_dir: Folder for the new outputs; made if it does not exist.
         update: Replace outputs made from other changes.
@@ -194,7 +196,8 @@ def patch_all(
         when_done: Function called with the result of each site.
 
     Returns:
-        The result of each site, in order; each `result` is a `Patched`.
+        The result of each site, sorted by site; each `result` is a `Patched`, or None if the site
+        was removed, failed or is up to date.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -218,7 +221,7 @@ def patch_all(
 def _patch_site(
     old: list[str] | None, changes: list[str] | None, *, stem: str, update: bool, force: bool
 ) -> Done:
-    """Apply the changes of one site for `patch_all`."""
+    """Apply the changes of one site for `patch_all`; None stands for a missing file."""
     if changes is None:
         assert old is not None
         log.warning("%s: has no file of changes, so it gets no new output", old[0])
@@ -246,7 +249,7 @@ def stats_all(
     progress: bool = False,
     when_done: WhenDone | None = None,
 ) -> list[SiteResult]:
-    """Count the contents of each output in a folder.
+    """Compute the statistics of each output in a folder.
 
     Args:
         folder: Folder of outputs of `convert`.
@@ -255,7 +258,8 @@ def stats_all(
         when_done: Function called with the result of each site.
 
     Returns:
-        The result of each site, in order; each `result` is a `Stats`.
+        The result of each site, sorted by site; each `result` is a `Stats`, or None if the site
+        failed.
 
     Raises:
         OutputError: The folder cannot be read, or has no outputs.
@@ -289,20 +293,21 @@ def verify_all(
     progress: bool = False,
     when_done: WhenDone | None = None,
 ) -> list[SiteResult]:
-    """Check each output of a folder against its manifest or the manifest in a report.
+    """Check each output in a folder against its manifest, or against the manifest in a report.
 
-    Outputs without a manifest fail, and so do manifests without their output.
+    An output without a manifest counts as failed, and so does a manifest without its output.
 
     Args:
         folder: Folder of outputs of `convert`.
-        report: File with the report of `convert_all`; if None, manifests next to the outputs are
-            used.
+        report: File with the report of `convert_all`; if None, the manifests next to the outputs
+            are used.
         jobs: Worker processes; all cores if None.
         progress: Show a progress bar.
         when_done: Function called with the result of each output.
 
     Returns:
-        The result of each output, in order; each `result` is a `Verified`.
+        The result of each output, sorted by name; each `result` is a `Verified`, or None if the
+        output failed.
 
     Raises:
         OutputError: The folder or the report cannot be read, or there are no outputs.
@@ -325,7 +330,7 @@ def verify_all(
 
 
 def _manifests(folder: str) -> dict[str, list[str]]:
-    """List the outputs in a folder that have a manifest, with their files (none if damaged)."""
+    """Return the file names in each manifest of a folder, by output; empty if it is damaged."""
     manifests = {}
     for name in sorted(os.listdir(folder)):
         if name.startswith(".") and name.endswith(f".{MANIFEST}"):
@@ -373,7 +378,8 @@ def to_sqlite_all(
         when_done: Function called with the result of each site.
 
     Returns:
-        The result of each site, in order; each `result` is a `Database`.
+        The result of each site, sorted by site; each `result` is a `Database`, or None if the site
+        failed or is up to date.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -409,7 +415,7 @@ def tables_all(
     when_done: WhenDone | None = None,
     **keywords: Any,
 ) -> list[SiteResult]:
-    """Write the tables of several dumps as flat typed files, even if some of the dumps fail.
+    """Write the tables of several dumps as flat typed files, and continue if a dump fails.
 
     Args:
         sources: The dumps, each in any form that `tables` takes.
@@ -418,7 +424,8 @@ def tables_all(
         keywords: Keyword arguments of `tables`, for each dump.
 
     Returns:
-        The results, in the order of the dumps; each `result` is a `TablesReport`.
+        The results, in the order of the dumps; each `result` is a `TablesReport`, or None if the
+        dump failed or is up to date.
 
     Raises:
         OptionError: Two dumps would have the same folder, or an option is not allowed.
@@ -443,20 +450,21 @@ def tags_all(
     progress: bool = False,
     when_done: WhenDone | None = None,
 ) -> list[SiteResult]:
-    """Write the tags of several dumps with their descriptions, even if some of the dumps fail.
+    """Write the tags of several dumps with their descriptions, and continue if a dump fails.
 
     Args:
         sources: The dumps, each in any form that `tags` takes.
         output_dir: Folder for the tags, `SITE.jsonl.gz`; made if it does not exist.
-        update: Replace tags of other dumps.
-        force: Overwrite existing files.
+        update: Replace existing tags that were made from other dumps.
+        force: Replace all existing tags.
         jobs: Worker processes; all cores if None.
         work_dir: Folder for temporary files; None for the system's temporary folder.
         progress: Show progress bars.
         when_done: Function called with the result of each site.
 
     Returns:
-        The results, in the order of the dumps; each `result` is a `TagsReport`.
+        The results, in the order of the dumps; each `result` is a `TagsReport`, or None if the dump
+        failed or is up to date.
 
     Raises:
         OptionError: Two dumps would have the same output, or an option is not allowed.
@@ -472,7 +480,7 @@ def _write_tags(source: str, output: str, *, update: bool, force: bool, **kwargs
 
 
 def _build(product: Product[Any], state: str, *, force: bool, update: bool) -> Done:
-    """Make the product of a site unless it is up to date."""
+    """Make the product of a site unless it is up to date; `state` is its state if it is made."""
     if product.find(force=force, update=update) is not None:
         return UP_TO_DATE, product.path, None
     return state, product.path, product.make()
@@ -485,7 +493,7 @@ def _outputs(folder: PathLike) -> dict[str, list[str]]:
 
 
 def _made(folder: PathLike, *read: str) -> str:
-    """Make an output folder.
+    """Make an output folder, and return its path; `read` are the input folders.
 
     Raises:
         OptionError: The name is empty, or the folder is one of the input folders.

@@ -1,4 +1,4 @@
-"""Progress bars with tqdm, and messages to users."""
+"""Progress bars with tqdm, and the logger for messages to users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("so2docs")
 """Logger for messages to users; the command line shows them on stderr."""
 
 fetched: Counter[str] = Counter()
-"""Bytes that this process fetched from web servers, by URL."""
+"""Number of bytes that this process fetched from web servers, by URL."""
 
 _subject = ContextVar("_subject", default="")
 
@@ -30,13 +30,13 @@ class _Listener(logging.Handler):
 
 
 def listen(take: Callable[[str], object]) -> AbstractContextManager[None]:
-    """Pass the messages logged in a block to a function."""
+    """Pass the text of each message logged in a block to a function."""
     return _listen(lambda record: take(record.getMessage()))
 
 
 @contextmanager
 def collect() -> Iterator[list[tuple[int, str]]]:
-    """Collect messages logged in a block, with their levels, so another process can log them."""
+    """Collect the messages logged in a block, with their levels, to log them in another process."""
     messages: list[tuple[int, str]] = []
     with _listen(lambda record: messages.append((record.levelno, record.getMessage()))):
         yield messages
@@ -55,7 +55,7 @@ def _listen(take: Callable[[logging.LogRecord], object]) -> Iterator[None]:
 
 
 def count_fetched(url: str, count: int) -> None:
-    """Count bytes fetched from a web server, for bars and messages."""
+    """Record bytes fetched from a web server, to be shown in bars and messages."""
     fetched[url] += count
 
 
@@ -97,7 +97,7 @@ def about(subject: str) -> Iterator[None]:
 def bar(
     description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: bool = True
 ) -> Iterator[Bar]:
-    """Show a bar with rate and remaining time; after success, it ends at exactly 100 %."""
+    """Show a bar with rate and remaining time; if the block succeeds, fill the bar to 100 %."""
     if not shown:
         yield _NoBar()
         return
@@ -109,7 +109,8 @@ def bar(
 class Progress:
     """One bar for all steps of a job, which shows the remaining time of the whole job.
 
-    Work is measured in the same unit in all steps. Progress within a step has its own unit.
+    Work is measured in the same unit in all steps; progress within a step may be counted in a
+    different unit.
     """
 
     def __init__(self, *, shown: bool = False) -> None:
@@ -120,7 +121,7 @@ class Progress:
         self._outer: _Share | None = _outer.get()
 
     def plan(self, work: float) -> None:
-        """Set the remaining work, which the unfilled part of the bar represents."""
+        """Set the amount of remaining work, which the unfilled part of the bar then represents."""
         if work <= 0:
             return
         if self._made is None:
@@ -132,13 +133,13 @@ class Progress:
     def step(
         self, description: str, work: float | None, total: int | None, done: int = 0
     ) -> Iterator[Bar]:
-        """Show a step of the work; if no work was planned, show it in a separate bar.
+        """Show the progress of a step; if no work was planned, show it in a separate bar.
 
         Args:
             description: Name of the activity.
-            work: Work of this step; None for all remaining work.
-            total: Total bytes or other units of this step; None or 0 if unknown.
-            done: Units done by an earlier session.
+            work: Amount of work in this step; None for all remaining work.
+            total: Number of bytes or other units in this step; None or 0 if unknown.
+            done: Number of units done by earlier sessions.
         """
         if not self._total or not self._shown:
             with bar(description, total, done, shown=self._shown) as new_bar:
@@ -161,7 +162,7 @@ class Progress:
 
     @contextmanager
     def part(self, description: str, work: float) -> Iterator[None]:
-        """Show a step of the work that itself consists of steps with a `Progress`."""
+        """Show a step in which a nested `Progress` has steps of its own."""
         if not self._total or not self._shown or not work:
             yield
             return
@@ -198,7 +199,7 @@ class _Share:
         tqdm_bar.n += before
 
     def _to(self, done: int) -> int:
-        """Set the units done in this step, and return by how much to advance the bar."""
+        """Set the units done in this step; return the amount by which to advance the bar."""
         self.done = min(done, self.total)
         reached = self.start + int(self.share * self.done / self.total)
         remaining: int = min(reached, self.tqdm_bar.total) - self.tqdm_bar.n
@@ -213,7 +214,7 @@ _outer: ContextVar[_Share | None] = ContextVar("_outer", default=None)
 
 
 class _Part:
-    """The bar of a `Progress` inside a step, shown as progress of this step."""
+    """The bar of a nested `Progress`, shown as progress of a step of the outer one."""
 
     def __init__(self, share: _Share, total: int) -> None:
         self.total = share.total = total
@@ -251,7 +252,7 @@ def _show_fetched(tqdm_bar: Any) -> None:
 
 
 def _fill(tqdm_bar: Any) -> None:
-    """Fill the bar: no task counts the closing tag, for example, or rows beyond a limit."""
+    """Fill a bar: some bytes, such as the closing tag or rows beyond a limit, are not counted."""
     tqdm_bar.total = tqdm_bar.total or tqdm_bar.n
     tqdm_bar.update(tqdm_bar.total - tqdm_bar.n)
     tqdm_bar.refresh()

@@ -11,17 +11,17 @@ Thing = TypeVar("Thing")
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """Maps names to objects; other packages add objects as entry points of a group.
+    """A mapping of names to objects, to which other packages add objects through entry points.
 
     Reading entry points takes a few milliseconds, so they are read only to look up a name that this
-    package does not have, or to list all names. Other packages cannot replace a name of this
+    package does not have, or to list all names. Other packages cannot replace the objects of this
     package.
 
     Args:
         group: Group of the entry points, such as `so2docs.recipes`.
         own: Objects of this package, by name.
-        read: Makes an object of the registry from the name and the object of an entry point;
-            raises `TypeError` for objects of the wrong type.
+        read: Function that converts the name and the object of an entry point to an object of the
+            registry; raises `TypeError` if the object does not have the right type.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         return len(list(iter(self)))
 
     def others(self) -> Iterator[Thing]:
-        """Yield the entries of other packages."""
+        """Yield the objects that other packages registered."""
         return (self[name] for name in self if name not in self.own)
 
     def _entry_points(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _ALARMING = 3
 
 
 class Printed(Counts):
-    """Base of results that are printed as lines of text or, in a notebook, as a table."""
+    """Base class of results that are shown as lines of text, or as a table in a notebook."""
 
     __slots__ = ()
 
@@ -46,27 +46,27 @@ class Report(Printed, RowCounts):
     Attributes:
         dump: Name of the dump.
         output: Name of the output.
-        recipe: The recipe that made records; None if documents were written.
+        recipe: Name of the recipe that made the records; None if documents were written.
         fabricated: Nested posts and strays that the publisher made up, recognized by their ids.
         strays_path: Side file with the strays; None if there are none.
-        index_path: The index next to the output, or None.
+        index_path: The index next to the output; None if the output has no index.
         dump_bytes: Size of the decompressed dump.
         file_bytes: Size of the dump file, compressed or not; 0 if `dump` is not a file on disk.
         output_bytes: Total size of the output files.
         files: Number of output files.
         first_file: Name of the first file of a split output; None otherwise.
         last_file: Name of the last file of a split output; None otherwise.
-        spill_bytes: Largest size of the spill.
+        spill_bytes: Maximum size of the spill during the conversion.
         spill_compressed_bytes: Size of the compressed blocks in the spill.
         seconds: Wall time of this session, excluding earlier interrupted sessions.
-        first_pass_seconds: Wall time of reading the dump and the tables.
-        second_pass_seconds: Wall time of nesting and writing.
+        first_pass_seconds: Wall time of the first pass, which reads the dump and the tables.
+        second_pass_seconds: Wall time of the second pass, which nests and writes documents.
         peak_memory_bytes: Peak resident memory, summed over all processes; 0 if unknown.
         jobs: Number of worker processes.
         resumed: Whether an interrupted conversion was continued.
-        core: The core that turned rows into posts, `compiled` or `python`.
+        core: The core that parsed the rows, `compiled` or `python`.
         manifest: The manifest for `so2docs.verify`; None unless it was requested.
-        is_new: Whether the output was made now; False if it was up to date.
+        is_new: Whether this call made the output; False if it was already up to date.
     """
 
     dump: str
@@ -94,7 +94,7 @@ class Report(Printed, RowCounts):
     is_new: bool = True
 
     def check(self) -> None:
-        """Raise `InternalError` if a row of the dump is not accounted for."""
+        """Raise `InternalError` unless every row of the dump and its tables is accounted for."""
         placed = (
             self.questions
             + self.answers
@@ -108,10 +108,10 @@ class Report(Printed, RowCounts):
             check_placed(f"{self.dump} ({name})", table.rows, placed)
 
     def warnings(self, tags: Iterable[str] = ()) -> Iterator[str]:
-        """Yield warnings about filters that no question passes, and about tables of another dump.
+        """Yield warnings: no question passed the filters, or a table seems to be from another dump.
 
         Args:
-            tags: Tags of the filter.
+            tags: Tags and patterns of the filter.
         """
         unknown = explain_unknown_tags(tags, self.similar_tags)
         if unknown and self.rows:
@@ -132,7 +132,7 @@ class Report(Printed, RowCounts):
         )
 
     def columns(self) -> dict[str, int | float]:
-        """Return the numbers shown in a table of several sites."""
+        """Return the numbers for this site's row in a table of sites, by column name."""
         numbers = {"questions": self.questions, "answers": self.answers}
         numbers["strays"] = self.strays.total()
         optional = {"filtered": self.filtered, "dropped": self.dropped}
@@ -142,7 +142,7 @@ class Report(Printed, RowCounts):
         return {**numbers, "seconds": self.seconds}
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield the lines of the summary: row counts, files, sizes and times."""
+        """Yield the labels and values of the summary: row counts, files, sizes and times."""
         yield "rows", f"{self.rows:,}"
         hint = "" if self.questions or not self.filtered else "; none passed the filters"
         yield "questions", f"{self.questions:,}{hint}"
@@ -199,7 +199,7 @@ class Report(Printed, RowCounts):
         return 0 < self.file_bytes != self.dump_bytes
 
     def file_names(self) -> str:
-        """Name the output; of a split output, the first and last file, and the number of files."""
+        """Return the output name; if split, the first and last file, and the number of files."""
         if self.first_file is None:
             return self.output
         if self.files == 1:
@@ -215,7 +215,7 @@ class Report(Printed, RowCounts):
 
 
 def check_placed(name: str, rows: int, placed: int) -> None:
-    """Raise `InternalError` if rows were lost."""
+    """Raise `InternalError` if not all `rows`, but only `placed`, are accounted for."""
     if placed != rows:
         raise InternalError(
             f"{name}: {rows:,} rows were read but {placed:,} accounted for; "
@@ -224,17 +224,17 @@ def check_placed(name: str, rows: int, placed: int) -> None:
 
 
 def count_jobs(jobs: int) -> str:
-    """Format the number of worker processes for a summary."""
+    """Format the number of worker processes, such as `2 jobs`."""
     return plural(jobs, "job")
 
 
 def memory_line(peak_bytes: int) -> tuple[str, str]:
-    """Make the summary line about memory."""
+    """Make the label and value of the summary line for peak memory."""
     return "peak memory", f"{peak_bytes / 2**20:.0f} MiB in all processes"
 
 
 def as_size(size: float) -> str:
-    """Format a number of bytes, such as 1.02 MB."""
+    """Format a number of bytes with a decimal unit, such as `1.02 MB`."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.2f} {unit}"
@@ -242,12 +242,15 @@ def as_size(size: float) -> str:
 
 
 def explain_unknown_tags(tags: Iterable[str], similar_tags: Counter[str]) -> str:
-    """Name the tags and patterns that match no question, and similar tags, if there are any.
+    """Format a warning that names the tags and patterns without a match, and similar tags.
 
     Args:
         tags: Tags and patterns of the filter.
         similar_tags: Number of questions with each tag that equals or resembles a tag of the
             filter.
+
+    Returns:
+        The warning; empty if every tag and pattern matches a question.
     """
     unknown = [tag for tag in tags if not fnmatch.filter(similar_tags, tag)]
     if not unknown:

@@ -42,11 +42,12 @@ class Part:
         attributes: Attributes of each record, or the counted names; for a single value, the key
             and its type.
         table: Name of the table that the value comes from.
-        parts: Parts of each record, after its attributes.
-        columns: Names in `attributes` that have a column; None for all.
+        parts: Parts nested in each record, after its attributes.
+        columns: Names in `attributes` that have a column in formats with fixed columns; None for
+            all.
         by: For a nested user, the attribute with the user's id; otherwise empty.
         is_optional: Whether the key is left out if there is no value.
-        is_open: Whether the records may have unknown members.
+        is_open: Whether the records may have members that are not in `attributes`.
     """
 
     key: str
@@ -80,16 +81,16 @@ class Table:
         key: Key of the rows in a post; empty if posts contain no rows of the table.
         shape: Shape of the value under this key.
         shown: Attributes in documents; None for all.
-        given: Attributes added to a row by so2docs.
+        given: Attributes that so2docs adds to each row.
         users: Attributes with user ids, each with the key under which the user is nested.
-        sought: Attributes that are indexed in databases.
+        sought: Attributes with an index in databases.
         order: Attributes by which the rows of a post are sorted.
-        holds: Further parts of a row.
+        holds: Parts nested in each row, in addition to users.
         entry: Attributes of the entries that replace rows in documents; None if rows are kept.
-        adds: Further parts of a post that come from this table.
+        adds: Further parts of a post, next to `key`, that come from this table.
         option: The option that names the file; the name of the table if empty.
         is_in_all: Whether `nest="all"` includes the table.
-        needs: Table that contains the rows of this one, and is nested with it.
+        needs: Name of the table whose rows contain the rows of this one, and which is nested too.
         counted: Counted names, if posts contain counts instead of rows.
         columns: Counted names that have a column in formats with fixed columns.
     """
@@ -133,12 +134,12 @@ class Table:
 
     @cached_property
     def kind(self) -> int:
-        """Kind of the table's records in sort keys; 0 if posts contain no rows of the table."""
+        """Number that identifies the table's records in sort keys; 0 if the rows are not nested."""
         return _FIRST_KIND + self.sequence if self.key else 0
 
     @cached_property
     def documented(self) -> Attributes:
-        """Attributes of a row in a document."""
+        """Attributes that a row of the table has in documents, with their types."""
         if self.entry is not None:
             return self.entry
         names = self.attributes if self.shown is None else self.shown
@@ -146,7 +147,7 @@ class Table:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """Attributes that are JSON numbers."""
+        """Attributes of rows in documents that are numbers in JSON."""
         names = self.attributes if self.shown is None else self.shown
         return frozenset(name for name in names if self.attributes[name] == INTEGER)
 
@@ -168,7 +169,7 @@ class Table:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The parts of a post that come from the table."""
+        """The parts of a post that come from the table; empty if posts contain none of its rows."""
         if not self.key:
             return ()
         users = tuple(_user(key, by) for by, key in self.users.items())
@@ -195,15 +196,15 @@ _OF_USERS: Attributes = {
     "CreationDate": DATE,
     "DisplayName": TEXT,
 }
-"""Attributes that the licence requires for attribution, and the reputation of the user. The other
-attributes are rare, long, or internal to the site."""
+"""Attributes of users in documents: those that the licence requires for attribution, and the
+reputation. The other attributes are rare, long, or internal to the site."""
 
 
 BADGE_CLASSES = {1: "Gold", 2: "Silver", 3: "Bronze"}
 """Names of badge classes, by number in the dump."""
 
 BADGES = Part("Badges", "record", dict.fromkeys(BADGE_CLASSES.values(), INTEGER), "badges")
-"""Number of badges of a user, by class."""
+"""The part of a user with the number of badges of each class."""
 
 
 def _user(key: str, by: str) -> Part:
@@ -370,7 +371,7 @@ POSTS = Table(
     },
     users={"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"},
 )
-"""The table of posts; rows of other tables belong to posts."""
+"""The posts table, to whose rows the rows of other tables belong."""
 
 _OF_QUESTIONS = frozenset(
     (
@@ -403,7 +404,7 @@ _MARKDOWN = Part("BodyMarkdown", "value", {"BodyMarkdown": TEXT}, is_optional=Tr
 
 
 def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]) -> Table:
-    """Declare the history of posts at one level of detail; each revision is an entry."""
+    """Declare the history table at one level of detail, with one entry per revision."""
     return Table(
         name,
         "PostHistory.xml",
@@ -478,7 +479,7 @@ BOUNTIES = Part(
     parts=(_user("User", "UserId"),),
     is_optional=True,
 )
-"""Bounties offered on a question, or awarded to an answer."""
+"""The part of a post with the bounties offered on a question or awarded to an answer."""
 
 
 _NESTED = (
@@ -607,10 +608,10 @@ DUMP = {
         ),
     )
 }
-"""All tables of a dump, by name."""
+"""All tables of a dump, nested or not, by name."""
 
 NUMBERS = POSTS.numbers
-"""Attributes of posts that are JSON numbers."""
+"""Attributes of posts that are numbers in JSON."""
 
 OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}
 """The tables whose rows are nested in posts, by the kind of their records."""
@@ -644,7 +645,7 @@ def select_parts(
     prefix: str = "",
     parts: Iterable[Part] = POST_PARTS,
 ) -> tuple[Part, ...]:
-    """Select the parts and attributes of posts in a document, in the order of the JSON object."""
+    """Select the parts and attributes that documents have, in the order of the JSON object."""
     selected = []
     for part in parts:
         path = prefix + part.key

@@ -1,7 +1,6 @@
-"""Check an installation by converting a made-up dump.
+"""Self-test of an installation, which converts a made-up dump.
 
-The self-test is meant for packagers, for bug reports, and for a new machine before a long
-conversion.
+It is meant for packagers, for bug reports, and to check a new machine before a long conversion.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class _FailedError(So2docsError):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of the self-test."""
+    """The result of one check of the self-test; `problem` is None if it succeeded."""
 
     name: str
     seconds: float
@@ -74,7 +73,7 @@ def selftest() -> Iterator[Check]:
     temporary folder.
 
     Yields:
-        The result of each check, when it is finished.
+        The result of each check, as soon as it is finished.
     """
     with tempfile.TemporaryDirectory(prefix="so2docs-selftest-") as folder:
         bench = _Bench(Path(folder))
@@ -89,7 +88,7 @@ def selftest() -> Iterator[Check]:
 
 
 class _Bench:
-    """The sample, and the output expected from every conversion."""
+    """The checks, with their sample dump and the output expected from every conversion."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -105,13 +104,13 @@ class _Bench:
         yield "a 7z archive, killed in the middle and resumed", self.resumes
 
     def converts(self, **options: Any) -> None:
-        """Check that a conversion gives the expected documents, and the same bytes every time."""
+        """Check that a conversion gives the expected documents, and always the same bytes."""
         output = self.folder / "questions.jsonl.gz"
         so2docs.convert(self.dump, output, chunk_bytes=_CHUNK_BYTES, force=True, **options)
         self.compare(output)
 
     def compare(self, output: Path) -> None:
-        """Compare an output with the expected one."""
+        """Compare an output with the expected documents, or with the bytes of the first output."""
         data = output.read_bytes()
         if self.expected is None:
             if list(so2docs.read(output)) != self.documents:
@@ -121,7 +120,7 @@ class _Bench:
             raise _FailedError("the bytes differ from those of the first conversion")
 
     def resumes(self) -> None:
-        """Check that a killed conversion is resumed and ends with the same bytes."""
+        """Check that a killed conversion of an archive resumes and gives the same bytes."""
         import py7zr  # Imported here, so that a failing import fails only this check.
 
         site, output = self.folder / "site.7z", self.folder / "killed.jsonl.gz"
@@ -138,7 +137,7 @@ class _Bench:
 
 
 def _sample() -> tuple[bytes, list[dict[str, Any]]]:
-    """Make a dump with the peculiarities of published dumps, and its expected documents."""
+    """Make a dump with the peculiarities of published dumps; return it and its documents."""
     questions: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for number in range(_QUESTIONS):
