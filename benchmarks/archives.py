@@ -29,8 +29,8 @@ FORMS = {
     "bzip2, a block for each member": ["-m0=bzip2", "-ms=off"],
 }
 POSTS, HISTORY = 0.3, 0.35
-"""Shares of posts and of the history in the bytes of a site. Conversions do not request the history,
-and skip it."""
+"""Shares of posts and history in the bytes of a site. Conversions skip the history, which they do
+not request."""
 
 ROWS = {"comments": 0.12 / 380, "links": 0.005 / 110, "votes": 0.12 / 95, "users": 0.1 / 260}
 """Rows of each table per byte of a site: the share of the table, divided by the size of a row."""

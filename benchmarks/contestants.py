@@ -74,7 +74,7 @@ def rows_to_json(dump: str, out: str) -> None:
 
 
 def in_memory(dump: str, out: str) -> None:
-    """Convert as a simple script would: keep all posts in memory, then write a line per question."""
+    """Convert as a simple script does: keep all posts in memory, then write a line per question."""
     from lxml import etree
 
     questions: dict[str, dict[str, object]] = {}

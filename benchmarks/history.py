@@ -21,7 +21,7 @@ LEVELS = ("comments", "closings", "history", "history-text")
 
 
 def convert(folder: str, out: Path, jobs: int, table: str | None) -> tuple[Measured, int]:
-    """Convert the folder with one nested table; return the measurement and the rows of the table."""
+    """Convert with one nested table; return the measurement, and the rows of the table."""
     words = [sys.executable, "-m", "so2docs", "convert", folder, str(out), "--force", "--quiet"]
     words += ["--jobs", str(jobs), "--report", "-"]
     done = run(words if table is None else [*words, "--with", table])

@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(slots=True)
 class Pair:
-    """A conversion with one job, and the CPU seconds of the unavoidable steps, run right after it."""
+    """A conversion with one job, and the CPU seconds of the unavoidable steps run after it."""
 
     job: Line
     converting: float

@@ -28,7 +28,7 @@ _TICKS = 100.0
 
 
 def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
-    """Choose addresses for each kind of page."""
+    """Choose up to `count` addresses for each kind of page."""
     rng = random.Random(seed)
 
     def column(sql: str) -> list[Any]:
@@ -63,7 +63,7 @@ def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
 
 
 class Server:
-    """A server in a separate process."""
+    """A running `so2docs serve` in a separate process, and a connection to it."""
 
     def __init__(self, database: str) -> None:
         command = [sys.executable, "-m", "so2docs", "serve", database, "--port", "0"]
@@ -88,7 +88,7 @@ class Server:
         return [own, *map(int, children)]
 
     def cpu(self) -> float:
-        """Return the CPU seconds so far."""
+        """Return the CPU seconds that the server and its workers have used so far."""
         total = 0.0
         for number in self.processes():
             fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
@@ -96,7 +96,7 @@ class Server:
         return total
 
     def memory(self) -> int:
-        """Return the resident memory in bytes, without pages of the database file."""
+        """Return the resident bytes of the server and its workers, without pages of the database."""
         total = 0
         for number in self.processes():
             status = Path(f"/proc/{number}/status").read_text()
@@ -105,7 +105,7 @@ class Server:
 
 
 def main() -> None:
-    """Print a line for each kind of page."""
+    """Measure each kind of page, and print a line of figures for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("database")
     parser.add_argument("--count", type=int, default=100, help="number of addresses of each kind")

@@ -83,7 +83,7 @@ def shell(command: str) -> list[str]:
 
 
 def posts_ways(part: str, work: Path, size: int) -> Iterator[Way]:
-    """Make and yield the sources with only posts: for `file`, a file; otherwise a pipe, gzip and zstd."""
+    """Yield the sources with only posts: a file, or, for the part `pipe`, a pipe, gzip and zstd."""
     dump, out = work / "Posts.xml", work / "out.jsonl.gz"
     tell("make posts")
     make_dump(dump, size)
@@ -102,7 +102,7 @@ def posts_ways(part: str, work: Path, size: int) -> Iterator[Way]:
 
 
 def archive_ways(part: str, work: Path, size: int) -> Iterator[Way]:
-    """Make and yield archives of a site with all tables, in each form of the part."""
+    """Yield archives of a site with all tables, in each form of the part."""
     site, archive, unpacked = work / "site", work / "site.7z", work / "x"
     tell("make a site")
     make_site(site, size, 1)

@@ -43,7 +43,7 @@ def so2docs(folder: str, out: str, jobs: int | None = None) -> None:
 
 
 def lxml_pyarrow(folder: str, out: str) -> None:
-    """Write tables as a simple script would: iterparse, dictionaries, and typed columns in batches."""
+    """Write tables as a simple script does: iterparse, dictionaries, typed columns in batches."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -92,7 +92,7 @@ def _batches(path: Path) -> Iterator[list[dict[str, str]]]:
 
 
 def clickhouse(folder: str, out: str) -> None:
-    """Run one SQL statement per table in chDB, as in the documentation of ClickHouse."""
+    """Run one SQL statement per table in chDB, as in the ClickHouse documentation."""
     import chdb
 
     forms = {
@@ -116,7 +116,7 @@ def clickhouse(folder: str, out: str) -> None:
 
 
 def duckdb_webbed(folder: str, out: str) -> None:
-    """Run DuckDB with the extension `webbed`, which reads XML."""
+    """Write tables with DuckDB and its extension `webbed`, which reads XML."""
     import duckdb
 
     database: Any = duckdb
@@ -133,7 +133,7 @@ def duckdb_webbed(folder: str, out: str) -> None:
 
 
 def xml2arrow(folder: str, out: str) -> None:
-    """Run xml2arrow with a configuration for each table, then convert dates and tags."""
+    """Write tables with xml2arrow, configured for each table; convert dates and tags afterwards."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -180,7 +180,7 @@ CONTESTANTS: dict[str, Callable[[str, str], None]] = {
 
 
 def can_run(name: str) -> bool:
-    """Whether the packages and extensions of a contestant are installed or can be installed."""
+    """Whether the package or extension that a contestant needs is installed or can be installed."""
     if name in ("clickhouse", "xml2arrow"):
         package = {"clickhouse": "chdb"}.get(name, name)
         return importlib.util.find_spec(package) is not None
@@ -192,7 +192,7 @@ def can_run(name: str) -> bool:
 
 
 def make(folder: Path, size: str, megabytes: int) -> None:
-    """Write the tables, unless they exist."""
+    """Generate the tables in a folder, unless it has a `Posts.xml`."""
     if (folder / "Posts.xml").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -204,7 +204,7 @@ def make(folder: Path, size: str, megabytes: int) -> None:
 
 
 def main() -> None:
-    """Run the rounds, and print a table."""
+    """Measure each contestant several times, and print a line of medians for each."""
     parser = argparse.ArgumentParser(description="Measure the writing of flat tables.")
     parser.add_argument("--size", default="500MB", help="size of the posts, half of all tables")
     parser.add_argument("--folder", type=Path, required=True)

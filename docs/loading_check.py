@@ -28,7 +28,7 @@ SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "posts.xml"
 
 
 class NotHere(Exception):  # noqa: N818
-    """The program for a recipe is not on this machine."""
+    """The program or server that a recipe needs is not available."""
 
 
 def duckdb_(dump: Path, folder: Path) -> tuple[int, int]:
@@ -260,7 +260,7 @@ OF_SITES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
     "polars": polars_of_sites,
     "Hugging Face datasets": datasets_of_sites,
 }
-"""Recipes for folders with the outputs of several sites, as JSON lines and as Parquet."""
+"""Recipes that read a folder of JSON lines and a folder of Parquet files of several sites."""
 
 RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
     "DuckDB": duckdb_,
@@ -275,7 +275,7 @@ RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
 
 
 def main() -> int:
-    """Run every recipe; return 1 if one failed, and 0 otherwise."""
+    """Run every recipe, and print the outcomes; return 1 if one failed, otherwise 0."""
     dump = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -291,7 +291,12 @@ def main() -> int:
 
 
 def _sites(dump: Path, folder: Path) -> tuple[Path, Path, tuple[int, int]]:
-    """Convert two sites, one with strays, into two folders; return these and their counts."""
+    """Convert two sites, one with strays, to JSON lines and to Parquet.
+
+    Returns:
+        The folder of the JSON lines, the folder of the Parquet files, and the numbers of questions
+        and answers.
+    """
     dumps = [folder / "one.xml", folder / "two.xml"]
     shutil.copy(dump, dumps[0])
     shutil.copy(dump.with_name("strays.xml") if dump == SAMPLE else dump, dumps[1])

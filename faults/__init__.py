@@ -1,8 +1,8 @@
-"""Run conversions to their end while faults, chosen by a seed, happen to them.
+"""Fault injection: disturb conversions with random faults, and check how they end.
 
     python faults --seed 0 --rounds 200
 
-`plan` makes a round from a seed, `sites` makes the dumps, `process` runs the command and stops it
-at a step, `disturb` applies the fault, `verdict` checks the result, and `rounds` calls these in
-order. A failed round prints its seed; the same seed repeats the round.
+`plan` plans a round from a seed, `sites` makes the dumps, `process` runs the command and pauses it
+at a step, `disturb` applies the fault, `verdict` checks how the command ends, and `rounds` calls
+these in order. A failed round prints its seed, with which it can be repeated.
 """

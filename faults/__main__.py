@@ -1,4 +1,4 @@
-"""Rounds of faults: `python faults --seed 0 --rounds 200`.
+"""Run rounds of fault injection: `python faults --seed 0 --rounds 200`.
 
 A conversion is stopped, starved or damaged at one of its steps. With `--calls`, one system call of
 a writing command fails or is interrupted by a signal. With `--every NAME`, this happens to each
@@ -78,7 +78,7 @@ def _run(
     details: Callable[[], list[str]],
     arguments: argparse.Namespace,
 ) -> bool:
-    """Run the requested rounds and print their results; return whether anything was wrong."""
+    """Run the requested rounds and print their results; return True if a round failed."""
     findings, rounds = 0, 0
     for plan in plans:
         if not all(words in str(plan) for words in arguments.only):

@@ -34,15 +34,15 @@ TEMPORARY = re.compile(r"\.part(\.|$)|\.spill/|\.lock$|so2docs-[0-9a-f]{8}/|^tmp
 """Matches the names of files that an unfinished command may leave."""
 
 LOCK = re.compile(r"\.lock$")
-"""A lock file that cannot be removed stays until another process locks it."""
+"""Matches lock files: one that cannot be removed stays until another process locks it."""
 
 LOCK_OR_FOLDER = re.compile(r"\.lock$|so2docs-[0-9a-f]{8}/")
-"""The next command removes a temporary folder that the previous command could not remove."""
+"""Matches lock files and temporary folders; the next command removes a folder that was left."""
 
 REMOVAL = re.compile(r"unlink|rmdir|so2docs-[0-9a-f]{8}")
 
 NOTICES = re.compile(r"building an index in one pass over the file|the index is kept in memory")
-"""Matches lines that are not errors."""
+"""Matches lines of messages that are not errors."""
 
 READS = (b"read", b"pread")
 SHORT_CALLS = (*READS, b"write", b"pwrite", b"copy_file_range")
@@ -65,11 +65,11 @@ class CallPlan:
 
     Attributes:
         seed: Seed of the plan; None if every call is tried.
-        writer: Name of the command.
+        writer: Name of the command in `WRITERS`.
         share: Position of the call among all calls of the command, from 0 to 1.
-        what: Kind of fault at the call.
-        number: Number of the error or of the signal.
-        call: Description of the call, if every call is tried.
+        what: Kind of fault, such as `FAIL`.
+        number: Number of the error or signal; 0 for a short read or write.
+        call: Description of the call if every call is tried; otherwise `a call`.
     """
 
     seed: int | None
@@ -90,7 +90,7 @@ class CallPlan:
 
 
 def plan_call(seed: int) -> CallPlan:
-    """Make the round for a seed."""
+    """Plan the round for a seed: choose the command, the call and the fault."""
     rng = random.Random(seed)
     what, number = rng.choice(FAULTS)
     return CallPlan(seed, rng.choice(list(WRITERS)), rng.random(), what, number)
@@ -101,12 +101,12 @@ class CallRounds:
 
     Args:
         folder: Folder for all files.
-        control: Selects the call that fails.
-        seconds: Time limit of a command.
+        control: Structure that selects the call that fails.
+        seconds: Time limit for a command.
 
     Attributes:
-        happened: Counts of the results of commands.
-        hit: Description of the call with the fault in this round.
+        happened: Number of commands by exit code and failed call.
+        hit: Description of the call that failed in this round, or `no call`.
     """
 
     def __init__(self, folder: Path, control: Control, seconds: float) -> None:
@@ -122,7 +122,7 @@ class CallRounds:
         control.root = os.fsencode(self._place)
 
     def every(self, name: str) -> Iterator[CallPlan]:
-        """Make a plan for each call of a command and each fault."""
+        """Yield a plan for each call of a command and each fault that is possible at this call."""
         _, calls = self.undisturbed(name)
         for number, call in enumerate(calls):
             for what, how in FAULTS:
@@ -166,7 +166,7 @@ class CallRounds:
         self._check_done(writer, again, files_in(self._place), expected)
 
     def undisturbed(self, name: str) -> tuple[Files, list[bytes]]:
-        """Return the files that a command leaves if nothing fails, and its system calls."""
+        """Return the files that the undisturbed command leaves, and its system calls."""
         if name not in self._undisturbed:
             self._clear()
             result = self._command(WRITERS[name])
@@ -176,7 +176,7 @@ class CallRounds:
         return self._undisturbed[name]
 
     def _calls(self) -> list[bytes]:
-        """Return the system calls of the last command."""
+        """Return the descriptions of the system calls of the last command."""
         return [self._control.calls[number].value for number in range(self._control.count)]
 
     def _was_hit(self) -> bool:
@@ -213,14 +213,15 @@ class CallRounds:
         *,
         may_leave: re.Pattern[str] = LOCK,
     ) -> None:
-        """Check that a command completed, and left no other files.
+        """Check that a command succeeded, and left the expected files and no others.
 
         Args:
             writer: The command.
             result: Result of the command.
             actual: The existing files.
-            expected: The expected files; None if unknown.
-            may_leave: Matches names of files that may stay because they cannot be removed.
+            expected: The expected files; None to check only the result.
+            may_leave: Pattern of the names of files that may stay because they could not be
+                removed.
         """
         if result.code != 0:
             raise BrokenPromiseError(f"again: exit {result.code}: {result.messages}")
@@ -246,7 +247,7 @@ class CallRounds:
     def _command(
         self, writer: Writer, what: int = NOTHING, number: int = 0, target: int = 0
     ) -> Result:
-        """Run a command in a separate process."""
+        """Run a command in a forked process, with a fault at call `target`; 0 means no fault."""
         control, messages = self._control, self._folder / "messages"
         control.session = 0
         control.what, control.number, control.target, control.count = what, number, target, 0
@@ -279,18 +280,18 @@ class CallRounds:
 
 
 def _can_happen(what: int, call: bytes) -> bool:
-    """Whether a fault is possible at a call."""
+    """Whether a fault of this kind is possible at a call."""
     return call.startswith(SHORT_CALLS) if what == SHORT else not call.startswith(READS)
 
 
 def without_notices(result: Result) -> Result:
-    """Return the result of a process, without lines that are not errors."""
+    """Return a copy of a result without the lines of messages that are not errors."""
     lines = [line for line in result.messages.splitlines() if not NOTICES.search(line)]
     return Result(result.code, "\n".join(lines))
 
 
 def files_in(folder: Path) -> Files:
-    """Return the files below a folder."""
+    """Read all files below a folder; return their contents by relative path."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

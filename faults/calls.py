@@ -16,13 +16,13 @@ from tempfile import TemporaryDirectory
 SOURCE = Path(__file__).with_name("calls.c")
 MOST_CALLS, NAME_BYTES = 1 << 16, 128
 NOTHING, FAIL, SHORT, SIGNAL_BEFORE, SIGNAL_AFTER = range(5)
-"""Faults at a call."""
+"""Kinds of faults at a call, as numbered in `calls.c`."""
 
 _VARIABLE = "SO2DOCS_CALLS"
 
 
 class Control(ctypes.Structure):
-    """`struct control` of `calls.c`."""
+    """The structure `control` of `calls.c`, which all processes share."""
 
     _fields_ = (
         ("session", ctypes.c_int32),
@@ -42,7 +42,7 @@ def is_supported() -> bool:
 
 
 def rerun_preloaded() -> int | None:
-    """Rerun Python with the library; return the exit code, or None if the library is loaded.
+    """Rerun this program with the library; return its exit code, or None if it is already loaded.
 
     The hash seed is also fixed, because hashes determine the order of sets.
     """

@@ -1,4 +1,4 @@
-"""The command line of a scenario, and the files that the command leaves."""
+"""Run the command line of a scenario, and collect the files that the command leaves."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ class Command:
         place: Folder for conversions: `out` for the output, `work` and `other` for spills, `tmp`
             for temporary files.
         folder: Folder for the dumps, and for the messages of the processes.
-        seconds: Time limit of a conversion.
+        seconds: Time limit for a conversion.
     """
 
     def __init__(self, place: Path, folder: Path, seconds: float) -> None:
@@ -66,7 +66,7 @@ class Command:
         )
 
     def words(self, scenario: Scenario) -> list[str]:
-        """Return the command line, without the option for the folder of the spill."""
+        """Return the arguments of the command, without `--work-dir`."""
         is_several = scenario.form == "several"
         inputs = sites.arguments(
             self.dumps, scenario.size, scenario.source, scenario.nest, several=is_several
@@ -78,7 +78,7 @@ class Command:
         return words
 
     def files(self) -> Files:
-        """Return the files that conversions left, and the last standard output."""
+        """Return the contents of the files that conversions left, and of the last standard output."""
         contents = left_by(self.place / "out" / "all")
         for name, data in left_by(self.place / "work" / "all").items():
             # A conversion to standard output has a spill of its own, which a kill leaves behind.
@@ -87,6 +87,6 @@ class Command:
         return {**contents, "stdout": (self.notes / "stdout").read_bytes()}
 
     def remove(self, files: Files) -> None:
-        """Remove the outputs."""
+        """Remove the output files of these names."""
         for name in files:
             (self.place / "out" / name).unlink(missing_ok=True)

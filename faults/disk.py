@@ -1,4 +1,4 @@
-"""A small file system for conversions, which can be filled at any moment."""
+"""A small file system for conversions, which tests can fill at any moment."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ FILLER = "filler"
 
 @contextmanager
 def small_disk(folder: Path, size: int = 64_000_000) -> Iterator[Path]:
-    """Mount a file system of this size; without root, use an ordinary folder."""
+    """Mount a file system of `size` bytes, and yield its path; without root, an ordinary folder."""
     disk = folder / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
@@ -29,7 +29,7 @@ def small_disk(folder: Path, size: int = 64_000_000) -> Iterator[Path]:
 
 
 def fill(disk: Path, free_bytes: int) -> None:
-    """Fill the disk until only this many bytes are free."""
+    """Fill the disk until only `free_bytes` bytes are free."""
     with (disk / FILLER).open("wb") as file:
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
         try:
@@ -40,7 +40,7 @@ def fill(disk: Path, free_bytes: int) -> None:
 
 
 def limit_files(process: Process, size: int) -> None:
-    """Limit the size of files of a process, so that writing fails as on a full disk."""
+    """Limit the file size for a process and its workers, so that writing fails as on a full disk."""
     for pid in (process.pid, *process.workers()):
         with suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))

@@ -16,7 +16,7 @@ MOST_LEFT = 300_000
 
 @contextmanager
 def struck(process: Process, fault: Fault, folder: Path) -> Iterator[None]:
-    """Apply a fault to a paused conversion; a full disk stays full during the block."""
+    """Apply a fault to a paused conversion; a disk that the fault fills stays full in the block."""
     disk = folder.parent
     time.sleep(fault.delay)
     if fault.kind == "vanish":
@@ -47,7 +47,7 @@ def _send(process: Process, fault: Fault, number: signal.Signals) -> None:
 
 
 def provisional(folder: Path) -> list[Path]:
-    """Return the files of spills and unfinished outputs, whose damage must be detected."""
+    """List the files of spills and unfinished outputs, in which damage must be detected."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -75,7 +75,7 @@ def damage(folder: Path, what: Damage) -> Path | None:
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a provisional file."""
+    """Return the suffix that tells the kind of a provisional file, or else its name."""
     if ".part" in path.name:
         return path.name[path.name.index(".part") :]
     return "".join(path.suffixes) or path.name

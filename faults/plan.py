@@ -33,7 +33,7 @@ DAMAGES = ("flip", "flip", "flip", "truncate", "remove")
 
 @dataclass(frozen=True)
 class Scenario:
-    """The options of a conversion."""
+    """The input and options of the conversion in a round."""
 
     source: str
     size: str
@@ -55,8 +55,8 @@ class Fault:
 
     Attributes:
         kind: One of `FAULTS`, or `close`.
-        moment: Position of the step among those of an undisturbed conversion, from 0 to 1.
-        target: The process that gets the signal.
+        moment: Position of the step among all steps of an undisturbed conversion, from 0 to 1.
+        target: Process that gets the signal: `main`, `worker`, or `group` for all processes.
         number: The signal.
         delay: Seconds that the main process pauses beforehand, while its workers continue.
         share: Position of the chosen worker, file, byte or options of a rival among all of them,
@@ -96,7 +96,7 @@ class Plan:
 
 
 def plan_of(seed: int) -> Plan:
-    """Make the plan for a seed."""
+    """Plan the round for a seed."""
     rng = random.Random(seed)
     jobs = 2 if rng.random() < 1 / 8 else 1
     form = rng.choice(list(FORMS))

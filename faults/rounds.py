@@ -1,4 +1,4 @@
-"""A round: a conversion without faults, then with faults, then again to the end."""
+"""A round: a conversion without faults, then one with faults, which is then run to its end."""
 
 import shutil
 from collections import Counter
@@ -18,7 +18,7 @@ from faults.verdict import (
 )
 
 MOST_TAKEN = 500_000
-"""Maximum bytes that a reader of standard output takes before it exits."""
+"""Maximum number of bytes that a reader of standard output reads before it exits."""
 
 
 class Rounds:
@@ -27,10 +27,10 @@ class Rounds:
     Args:
         folder: Folder for dumps.
         disk: Folder for conversions.
-        seconds: Time limit of a conversion.
+        seconds: Time limit for a conversion.
 
     Attributes:
-        happened: Counts of faults and of results.
+        happened: Number of faults and of results, by description.
         damaged: Kind and file of each damage in this round.
     """
 
@@ -59,7 +59,7 @@ class Rounds:
             raise BrokenPromiseError(f"hang: {error}") from error
 
     def undisturbed(self, scenario: Scenario, more: tuple[str, ...] = ()) -> tuple[Files, int]:
-        """Return the files that an undisturbed conversion leaves, and its number of steps."""
+        """Return the files that an undisturbed conversion leaves, and the number of its steps."""
         if (scenario, more) not in self._undisturbed:
             self._clear()
             process = self.command.start(scenario, *more)

@@ -1,4 +1,4 @@
-"""The dumps of the rounds: sites with tables, compressed in several ways."""
+"""Dumps for the rounds: sites with tables, uncompressed or compressed in several ways."""
 
 import gzip
 import random
@@ -17,13 +17,13 @@ TABLES = {
 }
 FILES = ("Posts.xml", *TABLES.values())
 SIZES = {"small": (400, 200), "large": (2500, 1200)}
-"""Number of posts, and size limit of a body in bytes. Buckets of the large site do not fit into a
-pipe."""
+"""Number of posts, and maximum size of a body in bytes, by size of the site. A bucket of the large
+site does not fit into a pipe."""
 
 
 @cache
 def site(folder: Path, size: str, seed: int = 1) -> Path:
-    """Make the folder of a site: posts in several buckets, other tables, and strays."""
+    """Make the folder of a site, with posts in several buckets, other tables, and strays."""
     path = folder / f"{size}-{seed}"
     path.mkdir()
     count, body_bytes = SIZES[size]
@@ -57,7 +57,7 @@ def site(folder: Path, size: str, seed: int = 1) -> Path:
 
 @cache
 def packed(folder: Path, size: str, how: str) -> Path:
-    """Make a site as a folder, or as a file with the tables next to it or inside."""
+    """Return the path of a site in a form: a folder, or a file with the tables next to it or in it."""
     unpacked = site(folder, size)
     if how == "folder":
         return unpacked
@@ -79,7 +79,7 @@ def packed(folder: Path, size: str, how: str) -> Path:
 def arguments(
     folder: Path, size: str, how: str, nest: tuple[str, ...], *, several: bool = False
 ) -> list[str]:
-    """Return the arguments for a site and its tables."""
+    """Return the command-line arguments that name a site, or two, and its tables."""
     if how != "stdin":
         paths = (
             [site(folder, size), site(folder, size, 2)] if several else [packed(folder, size, how)]

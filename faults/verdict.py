@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a process: its messages, and its exit code (negative: number of a signal)."""
+    """The messages of a process, and its exit code; after a signal, minus the signal's number."""
 
     code: int
     messages: str
 
 
 class BrokenPromiseError(Exception):
-    """A promise is broken; the first word of the message names the kind."""
+    """A command broke a promise; the first word of the message names the kind of failure."""
 
 
 def check_messages(result: Result, *, lines: int = 1) -> None:
-    """Check that each error is one line, and never a traceback.
+    """Check that messages are error lines without a traceback, and that they fit the exit code.
 
     Args:
         result: Result of the command with `--quiet`.
@@ -38,13 +38,13 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
 
 
 def check_left(result: Result) -> None:
-    """Check that a command ends without a message after the reader of its output has exited."""
+    """Check that a command ended without a message after the reader of its output exited."""
     if result.messages or result.code not in (0, 1):
         raise BrokenPromiseError(f"reader left: exit {result.code}: {result.messages}")
 
 
 def check_refused(result: Result) -> None:
-    """Check that a refusal names the reason and the next step."""
+    """Check that the message of a refusal gives a next step."""
     if not re.search(r"again|--restart|choose|start over|starts over", result.messages):
         raise BrokenPromiseError(
             f"no advice: {result.messages or f'exit {result.code}, not a word'}"
@@ -58,9 +58,10 @@ def check_files(
     may_lack_index: bool = False,
     but: str | None = None,
 ) -> None:
-    """Check that the files are those of an undisturbed conversion.
+    """Check that the files are exactly those of an undisturbed conversion.
 
-    Additional files whose name contains `but` are ignored.
+    An index may be missing if `may_lack_index` is true. Additional files whose name contains `but`
+    are ignored.
     """
     for name in sorted(expected.keys() - actual.keys()):
         if not (may_lack_index and name.endswith(".index")):

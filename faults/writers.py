@@ -13,13 +13,13 @@ from faults import sites
 
 @dataclass(frozen=True)
 class Writer:
-    """A command that writes.
+    """A command that writes files.
 
     Attributes:
         words: Arguments after `so2docs`.
         stdout: Whether standard output is one of the files to compare.
-        source: File for standard input; None for no input.
-        ignored: Files compared only by name, because they contain times.
+        source: Name of the input file to use as standard input; None for empty standard input.
+        ignored: Files of which only the existence is checked, because they contain times.
         errors: Maximum number of lines of error messages.
         resumes: Whether the command resumes, as `convert` does.
         has_two_files: Whether the command writes two files: a kill between their renames leaves
@@ -112,5 +112,5 @@ def make_inputs(folder: Path) -> None:
 
 
 def prepare() -> None:
-    """Replace the server by one that ends at once; called in the process of the command."""
+    """Make the server exit at once; called in the process of the command."""
     uvicorn.Server.run = lambda *given, **more: None

@@ -1,4 +1,4 @@
-"""Convert any bytes: the result must be the oracle's documents, or an error of this package.
+"""Fuzz the conversion: any bytes must give the oracle's documents, or an error of this package.
 
     python fuzz/fuzz_convert.py --seconds 600 [--seed 1] [--engine atheris|random]
 
@@ -52,7 +52,7 @@ class Run:
         return time.monotonic() - self.started >= self.seconds
 
     def summary(self) -> str:
-        """Return the results in one line."""
+        """Return a line with the number of executions, the time, and the outcomes."""
         seconds = time.monotonic() - self.started
         return f"{self.outcomes.total():,} executions in {seconds:.0f} s: {dict(self.outcomes)}"
 
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def fuzz_with_atheris(atheris: object, run: Run, seeds: list[bytes], seed: int) -> None:
-    """Fuzz guided by the coverage of the package; `mutated` also changes half of the inputs."""
+    """Fuzz guided by code coverage of the package; half of the inputs also go through `mutated`."""
     corpus = FINDINGS.parent / "fuzz-corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(seeds):
@@ -111,7 +111,7 @@ def fuzz_with_atheris(atheris: object, run: Run, seeds: list[bytes], seed: int) 
 
 
 def finish(run: Run) -> None:
-    """Print the summary and exit, because libFuzzer cannot be stopped otherwise."""
+    """Print the summary, and exit the process: libFuzzer cannot be stopped in another way."""
     print(run.summary(), flush=True)
     for path in run.folder.iterdir():
         path.unlink() if path.is_file() else None

@@ -1,7 +1,7 @@
-"""Coverage-guided fuzzing of the compiled core against the reference: `make fuzz-core`.
+"""Coverage-guided fuzzing of the compiled core against the Python core: `make fuzz-core`.
 
-For any bytes, the compiled core must reject the slice or agree with the reference, while sanitizers
-check its memory accesses. The first byte of an input selects a form from `FORMS` for the other
+For any bytes, the compiled core must reject the slice or agree with the Python core, while
+sanitizers check its memory accesses. The first byte of an input selects a form from `FORMS` for the other
 bytes, so that many inputs get past the start of a row.
 """
 
@@ -26,7 +26,7 @@ taken = left = 0
 
 
 def check(data: bytes) -> None:
-    """Compare both cores on one input."""
+    """Compare the compiled core with the Python core on one input."""
     global taken, left  # noqa: PLW0603
     form = FORMS[data[0] % len(FORMS)] if data else b"%s"
     rows = form % data[1:]

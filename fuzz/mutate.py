@@ -1,11 +1,11 @@
-"""Make one change to a module at a time, and check whether its tests fail.
+"""Mutation testing: make one change to a module at a time, and check whether its tests fail.
 
     python fuzz/mutate.py --count 20 --seed 0 merge spill
 
-The seed selects some of all possible changes. Each is tested in a forked process, in which other
-packages are already imported, so a change takes only as long as its tests. (mutmut makes all
-changes, and cosmic-ray starts Python for each; both take hours here.) Only tests in a single
-process are useful, because workers import the unchanged module.
+The seed selects a random sample of the possible changes. Each is tested in a forked process, in
+which other packages are already imported, so a change takes only as long as its tests. (mutmut
+makes all changes, and cosmic-ray starts Python for each; both take hours here.) Only tests in a
+single process are useful, because workers import the unchanged module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import zstandard
 PRELOADED = (isal.isal_zlib, lxml.etree, orjson, py7zr, tqdm, zstandard)
 CHECKOUT = Path(__file__).resolve().parents[1]
 SECONDS = 60
-"""Maximum CPU seconds for the tests of a change. Longer tests are in an endless loop."""
+"""Maximum CPU seconds for the tests of a change; longer tests are assumed to be in an endless loop."""
 
 TESTS = {
     "merge": ("merge.py", ["tests/test_merge.py", "tests/parse/test_join.py"]),
@@ -54,7 +54,7 @@ TESTS = {
         ["tests/dump/test_dump.py", "tests/pipeline/test_disk_full.py", "-k", "dump or changed"],
     ),
 }
-"""A module of the package and its tests, by name."""
+"""The file of each module to change and the arguments that select its tests, by name."""
 
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -103,7 +103,10 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def places(tree: ast.Module) -> Iterator[int]:
-    """Yield the numbers, in `ast.walk`, of the nodes in functions that can be changed."""
+    """Yield the positions in `ast.walk` of the nodes in functions that can be changed.
+
+    Messages and annotations are left out.
+    """
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     inside = {id(node) for one in functions for part in one.body for node in ast.walk(part)}
     said = {
@@ -132,7 +135,10 @@ class _Change(ast.NodeTransformer):
 
 
 def survives(path: Path, code: CodeType | None, tests: list[str]) -> bool:
-    """Whether the tests pass with this code as the module, in a separate process."""
+    """Run tests in a forked process, with `code` as the module at `path`; return whether they pass.
+
+    If `code` is None, the module is unchanged.
+    """
     pid = os.fork()
     if pid:
         return os.waitpid(pid, 0)[1] == 0
@@ -151,7 +157,7 @@ def survives(path: Path, code: CodeType | None, tests: list[str]) -> bool:
 
 
 def main() -> None:
-    """Print the surviving changes, and the score of each module."""
+    """Test changes to each module; print those that no test noticed, and the score."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*", choices=[*TESTS, []], default=list(TESTS))
     parser.add_argument("--count", type=int, default=20, help="number of changes per module")

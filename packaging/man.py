@@ -1,6 +1,6 @@
 """Write a man page for each command: python packaging/man.py FOLDER.
 
-The pages are made from click's description of the commands. click-man is not used, because it omits
+The pages are made from the click commands. click-man is not used, because it omits
 examples and lines that begin with a dot, and calls functions that click will remove.
 """
 
@@ -19,7 +19,7 @@ from so2docs.cli import COMMANDS, cli
 
 
 def write(folder: Path) -> None:
-    """Write the pages, with the names that `man` expects and without dates."""
+    """Replace the man pages in a folder by one for each command, without dates."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.1"):
         path.unlink()

@@ -1,4 +1,4 @@
-"""Hook for MkDocs, which makes the site from the README and `docs/`.
+"""MkDocs hook for the site, which is made from the README and `docs/`.
 
 The README becomes the first page. Links to files that are not on the site become plain text.
 """
@@ -16,7 +16,7 @@ _COG = re.compile(r"<!-- \[\[\[.*?-->\n|<!-- \]\]\] -->\n", re.DOTALL)
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Add the README as the first page."""
+    """Add the README to the files of the site as the first page, `index.md`."""
     readme = Path(config.config_file_path).with_name("README.md").read_text(encoding="utf-8")
     text = readme.replace("](docs/", "](")
     files.append(File.generated(config, "index.md", content=text))
@@ -24,7 +24,7 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
-    """Adapt links to the site; links to other files become plain text."""
+    """Adapt links to the site; links to files that are not on it become plain text."""
     folder = Path(page.file.src_uri).parent
 
     def followed(link: re.Match[str]) -> str:
