@@ -141,8 +141,8 @@ def user(content: Content, number: int, share: float) -> bytes:
 
 
 SHORT, LONG = 40, 4
-"""`SHORT` is the size of a title or of tags in bytes. `LONG` is the length of a body as a multiple of
-that of a comment."""
+"""`SHORT` is the size of a title or of tags in bytes. `LONG` is the length of a body, as a multiple
+of that of a comment."""
 REVISIONS = (
     *[(2, 1, 3)] * 18,
     *[(2,)] * 38,

@@ -96,7 +96,7 @@ class Server:
         return total
 
     def memory(self) -> int:
-        """Return the resident bytes of the server and its workers, without pages of the database."""
+        """Return the resident bytes of the server and its workers, without database pages."""
         total = 0
         for number in self.processes():
             status = Path(f"/proc/{number}/status").read_text()

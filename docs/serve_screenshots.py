@@ -1,4 +1,4 @@
-"""Make the pictures of serve.md from the sample site of the tests.
+"""Make the screenshots in serve.md from the sample site of the tests.
 
 python docs/serve_screenshots.py
 """

@@ -78,7 +78,7 @@ class Command:
         return words
 
     def files(self) -> Files:
-        """Return the contents of the files that conversions left, and of the last standard output."""
+        """Return the files that conversions left, and the last standard output, by name."""
         contents = left_by(self.place / "out" / "all")
         for name, data in left_by(self.place / "work" / "all").items():
             # A conversion to standard output has a spill of its own, which a kill leaves behind.

@@ -40,7 +40,7 @@ def fill(disk: Path, free_bytes: int) -> None:
 
 
 def limit_files(process: Process, size: int) -> None:
-    """Limit the file size for a process and its workers, so that writing fails as on a full disk."""
+    """Limit the file size of a process and its workers: writing fails as on a full disk."""
     for pid in (process.pid, *process.workers()):
         with suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))

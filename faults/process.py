@@ -30,7 +30,7 @@ with suppress(ImportError):
     import pyarrow.parquet  # noqa: F401  # Otherwise each conversion to Parquet imports it.
 
 OPTIONS = {word for option in COMMAND.params for word in option.opts}
-"""Options of the command; earlier versions lack some of them."""
+"""Options of the `convert` command under test, which may be an earlier version without some."""
 
 FORK = multiprocessing.get_context("fork")
 
@@ -46,9 +46,9 @@ class Process:
         words: The command line after `so2docs convert`.
         folder: The current folder.
         chunk_bytes: The chunk size, as in `so2docs.convert`.
-        source: File to pass through a pipe as standard input; None for no input.
-        takes: Bytes that the reader of standard output takes before it exits; None for all.
-        stop_at: The step to pause at; None for none.
+        source: File to pass through a pipe as standard input; None for empty standard input.
+        takes: Bytes that the reader of standard output reads before it exits; None for all.
+        stop_at: Number of the step to pause at; None to run without a pause.
         seconds: Time after which the process counts as hanging.
         notes: Folder for messages, standard output and the number of steps.
     """
@@ -119,10 +119,10 @@ class Process:
             os.killpg(self.pid, number)
 
     def end(self) -> Result:
-        """Let all processes run to their end, and return the result.
+        """Continue all processes, wait until they end, and return the result.
 
         Raises:
-            HangError: The command does not end, or processes are left.
+            HangError: A process did not end within the time limit.
         """
         try:
             self.send_all(signal.SIGCONT)
@@ -160,7 +160,7 @@ class Process:
 
     @property
     def steps(self) -> int:
-        """The number of steps."""
+        """The number of steps of the conversion, which must have run without a pause."""
         return int((self.notes / "steps").read_text())
 
     @property
@@ -202,7 +202,7 @@ def _convert(
 
 
 def _set_chunk_bytes(chunk_bytes: int) -> None:
-    """Set the chunk size in the functions that the command calls."""
+    """Replace the functions that the command calls by ones with this chunk size."""
     command = COMMAND.callback
     while hasattr(command, "__wrapped__"):
         command = command.__wrapped__
@@ -213,7 +213,7 @@ def _set_chunk_bytes(chunk_bytes: int) -> None:
 
 
 def _count_steps(stop_at: int | None) -> Callable[[], int]:
-    """Count calls, and stop this process at call `stop_at`; return a function for the count."""
+    """Count calls, and pause this process at call `stop_at`; return a function for the count."""
     calls = 0
 
     def step(frame: FrameType, event: str, argument: object) -> None:

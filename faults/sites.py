@@ -57,7 +57,7 @@ def site(folder: Path, size: str, seed: int = 1) -> Path:
 
 @cache
 def packed(folder: Path, size: str, how: str) -> Path:
-    """Return the path of a site in a form: a folder, or a file with the tables next to it or in it."""
+    """Return the path of a site: a folder, or a file with the tables next to it or in it."""
     unpacked = site(folder, size)
     if how == "folder":
         return unpacked

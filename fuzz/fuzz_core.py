@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing of the compiled core against the Python core: `make fuzz-core`.
 
 For any bytes, the compiled core must reject the slice or agree with the Python core, while
-sanitizers check its memory accesses. The first byte of an input selects a form from `FORMS` for the other
-bytes, so that many inputs get past the start of a row.
+sanitizers check its memory accesses. The first byte of an input selects a form from `FORMS`, into
+which the remaining bytes are inserted, so that many inputs get past the start of a row.
 """
 
 import sys

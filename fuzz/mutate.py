@@ -33,7 +33,7 @@ import zstandard
 PRELOADED = (isal.isal_zlib, lxml.etree, orjson, py7zr, tqdm, zstandard)
 CHECKOUT = Path(__file__).resolve().parents[1]
 SECONDS = 60
-"""Maximum CPU seconds for the tests of a change; longer tests are assumed to be in an endless loop."""
+"""Maximum CPU seconds for the tests of a change, which may be in an endless loop."""
 
 TESTS = {
     "merge": ("merge.py", ["tests/test_merge.py", "tests/parse/test_join.py"]),
