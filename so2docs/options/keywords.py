@@ -63,7 +63,7 @@ class DocumentKeywords(TypedDict, total=False):
         since: Keep questions created on this date (UTC) or later. The value is a year, a day, a
             time such as `2020-01-31T12:00:00`, a `date` or a `datetime`.
         until: Keep questions created before this date (UTC).
-        drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
+        drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) in two
             releases.
         drop_users: Leave out all posts and comments of the users whose ids are in FILE, one per
             line. The answers to their questions are also left out, and other posts do not name
