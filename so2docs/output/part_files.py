@@ -257,8 +257,13 @@ def finish_file(path: str) -> FileState:
         return FileState(identity.size, None, identity=identity)
 
 
-def publish(files: Sequence[tuple[str, FileState]]) -> None:
+def publish(files: Sequence[tuple[str, FileState]], leftovers: Iterable[str] = ()) -> None:
     """Rename finished files to their final names, in this order, each after its index.
+
+    Args:
+        files: Final path and state of each file.
+        leftovers: Paths to remove before any file is renamed, so that an error in removing them
+            never follows a published output.
 
     Raises:
         LostFileError: A file is lost; then no file is renamed.
@@ -270,6 +275,9 @@ def publish(files: Sequence[tuple[str, FileState]]) -> None:
     for path, name in sources.items():
         if name is None:
             raise LostFileError(path)
+    for path in leftovers:
+        with explain_errors(path):
+            remove(path)
     for path, name in sources.items():
         with explain_errors(path):
             if name == path:  # An earlier session already renamed this file.

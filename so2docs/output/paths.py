@@ -153,7 +153,7 @@ class OutputPaths:
         if self.output == "-":
             return
         check_folder(self.output)
-        for path in (*self._finals(), *self._temporaries(), self.excerpt):
+        for path in (*self._finals(), *self.temporaries(), self.excerpt):
             # Allow the excerpt as input, because it may have been saved by an earlier conversion.
             if (
                 path != self.excerpt
@@ -166,7 +166,10 @@ class OutputPaths:
         whole = [] if self.form.is_split else [self.output, *map(self.file, self.made_of_it)]
         return [*self.earlier_files(), *whole, self.strays, *self._indexes()]
 
-    def _temporaries(self) -> list[str]:
+    def temporaries(self) -> list[str]:
+        """List the paths of all temporary files of the output, whether they exist or not."""
+        if self.output == "-":
+            return []
         return [
             path + end
             for end in _TEMPORARY_ENDS
@@ -175,10 +178,9 @@ class OutputPaths:
 
     def remove_temporaries(self) -> None:
         """Remove the unfinished files of a conversion that will not be resumed."""
-        if self.output != "-":
-            for path in self._temporaries():
-                with explain_errors(path):
-                    remove(path)
+        for path in self.temporaries():
+            with explain_errors(path):
+                remove(path)
 
     def check_side_files(self) -> None:
         """Reject a file at the path of an index unless it is an index.

@@ -208,13 +208,15 @@ def publish_all(
     """
     named_files = [] if strays is None else [(names.strays, strays)]
     named_files += [(names.file(file.label), file) for file in files]
-    publish(named_files)
+    paths = [path for name, file in named_files for path, _ in file.all_files(name)]
+    # An error or a signal after the last rename would report a finished output as unfinished.
+    leftovers = {*names.temporaries(), *names.side_files}
+    publish(named_files, sorted(leftovers.difference(paths, map(part_path, paths))))
     if names.output == "-":
         return
-    paths = [path for name, file in named_files for path, _ in file.all_files(name)]
     earlier = [path for path in names.earlier_files() if path not in paths]
-    outdated = [*names.side_files, *earlier, *map(index_of, earlier)]
-    for path in set(outdated) - set(paths):
-        with explain_errors(path):
-            remove(path)
-    names.remove_temporaries()
+    # Remove each index before its file: an index is only found by its file.
+    for path in (*map(index_of, earlier), *earlier):
+        if path not in paths:
+            with explain_errors(path):
+                remove(path)

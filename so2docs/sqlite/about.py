@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -82,10 +83,17 @@ def connect(path: str) -> sqlite3.Connection:
     Raises:
         OutputError: The file cannot be opened.
     """
-    try:
+    with explain_errors(path):
         return sqlite3.connect(
             f"file:{quote(path)}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
         )
+
+
+@contextmanager
+def explain_errors(path: str) -> Iterator[None]:
+    """Convert the errors of SQLite from reading a database to an `OutputError` with advice."""
+    try:
+        yield
     except sqlite3.Error as error:
         raise OutputError(f"{path}: cannot be read: {error}", retry="fix this") from error
 

@@ -12,7 +12,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from so2docs.errors import DiskFullError, So2docsError, flag
+from so2docs.errors import DiskFullError, OutputError, So2docsError, flag
 
 # Sizes relative to the dump, measured on published and generated dumps, plus a margin.
 _SPILL_SHARE = 0.38
@@ -34,6 +34,15 @@ def open_files_limit() -> int:
 def is_full(error: OSError) -> bool:
     """Whether an error means a full disk or an exceeded quota."""
     return error.errno in _FULL
+
+
+def with_advice(error: OSError) -> OutputError:
+    """Convert an error of the system that nothing else converted; the message gives advice."""
+    name = error.filename or "standard output, or a temporary file"
+    advice = "free some space" if is_full(error) else "fix this"
+    return OutputError(
+        f"{name}: {error.strerror or error}; {advice}, then run the same command again"
+    )
 
 
 def check_room(
