@@ -119,6 +119,9 @@ def test_nothing_is_wrong_whichever_call_fails() -> None:
         ("tables", "pread64 of /work/q.jsonl.zst.spill/posts.map", "is short"),
         ("tables", "read of /site", "is short"),
         ("show", "read of /bare.jsonl", "is short"),
+        ("diff of sites", "open64 of /news/two.jsonl", "fails"),
+        ("stdin", "unlink of /.q.jsonl.index.part.journal", "fails"),
+        ("forced split", "unlink of /.parts-00002.jsonl.index (", "SIGKILL"),
     ],
 )
 def test_a_call_that_went_wrong_before(command: str, call: str, what: str) -> None:

@@ -9,11 +9,12 @@ import socket
 import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import start
+from support.command import run, start
 from support.serve_site import HOST, documents, make, served
 
 import so2docs
@@ -191,6 +192,21 @@ def test_a_question_to_the_database_has_an_end(
         assert answer.status_code == 503
         assert "This request takes too long" in answer.text
         assert httpx.get(f"{address}/questions/1", timeout=60).status_code == 200
+
+
+def test_a_damaged_database_is_named(tmp_path: Path) -> None:
+    database = make(tmp_path)
+    with closing(sqlite3.connect(database)) as connection:
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'questions'"
+        ).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+    done = run("serve", database, "--port", 0)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"so2docs: {re.escape(str(database))}: cannot be read: .*\n", done.stderr)
 
 
 def test_closing_interrupts_queries(tmp_path: Path) -> None:
