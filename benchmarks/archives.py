@@ -4,7 +4,8 @@
 posts and tables, in the proportions of a small site, are packed in three forms: one solid bzip2
 block, as in published archives; one solid LZMA2 block; and one bzip2 block for each member. Each
 round measures the three ways one after the other, so other load on the machine slows down all of
-them. Packing and bzip2 take most of the time. Steps are logged to standard error with the time.
+them. Packing and bzip2 take most of the time. Each step is logged to standard error with a
+timestamp.
 """
 
 from __future__ import annotations

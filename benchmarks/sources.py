@@ -13,8 +13,8 @@
 Each round runs the conversion, the tool and the loop one after the other, so other load on the
 machine slows down all of them. The loop reads the tables that the conversion reads, but
 uncompressed. The program prints a table for `docs/performance.md`: median seconds, peak memory of
-all processes together, and the median of the ratios of wall times within a round. Steps are logged
-to standard error with the time.
+all processes together, and the median of the ratios of wall times within a round. Each step is
+logged to standard error with a timestamp.
 """
 
 from __future__ import annotations

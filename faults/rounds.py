@@ -1,4 +1,7 @@
-"""A round: a conversion without faults, then one with faults, which is then run to its end."""
+"""A round: convert without faults and again with faults, and compare the files.
+
+The command with faults is run again until it completes.
+"""
 
 import shutil
 from collections import Counter

@@ -87,7 +87,7 @@ class Table:
         order: Attributes by which the rows of a post are sorted.
         holds: Parts nested in each row, in addition to users.
         entry: Attributes of the entries that replace rows in documents; None if rows are kept.
-        adds: Further parts of a post, next to `key`, that come from this table.
+        adds: Additional parts of a post, next to `key`, that come from this table.
         option: The option that names the file; the name of the table if empty.
         is_in_all: Whether `nest="all"` includes the table.
         needs: Name of the table whose rows contain the rows of this one, and which is nested too.

@@ -1,1 +1,1 @@
-"""The public conversion functions, for one or several dumps."""
+"""The public conversion functions, for one or more dumps."""

@@ -1,4 +1,4 @@
-"""Changes between two outputs of one site: `diff` finds them and `patch` applies them.
+"""Changes between two outputs of the same site: `diff` finds them and `patch` applies them.
 
 Both outputs are sorted by question id, so finding the changes takes one pass over both, and
 applying them takes another.

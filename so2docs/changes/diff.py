@@ -61,7 +61,7 @@ def open_input(
 
 
 def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
-    """Check that two outputs are from one site and were made with the same options.
+    """Check that two outputs are from the same site and were made with the same options.
 
     Outputs without a record of how they were made are not checked.
 
@@ -363,10 +363,10 @@ def diff(
     jobs: int | None = None,
     **conversion: Unpack[DocumentKeywords],
 ) -> Changes:
-    """Compare two outputs of one site, converted with the same options.
+    """Compare two outputs of the same site, converted with the same options.
 
-    Reading starts when the first change is requested. Memory holds a megabyte or two of each
-    output, and its largest document.
+    Reading starts when the first change is requested. Of each output, one or two
+    megabytes and the largest document are kept in memory.
 
     Args:
         old: An output of `convert` (`jsonl`, compressed or not), or a dump in any form, which is

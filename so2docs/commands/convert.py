@@ -1,4 +1,4 @@
-"""`so2docs convert`: convert one or several dumps to files."""
+"""`so2docs convert`: convert one or more dumps to files."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def diff(
 ) -> int:
     """Write the changes between OLD and NEW to CHANGES, in ascending order of question id.
 
-    OLD and NEW are outputs of one site, converted with the same options, or dumps, which are
+    OLD and NEW are outputs of the same site, converted with the same options, or dumps, which are
     converted first. The default for CHANGES is standard output. Each line describes a question that
     was added, changed or deleted, and contains the new document. The first line identifies both
     outputs. The last line contains the number of changes and a checksum. This allows `so2docs

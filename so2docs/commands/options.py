@@ -86,7 +86,7 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         if self.entry.choices is not None:
             return complete_names(self.entry.choices(), incomplete)
         kind = {"FILE": "file", "DIR": "dir"}.get(self.entry.metavar or "")
-        # Skip completions of other types: if they are empty, zsh inserts their description, `_`.
+        # Offer nothing for other types: zsh would insert the description of an empty one, `_`.
         return [] if kind is None else [CompletionItem(incomplete, type=kind)]
 
 

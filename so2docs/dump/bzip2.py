@@ -1,8 +1,8 @@
 """Decompress bzip2 in several threads; published archives used bzip2 until 2024-04.
 
 Blocks (at most 900 kB before run lengths are expanded) are independent, but no index has their
-positions: each block follows the last bit of the previous one. So this module searches at every bit
-for the 48-bit number that starts a block, and decodes blocks ahead of time. If the number occurs by
+positions: each block follows the last bit of the previous one. This module therefore searches at
+every bit for the 48-bit number that starts a block, and decodes blocks ahead of time. If the number occurs by
 chance within a block (once in 30,000 GB), the end of this block shows that no block starts there.
 
 The compiled core decodes a block at any bit, four times as fast as libbz2. Without the core, and
@@ -230,7 +230,7 @@ class _Input:
         return self._first + 8 * len(self._data) - self.position
 
     def extend(self) -> bool:
-        """Read further bytes, and search them for numbers; return False at the end."""
+        """Read more bytes, and search them for numbers; return False at the end."""
         if self.at_end:
             return False
         try:
@@ -401,7 +401,7 @@ class _Reader:
 def decompress_bzip2(
     read: Read, threads: int, place: Place = START, mark: Mark = lambda _: None
 ) -> Parts:
-    """Decompress one or several bzip2 streams block by block, in several threads.
+    """Decompress one or more bzip2 streams block by block, in several threads.
 
     Raises:
         EOFError: The data ends within a stream.

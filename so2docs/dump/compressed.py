@@ -34,7 +34,7 @@ class Decompressor(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether the decompressor needs further input."""
+        """Whether the decompressor needs more input."""
 
     @property
     def unused_data(self) -> bytes:
@@ -45,7 +45,7 @@ class Decompressor(Protocol):
 
 
 def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: bytes = b"") -> Parts:
-    """Decompress one or several consecutive streams, with `padding` bytes between them.
+    """Decompress one or more consecutive streams, with `padding` bytes between them.
 
     Raises:
         EOFError: The data ends within a stream.
@@ -66,7 +66,7 @@ def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: byt
 
 
 def decompress_gzip(read: Read, threads: int) -> Parts:
-    """Decompress gzip with one or several members, and check the checksums.
+    """Decompress gzip with one or more members, and check the checksums.
 
     ISA-L is three times as fast as zlib.
     """

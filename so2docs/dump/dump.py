@@ -40,7 +40,7 @@ from so2docs.parse.rows import ROW_START
 from so2docs.schema import POSTS, Table
 
 BLANK = b" \t\r\n"
-"""White space in XML (XML 1.0, [3] S); Python counts further characters as white space."""
+"""White space in XML (XML 1.0, [3] S); Python counts more characters as white space."""
 
 HEAD_LIMIT = 16 * 1024 * 1024
 """Maximum size of the prolog in bytes; longer prologs are rejected."""

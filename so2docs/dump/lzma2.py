@@ -6,7 +6,8 @@ decompression. Each thread writes its block to a temporary file, which is read w
 the block's turn, even if the file is still growing.
 
 A single thread decompresses a stream of one block, and the rest of any stream from the first block
-that is damaged, truncated or too large. So errors do not depend on the number of threads.
+that is damaged, truncated or too large. Errors therefore do not depend on the
+number of threads.
 
 Format: lzma2_decoder.c of XZ Utils, https://github.com/tukaani-project/xz
 """

@@ -328,7 +328,7 @@ def _read_opened(reader: Any) -> Parts:
 
 
 def _save(read: Read, work_dir: str | None) -> BinaryIO:
-    """Save an archive that is read as a stream; return the temporary file, at its start."""
+    """Save a streamed archive to a temporary file, and return the file, positioned at its start."""
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
     try:
         saved.writelines(read_blocks(read))

@@ -32,7 +32,7 @@ _TRIES = 5
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 
 backoff_seconds = 0.5
-"""Seconds to wait before the third attempt of a request; doubled before each further attempt."""
+"""Seconds to wait before the third attempt of a request; doubled before each later attempt."""
 
 
 class RemoteFile(io.RawIOBase):

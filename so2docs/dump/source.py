@@ -80,8 +80,8 @@ def is_damage(error: Exception) -> bool:
 
     Each library has its own errors, and no list of them is complete: `gzip` and `bz2` raise
     `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard have their own errors, and the
-    modules of isal share an error class only in some builds. So this function lists the errors that
-    do not mean damage.
+    modules of isal share an error class only in some builds. This function therefore lists the
+    errors that do not mean damage.
     """
     if isinstance(error, OSError):
         return error.errno is None  # An error number means that the system could not read the file.
@@ -169,8 +169,8 @@ class Stream(io.RawIOBase):
 class PolledFile(io.RawIOBase):
     """A pipe or another open file descriptor; counts the bytes read.
 
-    A signal that arrives just before a read does not interrupt it. So `poll` waits for data, and
-    Python handles signals between polls.
+    A signal that arrives just before a read does not interrupt it. Therefore, `poll` waits for
+    data, and Python handles signals between polls.
     """
 
     def __init__(self, file: io.FileIO) -> None:

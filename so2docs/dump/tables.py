@@ -236,7 +236,7 @@ def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[Tabl
     """Sort the tables of a dump by their position in their files.
 
     A table in the same compressed stream as the posts keeps its position before or after them; all
-    other tables follow the posts. So nothing is decompressed twice.
+    other tables follow the posts. This way, nothing is decompressed twice.
     """
     files = list(tables)
     before = sorted((table for table in files if table.precedes(posts)), key=attrgetter("place"))

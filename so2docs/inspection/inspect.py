@@ -54,7 +54,7 @@ class InspectedFile:
     Attributes:
         path: Path of the file.
         form: Type of the file.
-        bytes: Size of the file.
+        bytes: Size of the file in bytes.
         codecs: Number of blocks of an archive by codec.
         members: Size of each file in an archive.
         sha256: SHA-256 in hexadecimal, if requested.

@@ -665,7 +665,8 @@ def text(outputs: list[Described]) -> str:
             front += (f"    - {json.dumps(path)}" for path in paths)
     if full:
         front.append("dataset_info:")
-    # Omit the columns of outputs by site: for hundreds of sites, they would take megabytes.
+    # With one output per site, omit the types of columns, which would take megabytes for hundreds
+    # of sites.
     for name, output in full:
         front += _dataset_info(name, output, has_features=not is_by_site)
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]

@@ -228,7 +228,7 @@ def load(path: str, otherwise: str = "remove it") -> Manifest:
 
 
 def load_from_report(path: str, output: str) -> Manifest:
-    """Read the manifest of an output from a report of one or several conversions.
+    """Read the manifest of an output from a report of one or more conversions.
 
     Raises:
         OutputError: The report cannot be read, is damaged or lacks the manifest.
@@ -406,7 +406,7 @@ def verify(
     Args:
         output: Name of the output, as passed to `convert`, in any folder. A file with the standard
             output of a conversion may have any name, and its SHA-256 is not checked.
-        report: File written by `--report`, for one or several conversions.
+        report: File written by `--report`, for one or more conversions.
         progress: Show a progress bar.
 
     Returns:

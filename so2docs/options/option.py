@@ -63,7 +63,7 @@ class Option:
         flags: Alternative flags; the first long flag is used in help, docs and errors.
         metavar: Placeholder for the value in help; N for a number.
         usually: Default behaviour, if the default value does not show it.
-        more: Further information for users of the library.
+        more: Additional information for users of the library.
         remember: Function that converts the value of the attribute to JSON for the fingerprint;
             values that give the same output have the same JSON.
     """

@@ -1,7 +1,7 @@
 """The table of options: each option is declared once, as a field of a class in this module.
 
 The flags of the command line, keyword arguments (`make docs` generates their types in
-`keywords.py`), checks, names in messages and documentation are derived from this table. So are the
+`keywords.py`), checks, names in messages and documentation are derived from this table, as are the
 options in manifests and the fingerprint, which decides whether a conversion can be resumed.
 """
 

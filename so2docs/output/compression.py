@@ -68,8 +68,8 @@ def detect_compression(start: bytes) -> Compression:
 def _deflate(raw: bytes, level: int) -> bytes:
     if level <= _ISAL_LEVELS and _NOWHERE not in raw:
         # Always set a dictionary. Without one, ISA-L 2.32 hashes the third string of a stream from
-        # a stale register, which holds the memory address of the stream. So at levels 1 and 2,
-        # about one stream in ten thousand would differ between runs. The data never refers to
+        # a stale register, which holds the memory address of the stream. At levels 1 and 2, about
+        # one stream in ten thousand would therefore differ between runs. The data never refers to
         # this dictionary, since no text contains its bytes.
         deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -15, zdict=_NOWHERE * 8)
         return deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)

@@ -1,8 +1,9 @@
 """Convert the records of recipe `beir` to the folder of a retrieval set.
 
-A relevant document may follow its query in the dump, or may be filtered out. So the records first
-go to one temporary file, and are reread once all ids of the corpus are known. Memory holds one bit
-for each id between the lowest and the highest id in each page of 32,768 ids.
+A relevant document may follow its query in the dump, or may be filtered out. Therefore, the
+records first go to one temporary file, and are reread once all ids of the corpus are known. The set
+of these ids takes one bit for each id between the lowest and the highest id in each page of 32,768
+ids.
 """
 
 from __future__ import annotations

@@ -230,9 +230,9 @@ def _parser(target: _RowTarget | _CheckingTarget) -> etree.XMLParser:
 def _is_plain(data: bytes, count: int) -> bool:
     """Whether a well-formed slice consists of its `count` rows and white space.
 
-    A raw `<` cannot occur in an attribute value. So a slice contains only rows if it has as many
-    `<` as rows, and if the same gap separates all rows: the end of a row, at its first `>`, and
-    white space.
+    A raw `<` cannot occur in an attribute value. A slice therefore contains only rows if
+    it has as many `<` as rows, and if the same gap separates all rows: the end of a row, at its
+    first `>`, and white space.
 
     Searching from one `<` to the next takes a quarter of the time of counting the gaps.
     """

@@ -6,8 +6,8 @@ except for votes. Votes are only counted, in one record without JSON for each po
 there are three times as many votes as all other rows together. A vote with a bounty amount becomes
 another record, with JSON.
 
-A row with an unknown post is filed under the id of this post, as if it were a question. So the
-merge alone decides which rows have no post.
+A row with an unknown post is filed under the id of this post, as if it were a question. This
+way, the merge alone decides which rows have no post.
 """
 
 from __future__ import annotations

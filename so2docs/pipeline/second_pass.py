@@ -120,7 +120,7 @@ class Part(NamedTuple):
 
 
 def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> list[Part]:
-    """Divide a bucket into parts that fit into memory.
+    """Divide a bucket into parts that fit in memory.
 
     Ids may cluster, so the keys of a large bucket are read to find the sizes of its questions. The
     parts depend only on the rows, not on chunks or blocks.
@@ -184,8 +184,8 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
     """Compute the first question ids of the second and later files, in ascending order.
 
     The posts of all questions, in the order of their ids, are divided into parts of equal size in
-    bytes of JSON. A question belongs to the part with its first byte. So the division depends only
-    on the posts. Only buckets that contain a boundary between parts are read.
+    bytes of JSON. A question belongs to the part with its first byte. The division therefore
+    depends only on the posts. Only buckets that contain a boundary between parts are read.
     """
     files = options.form.split_files or 1
     boundaries: list[int] = []
@@ -215,7 +215,7 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
         next_id: The first question id that no task read; None if no task read these buckets.
 
     Returns:
-        Posts and rows of tables, counted as filtered.
+        Counts of these posts and rows of tables, all as filtered.
     """
     counts = RowCounts()
     with BlockReader() as reader:
@@ -469,8 +469,8 @@ class SecondPass:
     def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> Checkpoint:
         """Check that all rows are accounted for, and finish the files.
 
-        The spill records this before the files are renamed. So if the process is killed between two
-        renames, the next session renames the other files without `force`.
+        The spill records this before the files are renamed. If the process is killed between two
+        renames, the next session can therefore rename the other files without `force`.
         """
         self.complete(state, report)
         state.report, state.strays = report, None

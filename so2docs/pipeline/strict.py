@@ -17,7 +17,10 @@ from so2docs.parse.posts import RecordBuffer
 from so2docs.schema import POSTS, RESERVED, TABLES, Table
 
 _TABLE_ROWS = {table.row for table in TABLES.values()}
-_ADVICE = f"without {flag('strict', True)}, it would be converted and counted in the report"
+_ADVICE = (
+    f"without {flag('strict', True)}, the dump is converted, "
+    "and the report counts what is repaired or left out"
+)
 
 
 def in_slice(
@@ -111,5 +114,5 @@ def check_tallies(path: str, tallies: dict[int, ChunkTally]) -> None:
                 path,
                 f"has {', '.join(problems)} in its chunk {chunk} "
                 "(strict: nothing is repaired or left out)",
-                advice=f"{_ADVICE}; to see the row, run with {flag('restart', True)}",
+                advice=f"{_ADVICE}; to locate the first such row, run with {flag('restart', True)}",
             )

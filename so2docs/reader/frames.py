@@ -124,7 +124,7 @@ class Frame:
         return pyarrow.schema([*fields, *chosen])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over the rows as Arrow record batches, for rows that do not fit into memory.
+        """Iterate over the rows as Arrow record batches, for frames that do not fit in memory.
 
         The `users` frame keeps the user ids in memory, so that each user becomes a single row.
 

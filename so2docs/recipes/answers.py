@@ -189,7 +189,7 @@ def conversational_without_prompt(question: Document, **selection: Any) -> Itera
 
 
 def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str, Record]]:
-    """Yield for each pair: question, better answer, worse answer, other members of the record."""
+    """Yield for each pair: question, better answer, worse answer, other fields of the record."""
     answers = posts.rank(question)
     scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
     answers.sort(key=lambda answer: -scores[answer["Id"]])

@@ -1,6 +1,6 @@
 """Flat metadata: scalars in place of objects and lists, for vector stores that accept nothing else.
 
-The names of nested members are joined with `_`: `answer.url` becomes `answer_url`. A list becomes a
+The names of nested fields are joined with `_`: `answer.url` becomes `answer_url`. A list becomes a
 text of its values, separated by `, `. A list of objects becomes one such text for each member, for
 example `authors_name` and `authors_url`, with an empty value where a member is missing.
 """

@@ -2,8 +2,8 @@
 
 The library cuts at headings if the passages between them fit, or else at blocks, paragraphs,
 sentences or words. It takes quadratic time for text without white space, and for adding an overlap.
-So this module passes long texts to the library in windows, and adds the overlap itself. A passage
-that begins or ends inside a code block gets the missing fence.
+This module therefore passes long texts to the library in windows, and adds the overlap itself. A
+passage that begins or ends inside a code block gets the missing fence.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class Recipe:
             option `best` is then passed to the function instead of filtering the documents.
         check: Function that takes the options in `settings` before the conversion, and raises
             `OptionError` for values that are not allowed.
-        is_by_site: Whether each record is a question with its id in `Id`. In a folder of several
-            outputs, each site is then a folder with a file `train`.
+        is_by_site: Whether each record is a question with its id in `Id`. If so, a
+            conversion of several dumps writes a folder for each site, with an output named `train`.
     """
 
     name: str

@@ -2,14 +2,14 @@
 
 `thread` is a question with all of its answers as one text for pre-training, with comments if they
 are nested. The text is Markdown: the title, the question, and the answers sorted by votes. Headings
-inside posts are two levels lower than on the site. The names follow Dolma's document format
-(https://github.com/allenai/dolma, docs/data-format.md). datatrove's readers accept this format
-unchanged: they read `text`, `id` and `metadata`, and add all other members to the metadata.
+inside posts are two levels lower than on the site. Field names follow Dolma's document
+format (https://github.com/allenai/dolma, docs/data-format.md). datatrove's readers accept it
+unchanged: they read `text`, `id` and `metadata`, and add all other fields to the metadata.
 
 `chunks` are passages of posts for retrieval, each short enough for a model. They are cut by
 semantic-text-splitter (https://github.com/benbrandt/text-splitter): at headings if the passages
-between them fit, or else at blocks, paragraphs, sentences or words. So a code block is cut only if
-it is longer than a passage. Each passage comes from one post.
+between them fit, or else at blocks, paragraphs, sentences or words. A code block is therefore cut
+only if it is longer than a passage. Each passage comes from one post.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class _Reply:
         return "\n\n".join(self._parts)
 
     def has_space(self, text: str) -> bool:
-        """Whether a further part fits into the reply."""
+        """Whether another part fits into the reply."""
         return len(text) + 2 <= self._left
 
     def add(self, text: str) -> None:

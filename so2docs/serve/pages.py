@@ -1,4 +1,4 @@
-"""Answer requests for the pages of one or several sites, as HTML or JSON."""
+"""Answer requests for the pages of one or more sites, as HTML or JSON."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ class Pages:
         return self._answer(request, "front.html", values, data)
 
     def questions(self, request: Request) -> Response:
-        """Show a list of questions: all, those from a year, or those with one or several tags.
+        """Show a list of questions: all, those from a year, or those with one or more tags.
 
         `a+b` lists questions with both tags; `a+or+b` redirects to a search for either tag.
         """
@@ -627,7 +627,7 @@ class Pages:
         return self._lead_to(post_id, question_id, f"comment-{comment_id}")
 
     def _lead_to(self, post_id: int, question_id: int, fragment: str) -> Response:
-        """Redirect to a post on the page of its question; answers may be on further pages."""
+        """Redirect to a post on the page of its question; answers may be on later pages."""
         address = f"{self.base}/questions/{question_id}"
         if question_id != post_id:
             place = self.store.answer_ids(question_id).index(post_id) // ANSWERS_PAGE

@@ -28,7 +28,7 @@ _PAGE_SECONDS = 30
 """Maximum wall time in seconds for the texts of a page; the only limit on systems that cannot limit
 CPU time."""
 _MOST_FAILURES = 3
-"""Number of failed texts of a page after which all further texts are shown as their source."""
+"""Number of failed texts of a page after which all other texts are shown as their source."""
 _MOST_MEMORY = 1 << 30
 _MOST_REMEMBERED = 1_000
 

@@ -67,7 +67,7 @@ _EXCERPT = 6_000
 """Number of characters at the start of a body that are searched for a snippet."""
 _LIST_EXCERPT = 700
 _SEARCHES = 16
-"""Number of searches whose results are cached for further pages, at most a megabyte each."""
+"""Number of searches whose results are cached for later pages, at most a megabyte each."""
 _SAMPLE = 300
 """Number of the latest questions searched for formulas, unless the host is known to have them."""
 _SECONDS = 10.0
@@ -191,7 +191,7 @@ class Store:
 
     @property
     def has_badges(self) -> bool:
-        """Whether the database has badges of users."""
+        """Whether the database has user badges."""
         sql = "SELECT 1 FROM users WHERE Badges IS NOT NULL LIMIT 1"
         return self.has_users and self._value(sql) is not None
 
@@ -633,7 +633,7 @@ class Store:
         return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
 
     def hits(self, query: Query, sort: str) -> Found:
-        """Return the results of a search for all pages, and cache them."""
+        """Return all results of a search, not only those of one page, and cache them."""
         searches = self._current().searches
         conditions = parse_conditions(query, self.about.rows)
         key = f"{sort} {query!r}"

@@ -239,7 +239,7 @@ def raise_or_note(
     """Yield the sites that have a result; collect the errors of the others in `failures`.
 
     Raises:
-        So2docsError: A site has an error, and `failures` is None or it is an `OptionError`.
+        So2docsError: A site failed, and `failures` is None or the error is an `OptionError`.
     """
     for site, result in list(results):
         if not isinstance(result, So2docsError):

@@ -1,8 +1,8 @@
 """Make a database from documents: first rows, then indexes, then the full-text index.
 
-The file is written as `DATABASE.part`, without a journal, and renamed when complete. Memory holds
-some batches of documents and the page cache set in `file`. Worker processes make the rows and the
-full-text index; this process reads documents and inserts rows.
+The file is written as `DATABASE.part`, without a journal, and renamed when complete. A few
+batches of documents and the page cache set in `file` are in memory. Worker processes make the rows
+and the full-text index; this process reads documents and inserts rows.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Database:
         path: Name of the database.
         rows: Number of rows in each table.
         search: Texts in the full-text index: `titles`, `all` or `none`.
-        file_bytes: Size of the file.
+        file_bytes: Size of the file in bytes.
         seconds: Wall time in seconds.
     """
 

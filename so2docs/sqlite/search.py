@@ -91,7 +91,7 @@ def _index(path: str, sql: str, texts: Texts | None) -> None:
         )
     if texts is not None:
         rows: list[Row] = pickle.loads(texts.pickled)
-        words = len(rows[0]) - len(TEXTS)  # The row number comes first.
+        words = len(rows[0]) - len(TEXTS)  # The texts are the last columns.
         connection.executemany(
             f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
             sorted((row[0] + texts.first_row, *row[words:]) for row in rows),

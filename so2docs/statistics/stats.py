@@ -349,7 +349,7 @@ class SegmentsTask:
 
 
 def count_segments(task: SegmentsTask) -> Stats:
-    """Return the statistics of the documents in some segments."""
+    """Return the statistics of the documents in the segments of a task."""
     total = Stats(task.path)
     with closing(SegmentReader(task.path, task.identity)) as reader:
         for segment in task.segments:

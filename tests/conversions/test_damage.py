@@ -221,7 +221,7 @@ def test_strict_names_the_stray(reason: str, chunk_bytes: int | None, tmp_path: 
     error = failure(dump, tmp_path, strict=True, chunk_bytes=chunk_bytes)
     assert isinstance(error, so2docs.StrictError)
     assert f"has a stray, {reason}" in str(error)
-    assert "without strict=True, it would be converted and counted in the report" in str(error)
+    assert "without strict=True, the dump is converted, and the report counts" in str(error)
     if reason in ("question_not_in_dump", "repeated_id"):
         post_id = 9 if reason == "question_not_in_dump" else 1
         assert f"post {post_id} (strict" in str(error)

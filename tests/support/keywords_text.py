@@ -22,7 +22,7 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
         "FileKeywords",
         "DocumentKeywords",
         ("files",),
-        "Further options of all functions that write files.",
+        "Additional options of all functions that write files.",
     ),
     (
         "IteratorKeywords",

@@ -2,7 +2,7 @@
 
 The data of a row group may be anywhere in a file, since only the footer records its position. So
 row groups are appended like any other segment, and their descriptions, adjusted to their final
-offsets, form the footer. (Structures and field ids: parquet.thrift of the Parquet format.)
+offsets, form the footer. (Structs and field ids: parquet.thrift of the Parquet format.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 
 @dataclass(slots=True)
 class Field:
-    """A field of a structure."""
+    """A field of a struct."""
 
     type: int
     value: Any
@@ -52,7 +52,7 @@ class Field:
 
     @classmethod
     def struct(cls, value: Struct) -> Field:
-        """Make a field with a nested structure."""
+        """Make a field with a nested struct."""
         return cls(_STRUCT, value)
 
     @classmethod
@@ -77,12 +77,12 @@ class Field:
 
     @classmethod
     def structs(cls, values: Iterable[Struct]) -> Field:
-        """Make a field with a list of structures."""
+        """Make a field with a list of structs."""
         return cls(_LIST, Sequence(_STRUCT, list(values)))
 
 
 Struct = dict[int, Field]
-"""The fields of a structure by their ids."""
+"""The fields of a struct by their ids."""
 
 
 class Sequence(NamedTuple):
@@ -93,14 +93,14 @@ class Sequence(NamedTuple):
 
 
 class ThriftReader:
-    """Reads structures in Thrift's compact protocol; `at` is the position after the last one."""
+    """Reads structs in Thrift's compact protocol; `at` is the position after the last one."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
         self.at = at
 
     def struct(self) -> Struct:
-        """Read a structure."""
+        """Read a struct."""
         fields: Struct = {}
         field_id = 0
         while header := self._byte():
@@ -151,7 +151,7 @@ class ThriftReader:
 
 
 def write_struct(fields: Struct) -> bytearray:
-    """Encode a structure in Thrift's compact protocol."""
+    """Encode a struct in Thrift's compact protocol."""
     out = bytearray()
     last = 0
     for field_id, field in sorted(fields.items()):
@@ -300,7 +300,7 @@ def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, 
 
 
 def _shift(fields: Struct, ids: set[int], distance: int) -> None:
-    """Add `distance` to the offsets in a structure, except zeros, which mean missing."""
+    """Add `distance` to the offsets in a struct, except zeros, which mean missing."""
     for field_id in ids & fields.keys():
         if fields[field_id].value:
             fields[field_id].value += distance

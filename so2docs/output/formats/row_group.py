@@ -2,7 +2,7 @@
 
 Rows are divided into columns level by level: the definition and repetition levels of each column
 say where values are missing and where lists begin. Columns are encoded in pages, plain or with a
-dictionary, and compressed with zstd. (Structures, encodings and field ids: Encodings.md and
+dictionary, and compressed with zstd. (Structs, encodings and field ids: Encodings.md and
 parquet.thrift of the Parquet format.)
 
 This module replaces an Arrow library, which would take 60 MiB in each process.
@@ -238,7 +238,7 @@ _TYPES: dict[str, int] = {BOOLEAN: 0, INTEGER: 2, DATE: 2, NUMBER: 5, TEXT: 6}
 """Types in a Parquet file: `BOOLEAN`, `INT64`, `DOUBLE`, `BYTE_ARRAY`."""
 _ZSTD = 6
 _MOST_ENTRIES = 1 << 15
-"""Number of dictionary entries above which further pages are encoded plain."""
+"""Number of dictionary entries above which later pages are encoded plain."""
 
 _PAGE_BYTES = 256 * 1024
 """Approximate size of the values in a page, in bytes.

@@ -4,7 +4,7 @@
    front), `PUSH` (adds another byte at the front and drops the last byte), `FIRST`, `LAST` and
    `STORE_FIRST` (stores 16 copies of the first byte).
 
-   Digits of a run need no branch: each digit writes its share of copies of the first byte, and a
+   Run-length digits need no branch: each digit writes its share of copies of the first byte, and a
    literal is a run of one byte. */
 
 FOR_PROCESSOR static Status READ_SYMBOLS(Bzip2 *block, Bits *input, unsigned end_symbol,

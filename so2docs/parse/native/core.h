@@ -214,8 +214,8 @@ typedef struct {
     size_t rows;
 } OtherType;
 
-/* The result for the rows of a slice, in order. All members after those for reserved names are
-   initially zero. */
+/* The rows of a slice, in order. The caller sets `table` and the reserved names; all other members
+   must be zero. */
 typedef struct {
     Kind table;
     struct {
@@ -262,8 +262,8 @@ typedef struct {
     Buffer valid, values, offsets, lists;
 } Column;
 
-/* The result for the rows of a slice; all members except the names and types of the columns are
-   initially zero. The last column is for other attributes. */
+/* The columns of a slice. The caller sets `columns`, `count`, and the name and kind of each column;
+   all other members must be zero. The last column is for other attributes. */
 typedef struct {
     Column *columns;
     size_t count, rows;
@@ -399,7 +399,7 @@ Status put_user(const char *at, const char *end, const Nest *nest, const char *n
 
 /* ---- history.c: rows of the history of a post ---- */
 
-/* Write the members that are made from one or several rows, sorted by `Id`. `held` has the JSON
+/* Write the members that are made from one or more rows, sorted by `Id`. `held` has the JSON
    of the records. */
 Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
                    const Nest *nest, Buffer *out);
