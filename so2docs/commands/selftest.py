@@ -29,7 +29,7 @@ def describe_installation() -> dict[str, str]:
     for requirement in _requirements():
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         with suppress(metadata.PackageNotFoundError):
-            # Extras also require so2docs; keep its version.
+            # Extras also list so2docs as a requirement; keep the version set above.
             versions.setdefault(name, metadata.version(name))
     return versions
 

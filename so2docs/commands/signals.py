@@ -73,7 +73,7 @@ def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _send_soon(number: signal.Signals) -> None:
-    time.sleep(0.001)  # Raise the signal after the hook has returned.
+    time.sleep(0.001)  # Wait until the hook has returned.
     signal.raise_signal(number)
 
 

@@ -2,8 +2,9 @@
 
 Blocks (at most 900 kB before run lengths are expanded) are independent, but no index has their
 positions: each block follows the last bit of the previous one. This module therefore searches at
-every bit for the 48-bit number that starts a block, and decodes blocks ahead of time. If the number occurs by
-chance within a block (once in 30,000 GB), the end of this block shows that no block starts there.
+every bit for the 48-bit number that starts a block, and decodes blocks ahead of time. If the number
+occurs by chance within a block (once in 30,000 GB), the end of this block shows that no block
+starts there.
 
 The compiled core decodes a block at any bit, four times as fast as libbz2. Without the core, and
 for randomized blocks (bzip2 before 0.9.5), each block becomes a separate stream for the standard

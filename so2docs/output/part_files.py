@@ -266,7 +266,7 @@ def publish(files: Sequence[tuple[str, FileState]], leftovers: Iterable[str] = (
             never follows a published output.
 
     Raises:
-        LostFileError: A file is lost; then no file is renamed.
+        LostFileError: A file is lost; in this case, no file is renamed.
         OutputError: A file cannot be renamed.
         DiskFullError: The disk is full.
     """

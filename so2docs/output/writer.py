@@ -203,7 +203,7 @@ def publish_all(
     """Rename finished files to their final names, and remove other files of an earlier output.
 
     Raises:
-        LostFileError: A file is lost; then no file is renamed.
+        LostFileError: A file is lost; in this case, no file is renamed.
         OutputError: A file cannot be renamed.
     """
     named_files = [] if strays is None else [(names.strays, strays)]

@@ -315,7 +315,7 @@ class _RowFiling(RowSink):
                     rows = [row for row in part.rows if not self.opt_outs.drops(row, self.posts)]
                     self._add_bounties(rows)
             json = b""
-        else:  # Rows that were not requested have no record, and count as filtered.
+        else:  # Rows that were not requested have no record; count them as filtered.
             self.posts.filtered += added[0] - len(keys) // KEY.size
         self._read.append((keys, json))
         return added

@@ -461,7 +461,7 @@ class SecondPass:
         return fabricated
 
     def leave_out(self, state: Checkpoint) -> None:
-        """Count as filtered the rows after the limit and in buckets without kept questions."""
+        """Count rows after the limit, and rows in buckets without kept questions, as filtered."""
         state.counts += left_out(self.spill, self._not_read, None)
         if self.options.filters.limit is not None:
             state.counts += left_out(self.spill, self.buckets, state.next_id)

@@ -68,7 +68,7 @@ def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:
-        # Use a random value, so that no later source counts as the same.
+        # Use a random value, so that no later source is taken for this one.
         return {**state, "content": os.urandom(16).hex()}
     identity = source.identity
     file_state = {"size": identity.size, "modified": identity.modified, "content": source.digest}

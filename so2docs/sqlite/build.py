@@ -73,7 +73,7 @@ def create_indexes(
     connection: Connection, tables: list[str], site_field: str | None, *, progress: bool
 ) -> None:
     """Make the tag tables, rows for users known only by id, the views, and all indexes."""
-    import sqlite_utils  # Imported here, because it imports pandas if that is installed.
+    import sqlite_utils  # Imported here, because it imports pandas if pandas is installed.
 
     site = [] if site_field is None else [site_field]
     has_users = "users" in tables

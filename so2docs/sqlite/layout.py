@@ -195,7 +195,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
         end = " NOT NULL" if not end and column in layout.key else end
         lines.append(f"{quoted(column)} {kind}{end}")
     if site and name in ("questions", "answers"):
-        # The row id in `search`, because ids are unique only per site.
+        # Add the row id in `search`, because `Id` is unique only per site.
         lines.append('"Row" INTEGER NOT NULL UNIQUE')
     if not is_rowid:
         lines.append(f"PRIMARY KEY ({listed((*site, *layout.key))})")
@@ -271,7 +271,7 @@ def search_sql(site_field: str | None, *, stemming: bool) -> str:
     row = "Id" if site_field is None else "Row"
     stems = "porter " if stemming else ""
     return (
-        # Use double quotes: by them, sqlite-utils and Datasette find the index of a table.
+        # Use double quotes: sqlite-utils and Datasette look for them to find the index of a table.
         f'CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content="texts", '
         f"content_rowid='{row}', tokenize='{stems}unicode61 remove_diacritics 2')"
     )

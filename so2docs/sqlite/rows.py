@@ -315,7 +315,7 @@ class TableRows:
             if (*site, user_id, names) in self._users:
                 continue
             values, other = self._columns["users"].values(user, f"{path}{key}.")
-            # Mark users whom a document describes by an id alone, unlike users only referenced.
+            # A user object with only an id gets an empty `Other`; users only referenced get none.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (*site, *values, other)
 

@@ -186,8 +186,8 @@ class Parquet(Format):
     def ends_segment(self, document: Document) -> bool:
         """Return whether a page or a row group may end after a document.
 
-        Only the question id decides this. Most pages of the next quarter's output therefore stay the
-        same, and a hub stores and transfers only the other pages.
+        Only the question id decides this. Most pages of the next quarter's output therefore stay
+        the same, and a hub stores and transfers only the other pages.
         """
         return crc32(b"%d" % document.question_id) % _DOCUMENTS_PER_MARK == 0
 

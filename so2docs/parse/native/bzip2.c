@@ -523,8 +523,9 @@ static uint32_t end_segment(Walks *walks, unsigned lane, uint32_t step, uint32_t
     walked[lane * STRIDE] = (Byte)place##lane;                           \
     place##lane >>= 8
 
-/* Invert the transform: make the text from the sorted bytes. In a periodic or damaged block, the links form several
-   cycles; the text is then the cycle of the origin, repeated up to the size of the block. */
+/* Invert the transform: make the text from the sorted bytes. In a periodic or damaged block, the
+   links form several cycles, and the text is the cycle of the origin, repeated up to the size of
+   the block. */
 static void unsort(Bzip2 *block)
 {
     uint32_t *links = block->links, size = block->size;

@@ -248,7 +248,7 @@ void free_posts(Posts *posts);
 
 /* ---- columns.c: rows to columns ---- */
 
-/* Type of a column, as numbered by the caller. */
+/* Kind of a column, as numbered by the caller. */
 typedef enum { TEXT_COLUMN, INTEGER_COLUMN, DATE_COLUMN, BOOLEAN_COLUMN, TAGS_COLUMN, OTHER_COLUMN } ColumnKind;
 
 /* A column in the layout of Arrow: a validity bitmap and, depending on the type, 64-bit integers,
@@ -388,7 +388,7 @@ typedef struct {
 /* Return the position of an id in an ascending array; -1 if it is missing. */
 Py_ssize_t place_of(const Py_buffer *ids, int64_t id);
 
-/* Write a post with its rows, which are the next `count` sorted records, and count rows and
+/* Write a post with its rows, which are the next `count` sorted records. Counts the rows and
    votes by kind. FALLBACK if the reference must write the post. `held` has the JSON of all
    records. */
 Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
