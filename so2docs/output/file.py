@@ -159,7 +159,7 @@ class Output:
         return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:
-        """End the stream, and write the index; both files are then ready to be renamed.
+        """End the stream, and write the index, so that both files are ready to be renamed.
 
         Args:
             record: The provenance to store in the index; empty to store none.

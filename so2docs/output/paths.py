@@ -44,7 +44,7 @@ class OutputPaths:
         work_dir: Folder for the spill, if the user gave one.
         form: Form of the output.
         made_of_it: Names of the files that a recipe makes from the output at the end, relative to
-            its folder; the output itself is then temporary.
+            its folder; if there are any, the output itself is temporary.
         is_by_site: Whether the output is in a folder named after the site.
     """
 

@@ -124,7 +124,7 @@ def _reject(ids: _Ids, posts: RecordBuffer, *, in_bucket: bool) -> None:
 def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
     """Add the key of a dropped post that is neither question nor answer, as a rejected question.
 
-    The rows of this post in other tables are then filtered instead of becoming strays.
+    Because of this key, the rows of this post in other tables are filtered, not strays.
     """
     post_id = _id(row.get("Id", ""))
     if isinstance(post_id, int):

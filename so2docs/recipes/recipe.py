@@ -68,16 +68,16 @@ class Recipe:
         lower_headings: Number of levels by which headings in bodies are lowered, so that they are
             below those of the recipe.
         left_out: Columns to leave out of the records that the function returns.
-        nested_schema: Schema of the records that the function returns, if they are then flattened;
+        nested_schema: Schema of the records that the function returns, if they are flattened later;
             see `flattening`.
         has_metadata_columns: Whether metadata has several columns instead of one column `metadata`.
         best_only: Whether documents keep only the answer with the highest score.
-        needs_all_answers: Whether the function needs all answers, because it compares them. The
-            option `best` is then passed to the function instead of filtering the documents.
+        needs_all_answers: Whether the function needs all answers, because it compares them. If
+            so, the option `best` is passed to the function instead of filtering the documents.
         check: Function that takes the options in `settings` before the conversion, and raises
             `OptionError` for values that are not allowed.
-        is_by_site: Whether each record is a question with its id in `Id`. If so, a
-            conversion of several dumps writes a folder for each site, with an output named `train`.
+        is_by_site: Whether each record is a question with its id in `Id`. If so, a conversion
+            of several dumps writes a folder for each site, with an output named `train`.
     """
 
     name: str

@@ -450,7 +450,7 @@ def split_terms(words: Sequence[str], *, stemming: bool = False) -> list[str]:
 
     Args:
         words: The words of the query.
-        stemming: Whether the index stems English words; each term is then a prefix, a word
+        stemming: Whether the index stems English words. If so, each term is a prefix: a word
             without its ending.
     """
     terms = []

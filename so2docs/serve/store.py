@@ -859,7 +859,7 @@ class Store:
     def _are_few(self, question: str, conditions: Conditions) -> bool:
         """Whether fewer than `_FEW` questions meet the conditions.
 
-        Reading the answers to these questions is then faster than testing all answers.
+        If so, reading the answers to these questions is faster than testing all answers.
         """
         passes = " AND ".join(part.format(p="q") for part in conditions.of_question)
         sql = f"SELECT 1 FROM {question} WHERE {passes} LIMIT {_FEW}"

@@ -277,7 +277,7 @@ def convert_site(
     """Convert a dump into part files in the folder of its site, and mark the folder as finished.
 
     Raises:
-        So2docsError: As in `so2docs.convert`; the drafts of this attempt are then removed.
+        So2docsError: As in `so2docs.convert`; the drafts of this attempt have been removed.
     """
     if (finished_report := folders.read_report(site.folder, run)) is not None:
         # An earlier attempt finished the site, but its result was lost.

@@ -61,8 +61,8 @@ class Layout:
         attributes: Columns of attributes, in the order of documents.
         key: Primary key, without the site.
         references: Pairs of a column and the table that it refers to.
-        indexes: Columns of each index. Those with several columns cover lists and filters, which
-            then need not read the long rows.
+        indexes: Columns of each index. Those with several columns cover lists and filters, so
+            that these need not read the long rows.
         made: Columns of derived values; they follow the attributes.
         as_json: Attributes that are stored as JSON.
     """
