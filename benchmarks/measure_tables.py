@@ -2,7 +2,7 @@
 
 `python benchmarks/measure_tables.py FOLDER` measures a folder written by `make_tables.py`, with one
 worker. CPU time is reliable even on a busy machine. A conversion with `--jobs N` on N idle cores
-takes about an Nth of it as wall time.
+takes about an Nth of the CPU time as wall time.
 """
 
 import argparse

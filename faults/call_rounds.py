@@ -1,9 +1,9 @@
-"""A round: one system call of a command fails, and then the same command runs again.
+"""A round: one system call of a command fails, and the same command is run again.
 
 A call can fail with an error, write fewer bytes than requested, or be preceded or followed by a
-signal. A read can only return fewer bytes than requested. The command must then end with the files
-of an undisturbed run or with a line of advice, and every file with a final name must be complete.
-The same command, run again, must end with exactly the files of an undisturbed run.
+signal. A read can only return fewer bytes than requested. After that, the command must end with
+the files of an undisturbed run or with a line of advice, and every file with a final name must be
+complete. The same command, run again, must end with exactly the files of an undisturbed run.
 """
 
 import errno

@@ -414,7 +414,7 @@ class NothingToDescribeError(OutputError):
 class CardFiles(Product[tuple[str, str]]):
     """The card and the `croissant.json` of a folder as a product.
 
-    They are compared by their bytes, which the manifests in the folder determine.
+    Both files are compared by their bytes, which the manifests in the folder determine.
     """
 
     update_advice = ""
