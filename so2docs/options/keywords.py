@@ -169,7 +169,7 @@ class DocumentKeywords(TypedDict, total=False):
 
 
 class FileKeywords(DocumentKeywords, total=False):
-    """Further options of all functions that write files.
+    """Additional options of all functions that write files.
 
     Attributes:
         level: Compression level. For gzip, 0 to 3 are fast (ISA-L), and 4 to 9 are slow but
