@@ -67,7 +67,7 @@ class Counts:
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types; the keys of each `Counter` are sorted."""
+        """Return all fields as JSON-compatible values; the keys of each `Counter` are sorted."""
         return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
     @classmethod

@@ -58,7 +58,7 @@ def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
     """Show the options in messages as on the command line, for errors printed in a block.
 
     Args:
-        spellings: The form of each option to show, by long option; others are shown unchanged.
+        spellings: The form of each option to show, by long option; other options are unchanged.
     """
     token = _spellings.set(spellings)
     try:

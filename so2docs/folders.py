@@ -480,7 +480,7 @@ def _write_tags(source: str, output: str, *, update: bool, force: bool, **kwargs
 
 
 def _build(product: Product[Any], state: str, *, force: bool, update: bool) -> Done:
-    """Make the product of a site unless it is up to date; `state` is its state if it is made."""
+    """Make the product of a site unless it is up to date; return `state` if it is made."""
     if product.find(force=force, update=update) is not None:
         return UP_TO_DATE, product.path, None
     return state, product.path, product.make()

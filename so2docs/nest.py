@@ -179,8 +179,8 @@ class Nest:
         post_ids = {post_id for post_id, *_ in posts}
         rejected = {post_id for post_id, _, _, kind, _ in posts if kind == REJECTED_ANSWER}
         rows = sorted(rows)
-        # If one of these rows is by a dropped user, drop all rows of its kind and post, since other
-        # texts of the post may repeat its words.
+        # If a dropped user wrote one of these rows, drop all rows of the same kind for the same
+        # post, because they may repeat its text.
         opted_out = {row[:2] for row in rows if row[-1].endswith(_BY_OPTED_OUT)}
         lines: list[bytes] = []
         votes: Counter[tuple[int, int]] = Counter()

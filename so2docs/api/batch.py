@@ -42,8 +42,8 @@ def convert_all(
     Args:
         sources: Paths of the dumps, in any form supported by `convert`.
         output_dir: Folder for the outputs, made if it does not exist. The outputs are
-            named `SITE.jsonl.gz`, with the extension of the format, or, with the recipe `hub`,
-            `SITE/train-00000-of-00001.jsonl.gz`.
+            named after the site and the format, such as `SITE.jsonl.gz`; with the recipe `hub`,
+            such as `SITE/train-00000-of-00001.jsonl.gz`.
         when_done: Function called with the result of each conversion as it ends, in any order.
         keywords: Keywords of `convert`, for each dump.
 

@@ -43,7 +43,7 @@ class SiteOutcome(Protocol):
     """Protocol for the result of processing one site, such as a report."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types."""
+        """Return all fields as JSON-compatible values."""
 
     def columns(self) -> dict[str, Number]:
         """Return the numbers for this site's row in a table of sites, by column name."""
@@ -88,7 +88,7 @@ class SiteResult:
         return text if is_named else f"{name}: {text}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types; `made` is `ended`, or None if there is no `result`."""
+        """Return all fields as JSON-compatible values; without a `result`, `made` is None."""
         ended = datetime.fromtimestamp(self.ended, UTC).isoformat(timespec="seconds")
         return {
             "source": self.source,

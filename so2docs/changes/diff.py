@@ -201,7 +201,7 @@ class Changes:
         elasticsearch_index: str = "questions",
         site_field: str | None = None,
     ) -> Product[Summary]:
-        """Make the product that `write` builds: the changes file."""
+        """Return the `Product` for the changes file without building it; `write` builds it."""
         self.check(format, deleted)
         return _ChangesFile(
             self,

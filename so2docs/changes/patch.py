@@ -54,7 +54,7 @@ class Patched:
     is_verified: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types."""
+        """Return all fields as JSON-compatible values."""
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:

@@ -1,4 +1,4 @@
-"""The commands: each turns its options into one call of the library."""
+"""The commands. Each turns its options into a single library call."""
 
 EXAMPLES = """
 so2docs convert Posts.xml questions.jsonl.gz

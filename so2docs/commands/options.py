@@ -30,7 +30,7 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command with headings for groups of options in its help."""
+    """A command whose help groups the options under headings."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options to the help, each group under its heading."""
@@ -86,7 +86,8 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         if self.entry.choices is not None:
             return complete_names(self.entry.choices(), incomplete)
         kind = {"FILE": "file", "DIR": "dir"}.get(self.entry.metavar or "")
-        # Offer nothing for other types: zsh would insert the description of an empty one, `_`.
+        # Offer nothing if the value is neither a file nor a folder: for an empty item, zsh would
+        # insert the description, `_`.
         return [] if kind is None else [CompletionItem(incomplete, type=kind)]
 
 

@@ -167,7 +167,7 @@ def _joined(arrays: Iterable[Any]) -> Any:
 
 
 def _question_ids(posts: Any) -> Any:
-    """Compute the question id of each post; null for posts of other types."""
+    """Compute the question id of each post; null for posts that are not questions or answers."""
     import pyarrow.compute as pc
 
     kinds = posts["PostTypeId"]

@@ -25,8 +25,8 @@ class Dialect:
         types: Column types, by type in the schema.
         run: Commands that run the script in the folder of the files.
         load: Template of the statement that loads a table.
-        begin: Statements before all others.
-        end: Statements after all others.
+        begin: Statements before all other statements.
+        end: Statements after all other statements.
         required: Template of the type of a column that must not be NULL.
         nullable: Template of the type of a column that may be NULL.
         create_end: End of the statement that creates a table.

@@ -102,7 +102,7 @@ class _LinesEncoder(Encoder):
 
 
 class CsvEncoder(_LinesEncoder):
-    """CSV (RFC 4180) with a header; a missing value is empty, and an empty text is `""`."""
+    """CSV (RFC 4180) with a header; a missing value is empty, and an empty string is `""`."""
 
     def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
         super().__init__(schema, dialect)

@@ -109,7 +109,7 @@ class InspectedTable(RowFacts):
         return [name for name in known if name not in self.columns]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types."""
+        """Return all fields as JSON-compatible values."""
         return {**Counts.as_dict(self), "is_ordered": self.is_ordered, "lacks": self.lacks}
 
 
@@ -144,7 +144,7 @@ class Inspection:
         return not any(table.problem or table.malformed for table in self.tables.values())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types."""
+        """Return all fields as JSON-compatible values."""
         tables = {name: table.as_dict() for name, table in self.tables.items()}
         return {**asdict(self), "tables": tables, "is_sound": self.is_sound}
 

@@ -376,7 +376,7 @@ class Verified:
     hashed: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types."""
+        """Return all fields as JSON-compatible values."""
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:

@@ -181,7 +181,7 @@ class Fingerprint:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields by name, as JSON types."""
+        """Return all fields by name, as JSON-compatible values."""
         return asdict(self)
 
     @classmethod

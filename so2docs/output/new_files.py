@@ -217,11 +217,11 @@ class NewFiles:
         self._claimed.append(path)
 
     def add(self, path: str, complete: FileState) -> None:
-        """Add a finished file, to be renamed together with the others."""
+        """Add a finished file, to be renamed together with the other files."""
         self._finished[path] = complete
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a small file, to be renamed together with the others.
+        """Write a small file, to be renamed together with the other files.
 
         Raises:
             OutputError: The file cannot be written.

@@ -88,8 +88,8 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
         raise OutputError(f"{path}: is a folder; give the name of a file")
     if os.path.exists(path) and not os.path.isfile(path):
         raise OutputError(
-            f"{path}: is a device or a pipe, which no file may replace; choose another output "
-            "(- is standard output)"
+            f"{path}: is a device or a pipe and cannot be replaced by a file; choose another "
+            "output (- for standard output)"
         )
     for file in read:
         if file and is_same(path, file):

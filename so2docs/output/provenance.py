@@ -182,7 +182,7 @@ class Provenance:
         return replace(self, counts={"documents": documents})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types."""
+        """Return all fields as JSON-compatible values."""
         files = {name: [file.as_dict() for file in getattr(self, name)] for name in _FILES}
         return asdict(self) | files
 

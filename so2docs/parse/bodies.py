@@ -52,7 +52,7 @@ def converter(
 
 
 def tame(body: str) -> str:
-    """Simplify a body that libxml2 would take quadratic time to parse; others stay unchanged.
+    """Simplify a body that libxml2 would take quadratic time to parse; other bodies stay unchanged.
 
     Sites do not publish such bodies. libxml2 compares every attribute of a tag with all others,
     looks for the end of every comment, and reads the text after an unclosed tag as attributes.

@@ -109,7 +109,7 @@ def _warn_about(problem: str | None) -> None:
 
 
 def built() -> Core:
-    """Return the faster core of this installation, `python` or `compiled`."""
+    """Return the faster available core, `python` or `compiled`."""
     return "python" if _core is None else "compiled"
 
 

@@ -254,7 +254,7 @@ class Checkpoint:
     report: Report | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields by name, in JSON types."""
+        """Return all fields by name, as JSON-compatible values."""
         return {
             "next_id": self.next_id,
             "output": [asdict(file) for file in self.output],

@@ -64,7 +64,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
 
 
 def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
-    """Describe the file of a table in JSON types, to detect that its spilled rows are outdated."""
+    """Describe the file of a table as JSON-compatible values, to detect outdated spilled rows."""
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
     if source is None or not source.is_file:

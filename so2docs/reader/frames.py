@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from so2docs.errors import OptionError, OutputError, did_you_mean, flag, require_packages
+from so2docs.errors import OptionError, OutputError, did_you_mean, require_packages
 from so2docs.options.option import contradiction, point_in_time, tag_filter
 from so2docs.options.option import tags as read_tags
 from so2docs.schema import (
@@ -211,9 +211,8 @@ def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
         ids = [document["Id"] for document in objects if "Id" in document]
         where = f"between question {ids[0]} and question {ids[-1]}, " if ids else ""
         raise OutputError(
-            f"{source.path}: {where}a document has no Id, or a value of an unexpected type; "
-            f"frames and `where` need JSON lines with Id, and cannot read "
-            f"{flag('format', 'mongodb')}"
+            f"{source.path}: {where}a document has no Id, or has a value of an unexpected type; "
+            "frames and `where` need JSON lines with an Id, and do not support the format mongodb"
         ) from error
 
 

@@ -511,7 +511,7 @@ class Pages:
         return thread.thread(document, self._render(renderer, texts), self.store.site.host)
 
     def _states(self, document: Values, post_ids: list[int], originals: list[Values]) -> Values:
-        """Return template values: the states of posts, such as closed, and numbers of revisions.
+        """Return template values: the states of posts, such as closed, and revision counts.
 
         Args:
             document: The document of the question.
@@ -545,7 +545,7 @@ class Pages:
 
         Args:
             entries: Entries of the history.
-            numbers: Numbers of revisions by their GUIDs; needed only for rollbacks.
+            numbers: Revision numbers by GUID; needed only for rollbacks.
         """
         titles = self.store.titles(thread.original_ids(entries))
         html_titles = self._titles(title for title in titles.values() if title)

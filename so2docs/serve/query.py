@@ -431,7 +431,7 @@ def _add_kind(
 
 START, END = "\x02", "\x03"
 
-# Words, as split by the tokenizer unicode61 of FTS5.
+# Split words as FTS5's `unicode61` tokenizer does.
 _WORD = re.compile(r"[^\W_]+")
 _WORDS = 36
 _ENDING = re.compile(r"(?:ing|ed|es|s|e|y|ies|ly|er|ation|ment)$")

@@ -195,9 +195,9 @@ class Known:
     Attributes:
         base: Prefix of the paths of the site.
         host: The site's host name; None if unknown.
-        names: Names of users by their ids.
-        titles: Titles of questions by their ids.
-        numbers: Numbers of revisions by their GUIDs.
+        names: User names by id.
+        titles: Question titles by id.
+        numbers: Revision numbers by GUID.
         address: Function that makes a URL absolute or local; it returns None for invalid URLs.
     """
 

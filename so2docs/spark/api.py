@@ -74,7 +74,7 @@ class SparkReport:
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types."""
+        """Return all fields as JSON-compatible values."""
         return {
             "sites": {name: report.as_dict() for name, report in self.sites.items()},
             "finished": self.finished,
@@ -151,10 +151,10 @@ def convert(
             the archive or folder.
         force: Reconvert finished sites.
         update: Reconvert finished sites if their dump or options differ.
-        on_error: Action for a site that cannot be converted. `stop`: raise the error, before the
-            conversion if it is found at the start or end of a dump, or else after the other dumps
-            are converted. `skip`: leave out the site, and add its error to `failures` of the
-            report.
+        on_error: Action for a site that cannot be converted. `stop`: raise the error. Errors at
+            the start or end of a dump are raised before any conversion, all other errors after the
+            other dumps are converted. `skip`: leave out the site, and add its error to `failures`
+            of the report.
         keywords: Keywords of `so2docs.convert` for each dump: `format` (each part file is a
             complete file), `compression`, `elasticsearch_index`, `level`, the filters (`limit`
             applies to each dump), `fields`, `without`, `body`, `nest` (tables in the archive or

@@ -236,7 +236,7 @@ def raise_or_note(
     results: Iterable[tuple[Site, Result | So2docsError]],
     failures: dict[str, So2docsError] | None = None,
 ) -> Iterator[tuple[Site, Result]]:
-    """Yield the sites that have a result; collect the errors of the others in `failures`.
+    """Yield the sites that have a result; collect the errors of the other sites in `failures`.
 
     Raises:
         So2docsError: A site failed, and `failures` is None or the error is an `OptionError`.

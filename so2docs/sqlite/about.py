@@ -28,7 +28,7 @@ class SiteAbout:
         host: Host name of the site; None if unknown.
         parts: Keys of the nested parts that its documents hold, such as `Comments` and `Owner`.
         overview: Counts for the front page.
-        source: Name of the input file; empty for documents from a program.
+        source: Name of the input file; empty if the documents were passed as an iterable.
     """
 
     name: str | None

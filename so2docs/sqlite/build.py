@@ -190,7 +190,7 @@ class Database:
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON types."""
+        """Return all fields as JSON-compatible values."""
         return asdict(self)
 
     def columns(self) -> dict[str, int | float]:

@@ -78,7 +78,7 @@ class DocumentError(OutputError):
 
 @dataclass(slots=True)
 class Tally(Counts):
-    """Facts about the documents of one source, apart from their rows.
+    """Counts and names collected from the documents of one source; it does not hold the rows.
 
     Attributes:
         numbered: Number of posts with a row number; 0 in a database of one site.
@@ -299,7 +299,10 @@ class TableRows:
             yield columns.values(record, f"{path}.")
 
     def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
-        """Move users from a record into rows of users; keep any that it does not refer to by id."""
+        """Move the user objects of a record to the users table.
+
+        A user whose id the record does not reference stays in the record.
+        """
         for key in keys:
             user = record.get(key)
             if user is None:

@@ -92,7 +92,7 @@ class Scores(Counts):
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return minimum, median, mean, maximum and histogram as JSON types."""
+        """Return minimum, median, mean, maximum and histogram as JSON-compatible values."""
         return {name: getattr(self, name) for name in ("min", "median", "mean", "max", "histogram")}
 
 
@@ -203,7 +203,7 @@ class Stats(Counts):
         return None if count is None or not self.questions else count / self.questions
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON types.
+        """Return the fields as JSON-compatible values.
 
         Fields of missing tables are left out. For records, only the path, the sizes and the fields
         about records remain.

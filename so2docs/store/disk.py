@@ -78,8 +78,8 @@ def check_room(
         if free < size:
             movable = f", or put the spill elsewhere with {flag('work_dir')}"
             raise DiskFullError(
-                f"{folder}: about {_readable(size)} are needed for {' and '.join(names)} of a dump "
-                f"of {_readable(dump_bytes)}, but only {_readable(free)} are available; "
+                f"{folder}: about {_readable(size)} is needed for {' and '.join(names)} "
+                f"(dump: {_readable(dump_bytes)}), but only {_readable(free)} is available; "
                 f"free some space{movable if 'the spill' in names else ''}"
             )
     _, _, size = needed[os.stat(spill).st_dev]

@@ -71,7 +71,7 @@ def test_the_room_that_an_uncompressed_spill_needs(tmp_path: Path) -> None:
     for actual, expected in zip(lack, (0.38e9, 0.69e9, 1e9), strict=True):
         assert abs(actual - expected) < 50e6
     check_room(2 * free, tmp_path, "-", "gzip")
-    with pytest.raises(so2docs.DiskFullError, match="are needed for the spill"):
+    with pytest.raises(so2docs.DiskFullError, match="is needed for the spill"):
         check_room(2 * free, tmp_path, "-", "gzip", budget=10 * free)
 
 

@@ -43,11 +43,11 @@ def test_a_shortage_is_found_before_the_start(
     with pytest.raises(so2docs.DiskFullError) as caught:
         convert(dump, full / "questions.jsonl.gz")
     assert "about 1." in str(caught.value)
-    assert "MB are needed for the spill and the output of a dump of 1." in str(caught.value)
+    assert "MB is needed for the spill and the output (dump: 1." in str(caught.value)
     assert "free some space, or put the spill elsewhere with work_dir" in str(caught.value)
-    with pytest.raises(so2docs.DiskFullError, match=f"{full}.*: about .* for the spill of a dump"):
+    with pytest.raises(so2docs.DiskFullError, match=rf"{full}.*: about .* for the spill \(dump: "):
         convert(dump, tmp_path / "questions.jsonl.gz", work_dir=full)
-    with pytest.raises(so2docs.DiskFullError, match=f"{full}: .* for the output of a dump"):
+    with pytest.raises(so2docs.DiskFullError, match=rf"{full}: .* for the output \(dump: "):
         convert(dump, full / "questions.jsonl.gz", work_dir=tmp_path)
     assert not list(full.rglob("*.blocks"))
 

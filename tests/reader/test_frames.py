@@ -379,7 +379,7 @@ def test_documents_of_another_form_are_errors(name: str, tmp_path: Path) -> None
     output = write_indexed(tmp_path, line)
     with (
         so2docs.open(output) as docs,
-        pytest.raises(so2docs.OutputError, match=r"q\.jsonl: .*a document has no Id, or a value"),
+        pytest.raises(so2docs.OutputError, match=r"q\.jsonl: .*has no Id, or has a value"),
     ):
         getattr(docs, frame).to_arrow()
 

@@ -16,9 +16,9 @@
    No name occurs twice in a row, starts with "xml" (in any case) or is reserved; the values of
    `schema.NUMBERS` are numbers; every row has an `Id` and a `PostTypeId`, and every answer has a
    `ParentId`. A row has at most MOST_ATTRIBUTES attributes, and a slice has at most MOST_OTHER_TYPES
-   other types. The other tables have their own numeric attributes and reserved names: every row has
-   an `Id`, every row except users has a `PostId`, votes have a `VoteTypeId` of 32 bits, and rows of
-   the history have a `PostHistoryTypeId`.
+   types of posts other than questions and answers. The other tables have their own numeric
+   attributes and reserved names: every row has an `Id`, every row except users has a `PostId`, votes
+   have a `VoteTypeId` of 32 bits, and rows of the history have a `PostHistoryTypeId`.
 
    The result for any other slice, well-formed or not, is FALLBACK, and the caller parses the whole
    slice with lxml. Tests compare both cores on the same bytes. */
@@ -261,8 +261,8 @@ static Status put_integer(Buffer *out, int64_t number)
     return put(out, bytes, sizeof bytes);
 }
 
-/* Write the key of the post whose JSON starts at `start`, or drop the JSON of other types of
-   posts. */
+/* Write the key of the post whose JSON starts at `start`. If it is neither a question nor an
+   answer, drop its JSON instead. */
 static Status add_post(const Row *row, size_t start, Posts *posts)
 {
     const unsigned required = 1u << ID | 1u << POST_TYPE_ID;

@@ -177,13 +177,13 @@ static inline Status read_name(Reader *in, Name *name)
 
 /* ---- values.c: values of attributes; each function also reads the closing quote ---- */
 
-/* Write a text unchanged between the quotes of a JSON string. */
+/* Write text unchanged between the quotes of a JSON string. */
 Status put_text(Reader *in, Buffer *out);
 
-/* Write a text as UTF-8, with nothing escaped. */
+/* Write text as UTF-8, with nothing escaped. */
 Status put_utf8(Reader *in, Buffer *out);
 
-/* Write a text as a JSON string. */
+/* Write text as a JSON string. */
 Status put_string(Reader *in, Buffer *out);
 
 /* Read a canonical number. */

@@ -497,7 +497,7 @@ static Status put_text_of(Text text, Buffer *out)
     return put(out, text.at, text.size);
 }
 
-/* Write a text, leaving out all occurrences of a character. */
+/* Write text without the occurrences of a character. */
 static Status put_without(Text text, char left_out, Buffer *out)
 {
     while (text.size > 0) {

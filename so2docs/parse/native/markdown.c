@@ -319,7 +319,7 @@ static const Byte SPECIAL[256] = {
     ['&'] = 1,  ['~'] = 1, [']'] = 1, ['['] = 2,
 };
 
-/* Write a text, with a backslash before characters that would be markup. */
+/* Write text with a backslash before characters that would be markup. */
 static Status put_escaped(const char *text, size_t size, int is_in_link, Buffer *out)
 {
     const char *end = text + size, *from = text;

@@ -63,7 +63,7 @@ static int is_allowed(uint32_t code)
            || (0xE000 <= code && code <= 0xFFFD) || (0x10000 <= code && code <= 0x10FFFF);
 }
 
-/* Write an allowed character. */
+/* Write a character for which `is_allowed` holds, escaped if the form is JSON. */
 static Status put_character(Buffer *out, uint32_t code, Form form)
 {
     switch (form == JSON ? code : 0) {
