@@ -78,7 +78,8 @@ class ParquetEncoder(Encoder):
         """Return the footer with the positions of all row groups; `record` is not stored in it."""
         from so2docs.output.formats.arrow import encode_parquet, no_rows
 
-        return footer.join_footers(encode_parquet(no_rows(self.schema), LEVEL), journal)
+        metadata, _ = footer.read_metadata(encode_parquet(no_rows(self.schema), LEVEL))
+        return footer.join_footers(metadata, journal)
 
 
 class _LinesEncoder(Encoder):

@@ -8,15 +8,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from so2docs.output.formats.columns import ObjectColumns
+from so2docs.output.formats.columns import ObjectColumns, Row
 from so2docs.schema import (
     BOOLEAN,
     DATE,
@@ -25,13 +24,8 @@ from so2docs.schema import (
     OTHER,
     TEXT,
     TEXTS,
-    Attributes,
     Type,
 )
-
-_NONE: set[str] = set()
-
-Row = dict[str, Any]
 
 TYPES: dict[Type, Any] = {
     INTEGER: pa.int64(),
@@ -59,22 +53,17 @@ def _type(part: ObjectColumns) -> Any:
 
 def arrow_arrays(columns: ObjectColumns, rows: list[Row]) -> list[Any]:
     """Make an Arrow array for each field; this removes the nested parts from the rows."""
-    nested = [[row.pop(part.key, None) for row in rows] for part in columns.parts]
-    arrays = _arrays(rows, columns.attributes)
-    return arrays + [
-        _nested_array(part, values) for part, values in zip(columns.parts, nested, strict=True)
-    ]
+    arrays, other, nested = columns.split(rows, _array)
+    parts = map(_nested_array, columns.parts, nested)
+    return [*arrays, pa.array(other, pa.string()), *parts]
 
 
 def _nested_array(part: ObjectColumns, values: list[Any]) -> Any:
     """Make an Arrow array of the values of a nested part, one value for each object."""
     if part.shape == "list":
-        offsets = list(accumulate((len(items or ()) for items in values), initial=0))
-        structs = _structs(part, [row for items in values for row in items or ()])
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=_type(part))
-    if part.shape == "counts":
-        none = dict.fromkeys(part.attributes, 0)
-        return _structs(part, [none | (value or {}) for value in values])
+        offsets = pa.array([*accumulate(map(len, values), initial=0)], pa.int32())
+        structs = _structs(part, [*chain.from_iterable(values)])
+        return pa.ListArray.from_arrays(offsets, structs, type=_type(part))
     missing = pa.array([value is None for value in values], pa.bool_())
     return _structs(part, [value or {} for value in values], missing)
 
@@ -82,40 +71,6 @@ def _nested_array(part: ObjectColumns, values: list[Any]) -> Any:
 def _structs(part: ObjectColumns, rows: list[Row], missing: Any = None) -> Any:
     arrays = arrow_arrays(part, rows)
     return pa.StructArray.from_arrays(arrays, fields=arrow_fields(part), mask=missing)
-
-
-def _arrays(rows: list[Row], attributes: Attributes) -> list[Any]:
-    """Make an Arrow array for each attribute, and one for `OTHER`: JSON of all other values."""
-    misfits: dict[int, set[str]] = {}
-    arrays = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
-    names = attributes.keys()
-    other = [
-        orjson.dumps({name: row[name] for name in row if name not in names or name in misfit})
-        if (misfit := misfits.get(index, _NONE)) or row.keys() - names
-        else None
-        for index, row in enumerate(rows)
-    ]
-    arrays.append(pa.array(other, pa.binary()).cast(pa.string()))
-    return arrays
-
-
-def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> Any:
-    """Make the Arrow array of an attribute.
-
-    Values of the wrong type become null; `misfits` gets the attribute, by row, for `OTHER`.
-    """
-    values = [row.get(name) for row in rows]
-    try:
-        return _array(kind, values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        pass
-    for index, value in enumerate(values):
-        try:
-            _array(kind, [value])
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            values[index] = None
-            misfits.setdefault(index, set()).add(name)
-    return _array(kind, values)
 
 
 def _array(kind: Type, values: list[Any]) -> Any:

@@ -5,8 +5,13 @@ The columns of questions, answers and nested rows depend on the options alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import orjson
 
 from so2docs.options.field_paths import Fields
 from so2docs.schema import (
@@ -19,8 +24,14 @@ from so2docs.schema import (
     Attributes,
     Part,
     Shape,
+    Type,
     select_parts,
 )
+
+Row = dict[str, Any]
+"""A document, or an object in it."""
+
+_NONE: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,75 @@ class ObjectColumns:
     def is_required(self, name: str) -> bool:
         """Return whether a column is never null."""
         return self.is_post and name in ("Id", ANSWERS)
+
+    def split(
+        self, rows: list[Row], convert: Callable[[Type, list[Any]], Any]
+    ) -> tuple[list[Any], list[str | None], list[list[Any]]]:
+        """Split objects into columns; this removes the nested parts from the objects.
+
+        Args:
+            rows: The objects.
+            convert: Converts the values of an attribute to a column; values that do not have the
+                type of the attribute raise `TypeError` or `ValueError`.
+
+        Returns:
+            The converted columns of the attributes; the values of `OTHER`: the JSON of all other
+            values, and of values that do not have the type of their attribute; the values of each
+            part, one for each object.
+        """
+        nested = [_nested_values(part, rows) for part in self.parts]
+        misfits: dict[int, set[str]] = {}
+        names = self.attributes.keys()
+        columns = [
+            _column(name, rows, misfits, partial(convert, kind))
+            for name, kind in self.attributes.items()
+        ]
+        other = [
+            orjson.dumps(
+                {name: row[name] for name in row if name not in names or name in misfit}
+            ).decode()
+            if (misfit := misfits.get(index, _NONE)) or row.keys() - names
+            else None
+            for index, row in enumerate(rows)
+        ]
+        return columns, other, nested
+
+
+def _nested_values(part: ObjectColumns, rows: list[Row]) -> list[Any]:
+    values = [row.pop(part.key, None) for row in rows]
+    if part.shape == "list":
+        return [value or [] for value in values]
+    if part.shape == "counts":
+        none = dict.fromkeys(part.attributes, 0)
+        return [none | (value or {}) for value in values]
+    return values
+
+
+def _column(
+    name: str,
+    rows: list[Row],
+    misfits: dict[int, set[str]],
+    convert: Callable[[list[Any]], Any],
+) -> Any:
+    """Convert the values of an attribute to a column.
+
+    Values of the wrong type become null; `misfits` gets the attribute, by row, for `OTHER`.
+    """
+    try:
+        values = [*map(itemgetter(name), rows)]  # Fast path: most attributes are in every row.
+    except KeyError:
+        values = [row.get(name) for row in rows]
+    try:
+        return convert(values)
+    except (TypeError, ValueError):
+        pass
+    for index, value in enumerate(values):
+        try:
+            convert([value])
+        except (TypeError, ValueError):
+            values[index] = None
+            misfits.setdefault(index, set()).add(name)
+    return convert(values)
 
 
 def question_columns(

@@ -159,18 +159,21 @@ def write_struct(fields: Struct) -> bytearray:
             out.append((field_id - last) << 4 | field.type)
         else:
             out.append(field.type)
-            _write_unsigned(out, field_id << 1)
+            out += unsigned(field_id << 1)
         last = field_id
         _write(out, field.type, field.value)
     out.append(0)
     return out
 
 
-def _write_unsigned(out: bytearray, value: int) -> None:
+def unsigned(value: int) -> bytes:
+    """Encode an unsigned integer, seven bits a byte, the lowest first."""
+    out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
         value >>= 7
     out.append(value)
+    return bytes(out)
 
 
 def _write(out: bytearray, kind: int, value: Any) -> None:
@@ -179,24 +182,25 @@ def _write(out: bytearray, kind: int, value: Any) -> None:
     if kind in (_TRUE, _FALSE, _BYTE):
         out.append(value)
     elif kind in (_I16, _I32, _I64):
-        _write_unsigned(out, value << 1 if value >= 0 else ~(value << 1))
+        out += unsigned(value << 1 if value >= 0 else ~(value << 1))
     elif kind == _DOUBLE:
         out += value
     elif kind == _BINARY:
-        _write_unsigned(out, len(value))
+        out += unsigned(len(value))
         out += value
     elif kind in (_LIST, _SET):
         size = len(value.values)
         out.append(min(size, 15) << 4 | value.type)
         if size >= 15:
-            _write_unsigned(out, size)
+            out += unsigned(size)
         for element in value.values:
             _write(out, value.type, element)
     else:
         out += write_struct(value)
 
 
-_LENGTH = struct.Struct("<I")
+LENGTH = struct.Struct("<I")
+"""A size in a Parquet file."""
 
 _NUM_ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5
 _COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
@@ -213,9 +217,9 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
     the order of the columns. These positions become offsets in the whole file, so they can only be
     written at its end.
     """
-    metadata, size = _metadata(file)
+    metadata, size = read_metadata(file)
     (group,) = metadata[_ROW_GROUPS].value.values
-    end = len(file) - len(PARQUET) - _LENGTH.size - size
+    end = len(file) - len(PARQUET) - LENGTH.size - size
     places = [column[_PAGES_OFFSET].value for column in group[_COLUMNS].value.values]
     pages = b"".join(write_struct(ThriftReader(file, offset).struct()) for offset in places)
     data = file[len(PARQUET) : min(places, default=end)]
@@ -223,11 +227,11 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
     return segment._replace(note=bytes(write_struct(group)) + pages)
 
 
-def join_footers(empty: bytes, journal: Journal) -> bytes:
+def join_footers(metadata: Struct, journal: Journal) -> bytes:
     """Make the footer of a Parquet file, preceded by the positions of its pages.
 
     Args:
-        empty: A file without rows, with the schema and the metadata of the footer.
+        metadata: The metadata of the file without rows.
         journal: The segments of the file; their notes describe the row groups.
     """
     row_groups: list[Struct] = []
@@ -239,28 +243,27 @@ def join_footers(empty: bytes, journal: Journal) -> bytes:
         group = reader.struct()
         _move(group, reader, segment.offset - len(PARQUET), pages, journal.size)
         row_groups.append(group)
-    metadata, _ = _metadata(empty)
     metadata[_NUM_ROWS] = Field(_I64, sum(group[_GROUP_ROWS].value for group in row_groups))
     metadata[_ROW_GROUPS] = Field(_LIST, Sequence(_STRUCT, row_groups))
     footer = write_struct(metadata)
-    return bytes(pages + footer) + _LENGTH.pack(len(footer)) + PARQUET
+    return bytes(pages + footer) + LENGTH.pack(len(footer)) + PARQUET
 
 
 def read_value(path: str, key: bytes) -> bytes:
     """Read a value in the metadata of a Parquet file; empty without the key or in other files."""
-    end = _LENGTH.size + len(PARQUET)
+    end = LENGTH.size + len(PARQUET)
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size < len(PARQUET) + end:
             return b""
         file.seek(size - end)
-        (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+        (length,) = LENGTH.unpack(file.read(LENGTH.size))
         if file.read() != PARQUET or length > size - end:
             return b""
         file.seek(size - end - length)
         tail = file.read(length + end)
     try:
-        metadata, _ = _metadata(tail)
+        metadata, _ = read_metadata(tail)
     except (IndexError, ValueError):
         return b""
     pairs = metadata[_KEY_VALUES].value.values if _KEY_VALUES in metadata else []
@@ -270,9 +273,10 @@ def read_value(path: str, key: bytes) -> bytes:
     return b""
 
 
-def _metadata(file: bytes) -> tuple[Struct, int]:
-    (size,) = _LENGTH.unpack_from(file, len(file) - len(PARQUET) - _LENGTH.size)
-    return ThriftReader(file, len(file) - len(PARQUET) - _LENGTH.size - size).struct(), size
+def read_metadata(file: bytes) -> tuple[Struct, int]:
+    """Read the metadata at the end of a Parquet file; return it with its size in bytes."""
+    (size,) = LENGTH.unpack_from(file, len(file) - len(PARQUET) - LENGTH.size)
+    return ThriftReader(file, len(file) - len(PARQUET) - LENGTH.size - size).struct(), size
 
 
 def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, start: int) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
-from operator import itemgetter
 from types import NoneType
 from typing import Any, ClassVar
 
@@ -26,7 +25,7 @@ from so2docs.nest import Buffer
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format, OpenSegment
-from so2docs.output.formats.columns import ObjectColumns, question_columns
+from so2docs.output.formats.columns import ObjectColumns, Row, question_columns
 from so2docs.output.formats.row_group import (
     NUMBER,
     Column,
@@ -37,16 +36,12 @@ from so2docs.output.formats.row_group import (
     RowGroup,
     check,
     count_columns,
-    empty_file,
+    file_metadata,
     milliseconds,
 )
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
 from so2docs.schema import BOOLEAN, DATE, INTEGER, INTEGERS, OTHER, TEXT, TEXTS, Type
-
-_NONE: set[str] = set()
-
-Row = dict[str, Any]
 
 _ELEMENTS: dict[Type, Kind] = {TEXTS: TEXT, INTEGERS: INTEGER}
 """Types of the elements of lists."""
@@ -74,52 +69,8 @@ def _document_group(columns: ObjectColumns) -> Group:
 
 def _split_documents(columns: ObjectColumns, rows: list[Row]) -> list[list[Any]]:
     """Make a list of values for each column; this removes the nested parts from the rows."""
-    nested = [_nested_values(part, rows) for part in columns.parts]
-    misfits: dict[int, set[str]] = {}
-    attributes = columns.attributes
-    values = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
-    names = attributes.keys()
-    other = [
-        orjson.dumps(
-            {name: row[name] for name in row if name not in names or name in misfit}
-        ).decode()
-        if (misfit := misfits.get(index, _NONE)) or row.keys() - names
-        else None
-        for index, row in enumerate(rows)
-    ]
+    values, other, nested = columns.split(rows, _convert)
     return [*values, other, *nested]
-
-
-def _nested_values(part: ObjectColumns, rows: list[Row]) -> list[Any]:
-    values = [row.pop(part.key, None) for row in rows]
-    if part.shape == "list":
-        return [value or [] for value in values]
-    if part.shape == "counts":
-        none = dict.fromkeys(part.attributes, 0)
-        return [none | (value or {}) for value in values]
-    return values
-
-
-def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> list[Any]:
-    """Return the values of an attribute, one for each row.
-
-    Values of the wrong type become null; `misfits` gets the attribute, by row, for `OTHER`.
-    """
-    try:
-        values = [*map(itemgetter(name), rows)]  # Fast path: most attributes are in every row.
-    except KeyError:
-        values = [row.get(name) for row in rows]
-    try:
-        return _convert(kind, values)
-    except (TypeError, ValueError):
-        pass
-    for index, value in enumerate(values):
-        try:
-            (values[index],) = _convert(kind, [value])
-        except (TypeError, ValueError):
-            values[index] = None
-            misfits.setdefault(index, set()).add(name)
-    return values
 
 
 def _convert(kind: Type, values: list[Any]) -> list[Any]:
@@ -197,9 +148,8 @@ class Parquet(Format):
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Make the footer: schema, positions of the row groups, and provenance."""
-        return footer.join_footers(
-            empty_file(self.columns, {KEY: record} if record else {}), journal
-        )
+        pairs = {KEY: record} if record else {}
+        return footer.join_footers(file_metadata(self.columns, pairs), journal)
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Return an upper limit for the footer: the size of all notes, with room for offsets."""

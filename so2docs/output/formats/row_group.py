@@ -23,7 +23,7 @@ import zstandard
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
-from so2docs.output.formats.footer import Field, Struct, write_struct
+from so2docs.output.formats.footer import LENGTH, Field, Struct, unsigned, write_struct
 from so2docs.output.segments import Segment
 from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, Type
 
@@ -178,16 +178,6 @@ class Levels:
 
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
 _DIGITS = b"0123456789abcdefghijklmnopqrstuv".ljust(256)
-_LENGTH = struct.Struct("<I")
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _pack_bits(values: bytes, width: int) -> bytes:
@@ -201,11 +191,11 @@ def _encode_levels(levels: bytes, highest: int) -> bytes:
     if not highest:
         return b""
     if levels.count(levels[0]) == len(levels):
-        run = _varint(len(levels) << 1) + levels[:1]
+        run = unsigned(len(levels) << 1) + levels[:1]
     else:
         padded = levels + bytes(-len(levels) % 8)
-        run = _varint(len(padded) // 8 << 1 | 1) + _pack_bits(padded, highest.bit_length())
-    return _LENGTH.pack(len(run)) + run
+        run = unsigned(len(padded) // 8 << 1 | 1) + _pack_bits(padded, highest.bit_length())
+    return LENGTH.pack(len(run)) + run
 
 
 _INDEX_CODES = {1: "B", 2: "H", 4: "I"}
@@ -215,18 +205,18 @@ def _encode_indices(indices: list[int], entries: int) -> bytes:
     """Encode dictionary indices in whole bytes, which zstd compresses better than packed bits."""
     size = next(size for size in _INDEX_CODES if entries <= 1 << 8 * size)
     if indices.count(indices[0]) == len(indices):
-        run = _varint(len(indices) << 1) + struct.pack(f"<{_INDEX_CODES[size]}", indices[0])
+        run = unsigned(len(indices) << 1) + struct.pack(f"<{_INDEX_CODES[size]}", indices[0])
     else:
         indices = indices + [0] * (-len(indices) % 8)
         packed = struct.pack(f"<{len(indices)}{_INDEX_CODES[size]}", *indices)
-        run = _varint(len(indices) // 8 << 1 | 1) + packed
+        run = unsigned(len(indices) // 8 << 1 | 1) + packed
     return bytes([8 * size]) + run
 
 
 def _encode_plain(kind: Kind, values: list[Any]) -> bytes:
     if kind == TEXT:
         texts = [*map(str.encode, values)]
-        lengths = map(_LENGTH.pack, map(len, texts))
+        lengths = map(LENGTH.pack, map(len, texts))
         return b"".join(chain.from_iterable(zip(lengths, texts, strict=True)))
     if kind == BOOLEAN:
         return _pack_bits(bytes(values), 1) if values else b""
@@ -550,18 +540,16 @@ def _logical_type(kind: Kind) -> dict[int, Field]:
 _VERSION = 2
 
 
-def empty_file(root: Group, metadata: Mapping[bytes, bytes]) -> bytes:
-    """Make a Parquet file with these columns and metadata, and without rows."""
-    pairs = [{1: Field.binary(k), 2: Field.binary(v)} for k, v in metadata.items()]
+def file_metadata(root: Group, pairs: Mapping[bytes, bytes]) -> Struct:
+    """Return the metadata of a file with these columns and pairs of keys and values, no rows."""
+    key_values = [{1: Field.binary(k), 2: Field.binary(v)} for k, v in pairs.items()]
     type_order: Struct = {1: Field.struct(_NOTHING)}
-    footer = {
+    return {
         1: Field.i32(_VERSION),
         2: Field.structs(_elements(root)),
         3: Field.i64(0),
         4: Field.structs([]),
-        **({5: Field.structs(pairs)} if pairs else {}),
+        **({5: Field.structs(key_values)} if key_values else {}),
         6: Field.binary(b"so2docs"),
         7: Field.structs(type_order for _ in _leaves(root)),
     }
-    written = bytes(write_struct(footer))
-    return PARQUET + written + _LENGTH.pack(len(written)) + PARQUET
