@@ -18,7 +18,7 @@ from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
 from so2docs.errors import OptionError, So2docsError, did_you_mean, naming_flags
 from so2docs.progress import listen
-from so2docs.store.disk import with_advice
+from so2docs.store.disk import explain_os_error
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -157,5 +157,5 @@ def _run(arguments: list[str] | None) -> int:
         say(error)
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
     except OSError as error:
-        say(with_advice(error))
+        say(explain_os_error(error))
         return EXIT_FAILED

@@ -27,7 +27,7 @@ from so2docs.processes.pool import Workers
 from so2docs.progress import Progress, about, collect, log
 from so2docs.report import Report
 from so2docs.schema import POSTS
-from so2docs.store.disk import with_advice
+from so2docs.store.disk import explain_os_error
 
 _SMALL = 128 * 1024 * 1024
 """Maximum size of a small dump, in bytes of XML. Small dumps are read in parallel, each by one
@@ -141,7 +141,7 @@ class SiteTask:
         except (So2docsError, OSError) as error:
             if self.source and isinstance(error, OptionError):
                 raise
-            explained = error if isinstance(error, So2docsError) else with_advice(error)
+            explained = error if isinstance(error, So2docsError) else explain_os_error(error)
             return SiteResult(self.site, self.output, "failed", None, explained, self.source)
         return SiteResult(self.site, output, state, result, source=self.source)
 

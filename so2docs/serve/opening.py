@@ -15,7 +15,7 @@ from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import log
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.serve.store import Store
-from so2docs.sqlite.about import explain_errors, read_about
+from so2docs.sqlite.about import explain_database_errors, read_about
 from so2docs.sqlite.build import find_database
 from so2docs.sqlite.sources import open_source
 
@@ -60,7 +60,7 @@ def open_stores(
                 slug = re.sub(r"[^a-z0-9.-]+", "-", site_about.title.lower()).strip("-") or "site"
                 while slug in stores or slug in _TAKEN:
                     slug += "-"
-                with explain_errors(about.path):
+                with explain_database_errors(about.path):
                     stores[slug] = Store(about, site_about, formulas=formulas)
     if not stores:
         raise OptionError("there is nothing to serve: the databases have no questions")

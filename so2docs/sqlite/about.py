@@ -83,14 +83,14 @@ def connect(path: str) -> sqlite3.Connection:
     Raises:
         OutputError: The file cannot be opened.
     """
-    with explain_errors(path):
+    with explain_database_errors(path):
         return sqlite3.connect(
             f"file:{quote(path)}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
         )
 
 
 @contextmanager
-def explain_errors(path: str) -> Iterator[None]:
+def explain_database_errors(path: str) -> Iterator[None]:
     """Convert the errors of SQLite from reading a database to an `OutputError` with advice."""
     try:
         yield

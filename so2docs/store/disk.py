@@ -36,7 +36,7 @@ def is_full(error: OSError) -> bool:
     return error.errno in _FULL
 
 
-def with_advice(error: OSError) -> OutputError:
+def explain_os_error(error: OSError) -> OutputError:
     """Convert an error of the system that nothing else converted; the message gives advice."""
     name = error.filename or "standard output, or a temporary file"
     advice = "free some space" if is_full(error) else "fix this"
