@@ -9,10 +9,8 @@ from __future__ import annotations
 import difflib
 import errno
 import importlib.util
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,13 +18,11 @@ RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"
 ALL_IS_DONE = "everything is done"
 
-_BEGIN, _BETWEEN, _END = "\ue000", "\ue001", "\ue002"
-_NAMED = re.compile(f"{_BEGIN}([^{_BETWEEN}]*){_BETWEEN}([^{_END}]*){_END}")
-_spellings: ContextVar[Mapping[str, str] | None] = ContextVar("_spellings", default=None)
+_flags: Mapping[str, str] | None = None
 
 
 def flag(name: str, value: object = None) -> str:
-    """Mark an option in a message, so that it is shown as the reader would write it.
+    """Spell an option in a message as the reader would write it.
 
     Args:
         name: The keyword.
@@ -34,16 +30,17 @@ def flag(name: str, value: object = None) -> str:
             placeholder.
 
     Returns:
-        Text that `spell_options` replaces: by `--split-by year` for users of the command line, or
-        by `split_by='year'` for callers of the library.
+        `--split-by year` for users of the command line, `split_by='year'` for callers of the
+        library.
     """
-    typed, keyword = f"--{name.replace('_', '-')}", name
-    if value is not None:
-        is_placeholder = isinstance(value, str) and value.isupper()
-        keyword = f"{name}={value if is_placeholder else repr(value)}"
-    if value not in (None, True):
-        typed = f"{typed} {value}"
-    return f"{_BEGIN}{typed}{_BETWEEN}{keyword}{_END}"
+    if _flags is not None:
+        typed = f"--{name.replace('_', '-')}"
+        typed = _flags.get(typed, typed)
+        return typed if value in (None, True) else f"{typed} {value}"
+    if value is None:
+        return name
+    is_placeholder = isinstance(value, str) and value.isupper()
+    return f"{name}={value if is_placeholder else repr(value)}"
 
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:
@@ -54,30 +51,24 @@ def did_you_mean(value: object, names: Iterable[str]) -> str:
 
 
 @contextmanager
-def naming_flags(spellings: Mapping[str, str]) -> Iterator[None]:
-    """Show the options in messages as on the command line, for errors printed in a block.
+def naming_flags(flags: Mapping[str, str] | None) -> Iterator[None]:
+    """Spell options in messages of this process that are made in a block.
 
     Args:
-        spellings: The form of each option to show, by long option; other options are unchanged.
+        flags: The form of each option on the command line, by long option; other options are
+            unchanged. If None, options are spelled as keywords.
     """
-    token = _spellings.set(spellings)
+    global _flags  # noqa: PLW0603 - Not a context variable: threads spell as the process does.
+    before, _flags = _flags, flags
     try:
         yield
     finally:
-        _spellings.reset(token)
+        _flags = before
 
 
-def spell_options(text: str) -> str:
-    """Replace the options that `flag` marked in a text by their keyword or command-line form."""
-    spellings = _spellings.get()
-    if spellings is None:
-        return _NAMED.sub(r"\2", text)
-
-    def spell(match: re.Match[str]) -> str:
-        name, space, value = match[1].partition(" ")
-        return spellings.get(name, name) + space + value
-
-    return _NAMED.sub(spell, text)
+def spelling() -> Mapping[str, str] | None:
+    """Return the argument of `naming_flags` with which another process spells options alike."""
+    return _flags
 
 
 @contextmanager
@@ -120,9 +111,6 @@ class So2docsError(Exception):
         self.retry = retry
         self.resumes = False
 
-    def __str__(self) -> str:
-        return spell_options(self._text())
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
 
@@ -138,7 +126,7 @@ class So2docsError(Exception):
         lines = traceback.StackSummary.extract(iter(frames)).format()
         return [f"{type(self).__name__}: {self}", *(line.rstrip() for line in lines)]
 
-    def _text(self) -> str:
+    def __str__(self) -> str:
         text = str(self.args[0]) if self.args else ""
         if self.retry is None:
             return text
@@ -217,7 +205,7 @@ class DumpError(So2docsError):
         self.excerpt = excerpt
         self.excerpt_path: str | None = None
 
-    def _text(self) -> str:
+    def __str__(self) -> str:
         where = "" if self.location is None else f" {self.location}"
         saved = (
             ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from so2docs.counts import KEEP, MOST, Counts, RowCounts, list_by_name, plural
-from so2docs.errors import InternalError, flag, spell_options
+from so2docs.errors import InternalError, flag
 from so2docs.escape import for_html
 
 _ALARMING = 3
@@ -171,9 +171,7 @@ class Report(Printed, RowCounts):
             else:
                 yield f"{name} nested", str(table)
         if self.fabricated:
-            hint = spell_options(
-                f"ids above 1,000,000,000; {flag('drop_fabricated', True)} leaves them out"
-            )
+            hint = f"ids above 1,000,000,000; {flag('drop_fabricated', True)} leaves them out"
             yield "made up", f"{self.fabricated:,} ({hint})"
         yield "repaired characters", f"{self.repaired_characters:,}"
         if self.is_new:

@@ -26,7 +26,7 @@ from isal.isal_zlib import crc32
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import PIECE_END, PIECES
 from so2docs.errors import DiskFullError, SpillError, SpillTakenError, flag
-from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget
+from so2docs.store.blocks import REJECTED, Block, BlockReader, Budget, run_again
 
 INDEX = "index.sqlite"
 TEMPORARY = "segments."
@@ -58,8 +58,6 @@ def clear(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()
 
-
-AGAIN = f"run the command again with {flag('restart', True)}"
 
 Row = tuple[Any, ...]
 
@@ -118,7 +116,7 @@ class StateDatabase:
         elif tables != {*_TABLES}:
             raise SpillError(
                 f"{self._folder}: the index of the spill was made by another program or "
-                f"another version of so2docs; {AGAIN}"
+                f"another version of so2docs; {run_again()}"
             )
         if self._connection.in_transaction:
             run("COMMIT")
@@ -130,7 +128,9 @@ class StateDatabase:
 
     def damage_error(self, problem: str) -> SpillError:
         """Make the error for a damaged index."""
-        return SpillError(f"{self._folder}: the index of the spill is damaged ({problem}); {AGAIN}")
+        return SpillError(
+            f"{self._folder}: the index of the spill is damaged ({problem}); {run_again()}"
+        )
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -387,7 +387,7 @@ class Spill:
         actual = path.stat().st_size if path.exists() else -1
         if actual != size:
             state = "is missing" if actual < 0 else f"has {actual:,} bytes instead of {size:,}"
-            raise SpillError(f"{path}: this file of the spill {state}; {AGAIN}")
+            raise SpillError(f"{path}: this file of the spill {state}; {run_again()}")
 
     def tallies(self, sequence: int = 0) -> dict[int, ChunkTally]:
         """Return the tally of each committed chunk of the table with this sequence, in order."""

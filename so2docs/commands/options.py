@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from so2docs.errors import naming_flags, spell_options
+from so2docs.errors import naming_flags
 from so2docs.options.option import Option, Where
 from so2docs.options.table import GROUPS, OPTIONS, taken_by
 from so2docs.progress import log
@@ -108,7 +108,7 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
     entry = OPTIONS[name]
     has_default = entry.default not in (None, False, ())
     with naming_flags(spellings(())):
-        text = spell_options(entry.help if help is None else help)
+        text = entry.summary if help is None else help
         if entry.usually and help is None:
             text = f"{text}  [default: {entry.usually}]"
     settings = {

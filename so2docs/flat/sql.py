@@ -13,7 +13,7 @@ LOAD_SQL = "load.sql"
 """Name of the script that is written next to the CSV files."""
 
 _FIRST = "-- Tables of a Stack Exchange dump"
-SCRIPT = TargetKind("script of so2docs", "DIR", (_FIRST.encode(),))
+SCRIPT = TargetKind("script of so2docs", "", (_FIRST.encode(),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -417,7 +417,7 @@ class CardFiles(Product[tuple[str, str]]):
     Both files are compared by their bytes, which the manifests in the folder determine.
     """
 
-    update_advice = ""
+    is_updated = False
 
     def __init__(self, folder: str) -> None:
         super().__init__(os.path.join(folder, _CARD), make_record("card", FORMAT, {}, ()))

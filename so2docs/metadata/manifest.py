@@ -233,7 +233,7 @@ def load_from_report(path: str, output: str) -> Manifest:
     Raises:
         OutputError: The report cannot be read, is damaged or lacks the manifest.
     """
-    advice, name = _REPORT_ADVICE, os.path.basename(output)
+    advice, name = _report_advice(), os.path.basename(output)
     manifests = _in_report(path)
     for manifest in manifests:
         if manifest["output"] in (name, "-"):
@@ -247,12 +247,13 @@ def load_from_report(path: str, output: str) -> Manifest:
 def manifests_of_report(path: str) -> dict[str, list[str]]:
     """Return the file names of each output that has a manifest in a report, by output name."""
     manifests = [
-        _parse_manifest(values, path, "report", _REPORT_ADVICE) for values in _in_report(path)
+        _parse_manifest(values, path, "report", _report_advice()) for values in _in_report(path)
     ]
     return {manifest.output: [file.name for file in manifest.files] for manifest in manifests}
 
 
-_REPORT_ADVICE = f"convert the dump again with {flag('report')}"
+def _report_advice() -> str:
+    return f"convert the dump again with {flag('report')}"
 
 
 def share_schemas(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -291,7 +292,7 @@ def with_schemas(entries: list[Any]) -> list[Any]:
 
 def _in_report(path: str) -> list[dict[str, Any]]:
     """List the manifests in a report, without checking them."""
-    values = _read(path, "report", _REPORT_ADVICE)
+    values = _read(path, "report", _report_advice())
     try:
         reports = (
             [entry["result"] or {} for entry in with_schemas(values)]
@@ -303,7 +304,7 @@ def _in_report(path: str) -> list[dict[str, Any]]:
             return manifests
     except (KeyError, TypeError, AttributeError):
         pass
-    raise OutputError(f"{path}: is damaged, or is not a report; {_REPORT_ADVICE}")
+    raise OutputError(f"{path}: is damaged, or is not a report; {_report_advice()}")
 
 
 def _read(path: str, what: str, advice: str) -> Any:
@@ -346,10 +347,11 @@ def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
     return manifest
 
 
-_AGAIN = (
-    f"convert the dump again with {flag('card', True)} or {flag('report')}, or copy the "
-    "output again"
-)
+def _again() -> str:
+    made = f"convert the dump again with {flag('card', True)} or {flag('report')}"
+    return f"{made}, or copy the output again"
+
+
 _READ = ("jsonl", "json")
 """Formats whose documents are checked one by one."""
 
@@ -450,13 +452,13 @@ def _check_file(path: str, recorded: File) -> None:
     try:
         actual = File.of("", path, is_hashed=True)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
+        raise OutputError(f"{path}: cannot be read ({error.strerror}); {_again()}") from error
     if recorded.bytes not in (None, actual.bytes):
         raise OutputError(
-            f"{path}: has {actual.bytes} bytes, but its manifest says {recorded.bytes}; {_AGAIN}"
+            f"{path}: has {actual.bytes} bytes, but its manifest says {recorded.bytes}; {_again()}"
         )
     if recorded.sha256 not in (None, actual.sha256):
-        raise OutputError(f"{path}: does not match the checksum in its manifest; {_AGAIN}")
+        raise OutputError(f"{path}: does not match the checksum in its manifest; {_again()}")
 
 
 def _check_record(path: str, manifest: Manifest) -> None:
@@ -471,7 +473,7 @@ def _check_record(path: str, manifest: Manifest) -> None:
     others = provenance.other_options(manifest)
     if others or provenance.contract != manifest.contract:
         what = f"with other options ({', '.join(others)})" if others else "by another version"
-        raise OutputError(f"{path}: was made {what} than its manifest says; {_AGAIN}")
+        raise OutputError(f"{path}: was made {what} than its manifest says; {_again()}")
 
 
 def _validator(manifest: Manifest, path: str) -> Check | None:
@@ -493,7 +495,7 @@ def _validator(manifest: Manifest, path: str) -> Check | None:
         check: Check = jsonschema_rs.validator_for(manifest.schema).validate
         return check
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        raise OutputError(f"{path}: its schema is damaged; {_AGAIN}") from error
+        raise OutputError(f"{path}: its schema is damaged; {_again()}") from error
 
 
 def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -508,9 +510,9 @@ def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             document = orjson.loads(line.rstrip(b",\n"))
         except orjson.JSONDecodeError as error:
-            raise OutputError(f"{where} is not JSON ({error}); {_AGAIN}") from None
+            raise OutputError(f"{where} is not JSON ({error}); {_again()}") from None
         if not isinstance(document, dict):
-            raise OutputError(f"{where} is not a document; {_AGAIN}")
+            raise OutputError(f"{where} is not a document; {_again()}")
         yield where, document
 
 
@@ -523,7 +525,7 @@ def _validate(check: Check | None, where: str, document: dict[str, Any]) -> None
         at = "/".join(map(str, getattr(error, "instance_path", ())))
         what = getattr(error, "message", str(error))[:200]
         raise OutputError(
-            f"{where}, {at or 'the document'}: does not match the schema ({what}); {_AGAIN}"
+            f"{where}, {at or 'the document'}: does not match the schema ({what}); {_again()}"
         ) from None
 
 
@@ -537,5 +539,5 @@ def _check_counts(name: str, manifest: Manifest, documents: int, answers: int) -
     for what, actual, recorded in checks:
         if actual != recorded:
             raise OutputError(
-                f"{name}: has {actual:,} {what}, but its manifest says {recorded:,}; {_AGAIN}"
+                f"{name}: has {actual:,} {what}, but its manifest says {recorded:,}; {_again()}"
             )

@@ -13,7 +13,7 @@ from datetime import date
 from textwrap import fill
 from typing import Any, Literal, TypedDict, TypeVar
 
-from so2docs.errors import spell_options
+from so2docs.errors import naming_flags
 from so2docs.options.option import Option, Where
 from so2docs.options.table import taken_by
 from so2docs.recipes.recipe import Recipe
@@ -305,5 +305,6 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
 
 def describe(entry: Option, indent: str = "    ") -> str:
     """Format an option as an entry in the `Args` of a docstring."""
-    text = spell_options(f"{entry.name}: {entry.description}")
+    with naming_flags(None):
+        text = f"{entry.name}: {entry.description}"
     return fill(text, 100, initial_indent=indent, subsequent_indent=indent + " " * 4)

@@ -44,6 +44,19 @@ _KINDS = {
 """The checked types, and their names in messages."""
 
 
+_OPTION = re.compile(r"\{(\w+)(?:=(?:(True)|([0-9]+)|(\w+)))?\}")
+
+
+def spell_options(text: str) -> str:
+    """Spell options such as `{nest}`, `{split_by=year}` and `{force=True}` as `flag` does."""
+
+    def spell(match: re.Match[str]) -> str:
+        name, switch, number, word = match.groups()
+        return flag(name, True if switch else int(number) if number else word)
+
+    return _OPTION.sub(spell, text)
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """An option of a conversion.
@@ -52,7 +65,8 @@ class Option:
         name: Keyword; the flag has hyphens instead of underscores.
         attribute: Name of the attribute in the declaring class.
         group: Heading in the help of a command.
-        help: Description in one sentence.
+        help: Description in one sentence; options in it are in the form of
+            `spell_options`.
         accepts: Type of the keyword.
         decides: The result that the option affects.
         default: Value if the keyword is absent.
@@ -63,7 +77,7 @@ class Option:
         flags: Alternative flags; the first long flag is used in help, docs and errors.
         metavar: Placeholder for the value in help; N for a number.
         usually: Default behaviour, if the default value does not show it.
-        more: Additional information for users of the library.
+        more: Additional information for users of the library, in the same form.
         remember: Function that converts the value of the attribute to JSON for the fingerprint;
             values that give the same output have the same JSON.
     """
@@ -111,10 +125,15 @@ class Option:
         return sorted(flags, key=lambda flag: not flag.startswith("--"))
 
     @property
+    def summary(self) -> str:
+        """The description in one sentence, for users of the command line."""
+        return spell_options(self.help)
+
+    @property
     def description(self) -> str:
         """The whole description, for users of the library."""
         usually = f"If None, {self.usually}." if self.usually else ""
-        return " ".join(filter(None, [self.help, self.more, usually]))
+        return " ".join(filter(None, [self.summary, spell_options(self.more), usually]))
 
     def check(self, value: Any) -> Any:
         """Check the type of the keyword's value.

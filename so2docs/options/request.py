@@ -12,7 +12,7 @@ from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import Core
-from so2docs.options.option import Decides, Where, entries
+from so2docs.options.option import Decides, Where, entries, spell_options
 from so2docs.options.table import (
     ALL_TABLES,
     OPTIONS,
@@ -145,12 +145,12 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
 
 
 _FACTS = {
-    "has_dates": f"form of dates ({flag('format', 'mongodb')})",
-    "has_all_keys": f"{flag('sample')} together with {flag('nest')}",
-    "site_field_name": f"name of {flag('site_field')}",
-    "user_ids": f"ids of users ({flag('nest', 'users')})",
+    "has_dates": "form of dates ({format=mongodb})",
+    "has_all_keys": "{sample} together with {nest}",
+    "site_field_name": "name of {site_field}",
+    "user_ids": "ids of users ({nest=users})",
 }
-"""Facts derived from several options, with their names in messages."""
+"""Facts derived from several options, with their names in messages (see `spell_options`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class Fingerprint:
             before["skip_malformed"] = True
         names = before.keys() | now.keys()
         return [
-            _FACTS.get(name, flag(name))
+            spell_options(_FACTS.get(name, f"{{{name}}}"))
             for name in sorted(names)
             if before.get(name) != now.get(name)
         ]

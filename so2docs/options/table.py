@@ -372,7 +372,7 @@ class Options:
         "Input",
         "output",
         "The site, such as beer.stackexchange.com, for URLs, formulas in Markdown, and "
-        f"{flag('site_field')}.",
+        "{site_field}.",
         name="site",
         metavar="HOST",
         where="iterator",
@@ -396,45 +396,41 @@ class Options:
         "answers with a lower `pm_score`.",
     )
     min_margin: int | None = _document(
-        f"With {flag('recipe', 'pairs')}, triplets or preferences, the minimum difference between "
+        "With {recipe=pairs}, triplets or preferences, the minimum difference between "
         "the scores of two answers.",
         parse=at_least(1),
         usually="1; preferences keep all answers",
         more="The score is `pm_score`. Preferences leave out answers whose score differs by less "
         "from the scores of all other answers.",
     )
-    conversational: bool = _document(
-        f"With {flag('recipe', 'pairs')}, write messages instead of texts.", False
-    )
+    conversational: bool = _document("With {recipe=pairs}, write messages instead of texts.", False)
     implicit_prompt: bool = _document(
-        f"With {flag('recipe', 'pairs')}, start both sides with the question, instead of writing "
+        "With {recipe=pairs}, start both sides with the question, instead of writing "
         "the question to a column.",
         False,
     )
     system: str | None = _document(
-        f"With {flag('recipe', 'messages')}, start each conversation with this system message.",
+        "With {recipe=messages}, start each conversation with this system message.",
         metavar="TEXT",
     )
     max_length: int | None = _document(
-        f"With {flag('recipe', 'chunks')}, the maximum length of a passage, in characters or "
-        "tokens.",
+        "With {recipe=chunks}, the maximum length of a passage, in characters or tokens.",
         parse=at_least(1),
         usually=f"{CHARACTERS} characters or {TOKENS} tokens",
     )
     overlap: int | None = _document(
-        f"With {flag('recipe', 'chunks')}, the maximum overlap of a passage with the previous "
-        "passage.",
+        "With {recipe=chunks}, the maximum overlap of a passage with the previous passage.",
         parse=at_least(0),
         usually="0",
     )
     tokenizer: str | None = _document(
-        f"With {flag('recipe', 'chunks')}, measure passages in tokens of this tokenizer: a Hugging "
+        "With {recipe=chunks}, measure passages in tokens of this tokenizer: a Hugging "
         "Face tokenizer.json, or an OpenAI model such as gpt-4o.",
         metavar="NAME",
         remember=identify_tokenizer,
     )
     without_linked: bool = _document(
-        f"With a recipe and {flag('split_share')}, leave out the records of questions with a link, "
+        "With a recipe and {split_share}, leave out the records of questions with a link, "
         "such as a duplicate, to a question in another file.",
         False,
     )
@@ -470,7 +466,7 @@ class Options:
         metavar="TABLES",
     )
     if_present: bool | tuple[str, ...] = _document(
-        f"With {flag('nest')}, skip missing tables instead of failing; a warning and the record in "
+        "With {nest}, skip missing tables instead of failing; a warning and the record in "
         "the output name them.",
         False,
         accepts=bool,
@@ -662,7 +658,7 @@ class RunOptions:
     progress: bool = _run("Show progress bars, on stderr or in the notebook.", False, where="local")
     work_dir: str | None = _run(
         "Folder for the spill, which is about as large as the input posts and tables, or a third "
-        f"of this size with {flag('spill_budget', 0)}.",
+        "of this size with {spill_budget=0}.",
         accepts=str | os.PathLike[str] | None,
         where="local",
         parse=path,
@@ -675,7 +671,7 @@ class RunOptions:
         where="convert",
         more="The next conversion to the same output may add tables, and change the order of "
         "answers, the limit and the form of the files. To change filters or bodies, add "
-        f"{flag('restart', True)}.",
+        "{restart=True}.",
     )
     update: bool = _run(
         "Replace outputs made from another input or with other options.", False, where="convert"
@@ -698,7 +694,7 @@ class RunOptions:
         False,
         where="convert",
         more="DUMP is reread to compute its SHA-256. With "
-        f"{flag('force', True)}, any other `README.md` there is replaced.",
+        "{force=True}, any other `README.md` there is replaced.",
     )
     tables: Tables = field(default_factory=dict)
 

@@ -38,7 +38,13 @@ def side_file(output: str, kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TargetKind:
-    """A kind of file written on request, such as reports; it replaces only files of this kind."""
+    """A kind of file written on request, such as reports; it replaces only files of this kind.
+
+    Attributes:
+        name: Name of the kind, for messages.
+        option: Keyword of the option that names the file; empty if a command names it.
+        starts: First bytes of such files.
+    """
 
     name: str
     option: str
@@ -46,8 +52,8 @@ class TargetKind:
 
 
 # JSON lines never start with these bytes.
-REPORT = TargetKind("report", flag("report"), (b"{\n  ", b"[\n  ", b"[]\n"))
-PAGE = TargetKind("page", flag("html"), (b"<!DOCTYPE html>",))
+REPORT = TargetKind("report", "report", (b"{\n  ", b"[\n  ", b"[]\n"))
+PAGE = TargetKind("page", "html", (b"<!DOCTYPE html>",))
 
 
 def check_folder(path: str, advice: str = "choose another output") -> None:
@@ -98,7 +104,7 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
 
 def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
     """Reject a path that cannot be written, is an input, or is a file not of this kind."""
-    advice = f"choose another {kind.option}"
+    advice = f"choose another {flag(kind.option) if kind.option else 'DIR'}"
     if not path:
         raise OutputError(
             f"the name of the {kind.name} is empty, perhaps from an unset variable; {advice}"

@@ -55,7 +55,7 @@ class Product(Generic[Result]):
     """
 
     noun = "output"
-    update_advice = f", remake it with {flag('update', True)}"
+    is_updated = True
 
     def __init__(self, path: str, provenance: Provenance) -> None:
         self.path = path
@@ -129,8 +129,9 @@ class Product(Generic[Result]):
         if comparison.state == "missing":
             return
         path = self.existing_files()[0]
+        update = f", remake it with {flag('update', True)}" if self.is_updated else ""
         raise ExistingOutputError(
-            f"{path}: exists{comparison.reason}; choose another {self.noun}{self.update_advice}, "
+            f"{path}: exists{comparison.reason}; choose another {self.noun}{update}, "
             f"or overwrite with {flag('force', True)}",
             comparison.state,
         )

@@ -17,10 +17,11 @@ from so2docs.parse.posts import RecordBuffer
 from so2docs.schema import POSTS, RESERVED, TABLES, Table
 
 _TABLE_ROWS = {table.row for table in TABLES.values()}
-_ADVICE = (
-    f"without {flag('strict', True)}, the dump is converted, "
-    "and the report counts what is repaired or left out"
-)
+
+
+def _advice() -> str:
+    counted = "the dump is converted, and the report counts what is repaired or left out"
+    return f"without {flag('strict', True)}, {counted}"
 
 
 def in_slice(
@@ -49,7 +50,7 @@ def in_slice(
         dump.path,
         f"{problem} in the row",
         Location(location.offset + position, line, last_id),
-        advice=_ADVICE,
+        advice=_advice(),
         excerpt=opening + b"\n" + raw + closing,
     )
 
@@ -76,7 +77,7 @@ def check_lines(dump: str, lines: list[bytes]) -> None:
         raise StrictError(
             dump,
             f"has a stray, {stray['reason']}{_describe(stray)} (strict: nothing is left out)",
-            advice=_ADVICE,
+            advice=_advice(),
         )
 
 
@@ -100,7 +101,7 @@ def check_decoded(path: str, characters: int) -> None:
             path,
             f"has {characters:,} characters that its encoding does not allow "
             "(strict: nothing is repaired)",
-            advice=_ADVICE,
+            advice=_advice(),
         )
 
 
@@ -114,5 +115,6 @@ def check_tallies(path: str, tallies: dict[int, ChunkTally]) -> None:
                 path,
                 f"has {', '.join(problems)} in its chunk {chunk} "
                 "(strict: nothing is repaired or left out)",
-                advice=f"{_ADVICE}; to locate the first such row, run with {flag('restart', True)}",
+                advice=f"{_advice()}; to locate the first such row, "
+                f"run with {flag('restart', True)}",
             )

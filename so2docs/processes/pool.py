@@ -26,7 +26,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, TypeVar
 
-from so2docs.errors import So2docsError, WorkerDiedError, flag
+from so2docs.errors import So2docsError, WorkerDiedError, flag, spelling
 from so2docs.processes.worker import COMMAND
 
 Task = TypeVar("Task")
@@ -62,7 +62,7 @@ class _Worker:
             ) from error
         self.peak = 0
         with suppress(OSError):  # Ignore a dead worker here: its first task will fail.
-            self._send(sys.path)
+            self._send((sys.path, spelling()))
 
     @property
     def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:

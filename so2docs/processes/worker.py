@@ -15,17 +15,22 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
+from so2docs.errors import naming_flags
+
 COMMAND = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from so2docs.processes.worker import serve; serve()"
+    "import pickle, sys; sys.path[:], flags = pickle.load(sys.stdin.buffer); "
+    "from so2docs.processes.worker import serve; serve(flags)"
 )
-"""Python code of a worker; its first input is the caller's search path for modules."""
+"""Python code of a worker.
+
+Its first input is the caller's search path for modules, and how the caller spells options.
+"""
 
 
 class InWorkerError(Exception):
@@ -35,8 +40,13 @@ class InWorkerError(Exception):
         return f"\n{self.args[0]}"
 
 
-def serve() -> None:
-    """Run tasks until the caller closes the pipe."""
+def serve(flags: Mapping[str, str] | None) -> None:
+    """Run tasks until the caller closes the pipe; `flags` is the argument of `naming_flags`."""
+    with naming_flags(flags):
+        _serve()
+
+
+def _serve() -> None:
     # Ignore signals: stopping a service signals all its processes, but the caller decides when a
     # worker ends.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -217,7 +217,8 @@ def _damage_error(name: str, where: str) -> OutputError:
     return OutputError(f"{name}: is damaged or truncated {where}; convert the dump again")
 
 
-NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert again with Id"
+def _advise_id() -> str:
+    return f"if {flag('fields')} or {flag('without')} left it out, convert again with Id"
 
 
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
@@ -298,7 +299,7 @@ def _problem(raw: bytes, offset: int) -> str:
         return f"is {file_type}, and only JSON lines can be looked up; {advice}"
     line = raw.partition(b"\n")[0]
     if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
-        return f"its documents have no Id; {NO_ID}"
+        return f"its documents have no Id; {_advise_id()}"
     return (
         f"after byte {offset:,}, a line is not JSON with an Id; only the documents of so2docs can "
         "be looked up"
@@ -564,7 +565,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise OutputError(
                 f"{self.path}: at byte {entry.offset:,}, a line is not a document with an Id; "
-                f"{NO_ID}"
+                f"{_advise_id()}"
             ) from None
 
     def _lines(self, segment: int) -> bytes:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from so2docs.counts import group_by_size
-from so2docs.errors import ChangedDumpError, ClusterError, OptionError, So2docsError
+from so2docs.errors import (
+    ChangedDumpError,
+    ClusterError,
+    OptionError,
+    So2docsError,
+    naming_flags,
+    spelling,
+)
 from so2docs.options.table import Options
 from so2docs.output.formats.columns import ObjectColumns, question_columns
 
@@ -49,13 +56,16 @@ def run(
     if not tasks:
         return []
 
+    flags = spelling()
+
     @wraps(function)
     def run_tasks(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                data = pickle.dumps(catch_errors(function, tasks[number]))
+                with naming_flags(flags):
+                    data = pickle.dumps(catch_errors(function, tasks[number]))
                 yield pa.record_batch([pa.array([number]), pa.array([data])], ["id", "data"])
 
     numbers = spark.range(0, len(tasks), numPartitions=len(tasks))

@@ -34,7 +34,6 @@ REJECTED = 1 << 60
 """Bucket number above those of all question ids; for keys of rejected posts without a bucket."""
 
 _MOST_FILES = 200
-_AGAIN = f"run the command again with {flag('restart', True)}"
 
 
 class Block(NamedTuple):
@@ -161,13 +160,13 @@ class BlockReader:
             return read_at(file, size, offset)
         except OSError as error:
             raise SpillError(
-                f"{path}: the spill cannot be read ({error.strerror}); {_AGAIN}"
+                f"{path}: the spill cannot be read ({error.strerror}); {run_again()}"
             ) from error
 
 
 def damage_error(path: str, offset: int) -> SpillError:
     """Make the error for a damaged file of the spill."""
-    return SpillError(f"{path}: the spill is damaged at byte {offset:,}; {_AGAIN}")
+    return SpillError(f"{path}: the spill is damaged at byte {offset:,}; {run_again()}")
 
 
 @contextmanager
@@ -177,7 +176,7 @@ def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
         yield
     except (ValueError, struct.error) as error:
         folder = os.path.dirname(blocks[0][0])
-        raise SpillError(f"{folder}: the spill is damaged ({error}); {_AGAIN}") from error
+        raise SpillError(f"{folder}: the spill is damaged ({error}); {run_again()}") from error
 
 
 _MEMORY_SHARE, _DISK_SHARE = 8, 2
@@ -279,3 +278,8 @@ class Budget:
 
 def _uncompressed_bytes(blocks: Iterable[Block]) -> int:
     return sum(block.keys_size + block.json_size for block in blocks if not block.packed)
+
+
+def run_again() -> str:
+    """Return the advice to start over."""
+    return f"run the command again with {flag('restart', True)}"

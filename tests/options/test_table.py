@@ -142,7 +142,7 @@ def _complete(words: str) -> list[CompletionItem]:
 def test_each_entry_is_whole(name: str) -> None:
     entry = OPTIONS[name]
     assert entry.group in GROUPS
-    assert entry.help.endswith(".")
+    assert entry.summary.endswith(".")
     assert name == name.lower()
     if entry.decides == "run":
         assert entry.remember is None
