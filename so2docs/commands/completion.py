@@ -5,17 +5,15 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from so2docs.commands.options import examples
+from so2docs.commands.options import command
 
 
-@click.command(
-    epilog=examples(
-        """
-        so2docs completion bash > ~/.local/share/bash-completion/completions/so2docs
-        so2docs completion zsh > "${fpath[1]}/_so2docs"
-        so2docs completion fish > ~/.config/fish/completions/so2docs.fish
-        """
-    )
+@command(
+    """
+    so2docs completion bash > ~/.local/share/bash-completion/completions/so2docs
+    so2docs completion zsh > "${fpath[1]}/_so2docs"
+    so2docs completion fish > ~/.config/fish/completions/so2docs.fish
+    """
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context

@@ -11,7 +11,6 @@ from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import ChangesFormat
-from so2docs.options.keywords import NestName
 
 
 @command(
@@ -73,14 +72,8 @@ def diff(
     *,
     summary: bool,
     as_json: bool,
-    nest: tuple[NestName, ...],
-    jobs: int | None,
     quiet: bool,
-    only: str | None,
-    ignore: str | None,
-    work_dir: str | None,
-    update: bool,
-    **output_options: Any,
+    **options: Any,
 ) -> int:
     """Write the changes between OLD and NEW to CHANGES, in ascending order of question id.
 
@@ -100,10 +93,12 @@ def diff(
     from so2docs.reader.folder import is_folder_of_outputs
 
     counts_only = changes is None and (summary or as_json)
+    of_dumps = {name: options.pop(name) for name in ("nest", "work_dir")}
+    counted = {name: options.pop(name) for name in ("only", "ignore", "jobs")}
     if is_folder_of_outputs(old) or is_folder_of_outputs(new):
-        if nest or work_dir:
+        for name in filter(of_dumps.get, of_dumps):
             raise OptionError(
-                f"{flag('nest' if nest else 'work_dir')} applies only to dumps, but "
+                f"{flag(name)} applies only to dumps, but "
                 f"{old if is_folder_of_outputs(old) else new} is a folder of outputs"
             )
         from so2docs.folders import diff_all
@@ -113,29 +108,14 @@ def diff(
             old,
             new,
             None if counts_only else changes or "-",
-            jobs=jobs,
             quiet=quiet,
             as_json=as_json,
             is_asked=summary,
-            only=only,
-            ignore=ignore,
-            update=update,
-            **output_options,
+            **counted,
+            **options,
         )
-    changes_found = compare(
-        old,
-        new,
-        only=only,
-        ignore=ignore,
-        work_dir=work_dir,
-        progress=shows_progress(quiet),
-        nest=nest,
-        jobs=jobs,
-    )
-    if counts_only:
-        result = changes_found.count()
-    else:
-        result = changes_found.write(changes or "-", update=update, **output_options)
+    found = compare(old, new, **counted, **of_dumps, progress=shows_progress(quiet))
+    result = found.count() if counts_only else found.write(changes or "-", **options)
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2))
     elif summary or not quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -23,15 +24,7 @@ from so2docs.escape import for_terminal
 @table_option("jobs", "Number of worker processes.")
 @table_option("work_dir", "Folder for temporary files, which take 9 bytes per post.")
 @quiet
-def inspect(
-    *,
-    dumps: tuple[str, ...],
-    as_json: bool,
-    sha256: bool,
-    jobs: int | None,
-    work_dir: str | None,
-    quiet: bool,
-) -> int:
+def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> int:
     """Describe each DUMP without converting it.
 
     The description contains the form and compression of the dump, the rows, dates and order of each
@@ -50,9 +43,7 @@ def inspect(
     is_sound = True
     for dump in dumps:
         try:
-            inspection = look(
-                dump, sha256=sha256, jobs=jobs, work_dir=work_dir, progress=shows_progress(quiet)
-            )
+            inspection = look(dump, progress=shows_progress(quiet), **options)
         except DumpError as error:
             say(error)
             is_sound = False

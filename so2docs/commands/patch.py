@@ -24,16 +24,7 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 @table_option("jobs", "Number of worker processes for folders.")
 @table_option("force", "Overwrite an existing NEW.")
 @quiet
-def patch(
-    old: str,
-    changes: str,
-    new: str,
-    *,
-    update: bool,
-    jobs: int | None,
-    force: bool,
-    quiet: bool,
-) -> int:
+def patch(old: str, changes: str, new: str, *, jobs: int, quiet: bool, **again: bool) -> int:
     """Apply CHANGES, which diff wrote, to the output OLD, and write the output NEW.
 
     CHANGES may be - for standard input. NEW is byte for byte the new output that diff read. With
@@ -47,12 +38,10 @@ def patch(
     if os.path.isdir(old) or os.path.isdir(changes):
         from so2docs.folders import patch_all
 
-        return show_sites(
-            patch_all, old, changes, new, jobs=jobs, quiet=quiet, update=update, force=force
-        )
+        return show_sites(patch_all, old, changes, new, jobs=jobs, quiet=quiet, **again)
     from so2docs.changes.patch import patch as apply
 
-    result = apply(old, changes, new, update=update, force=force, progress=shows_progress(quiet))
+    result = apply(old, changes, new, progress=shows_progress(quiet), **again)
     if not quiet:
         tell(result)
     return 0

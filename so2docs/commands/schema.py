@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from so2docs.commands.options import GroupedCommand, examples, given_keywords, table_option
+from so2docs.commands.options import command, given_keywords, table_option
 from so2docs.metadata.document_schema import build_schema
 from so2docs.options.choices import Core, SqlSystem
 from so2docs.options.request import build_options, validate_keywords
@@ -17,15 +17,12 @@ from so2docs.schema import DUMP
 _CORE: Core = "python"
 
 
-@click.command(
-    cls=GroupedCommand,
-    epilog=examples(
-        """
-        so2docs schema --with comments > question.schema.json
-        so2docs schema --recipe preferences
-        so2docs schema --tables --sql postgres | psql --dbname NAME
-        """
-    ),
+@command(
+    """
+    so2docs schema --with comments > question.schema.json
+    so2docs schema --recipe preferences
+    so2docs schema --tables --sql postgres | psql --dbname NAME
+    """
 )
 @table_option("nest", "Nest these tables.")
 @table_option("recipe", "Describe the records of this recipe instead of documents.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from so2docs.commands.options import command, quiet, table_option
@@ -56,11 +58,10 @@ def serve(
     paths: tuple[str, ...],
     port: int,
     host: str,
-    site: str | None,
-    formulas: bool | None,
     images: tuple[str, ...],
     opens: bool,
     quiet: bool,
+    **options: Any,
 ) -> None:
     """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
 
@@ -70,16 +71,13 @@ def serve(
     unless --host is given.
     """
     require_packages("serve", *_NEEDED)
-    from so2docs.serve.app import bind, is_loopback, make_server, open_sites
+    from so2docs.serve.app import application, bind, is_loopback, make_server
+    from so2docs.serve.opening import open_stores
+    from so2docs.serve.pictures import Pictures
 
-    app = open_sites(
-        list(paths),
-        progress=shows_progress(quiet),
-        site=site,
-        local=is_loopback(host),
-        formulas=formulas,
-        images=images,
-    )
+    pictures = Pictures(images)
+    stores = open_stores(list(paths), progress=shows_progress(quiet), **options)
+    app = application(stores, pictures, local=is_loopback(host))
     with bind(host, port) as bound:
         host_in_url = f"[{host}]" if ":" in host else host
         address = f"http://{host_in_url}:{bound.getsockname()[1]}/"

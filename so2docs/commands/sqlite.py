@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
-from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.options import command, given_keywords, quiet, table_option
 from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import DATABASE_ENDINGS, Search
-from so2docs.options.keywords import NestName
 
 
 @command(
@@ -61,21 +60,7 @@ from so2docs.options.keywords import NestName
 @table_option("update")
 @table_option("force", "Overwrite an existing database.")
 @quiet
-def sqlite(
-    *,
-    paths: tuple[str, ...],
-    search: Search,
-    stemming: bool,
-    site_field: str | None,
-    site: str | None,
-    nest: tuple[NestName, ...],
-    tags: str | None,
-    profiles: str | None,
-    jobs: int | None,
-    update: bool,
-    force: bool,
-    quiet: bool,
-) -> int:
+def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     """Make an SQLite database with full-text search from OUTPUT, or from a dump.
 
     The tables are questions, answers, tags, question_tags and, if nested, comments, links, votes,
@@ -93,14 +78,16 @@ def sqlite(
     from so2docs.reader.folder import is_folder_of_outputs
     from so2docs.sqlite.build import to_sqlite
 
-    if site_field is None and is_folder_of_outputs(paths[0]):
+    keywords = given_keywords(options)
+    if "site_field" not in keywords and is_folder_of_outputs(paths[0]):
         folder, *databases = paths
-        for name, path in (("tags", tags), ("profiles", profiles)):
-            if path is not None:
+        for name in ("tags", "profiles"):
+            if name in keywords:
                 raise OptionError(
-                    f"{flag(name, path)} applies to one site; {folder} is a folder of outputs"
+                    f"{flag(name, keywords[name])} applies to one site; {folder} is a folder of "
+                    "outputs"
                 )
-        if nest:
+        if "nest" in keywords:
             raise OptionError(
                 f"{flag('nest')} applies only to dumps, but {folder} is a folder of outputs"
             )
@@ -111,18 +98,7 @@ def sqlite(
             )
         from so2docs.folders import to_sqlite_all
 
-        return show_sites(
-            to_sqlite_all,
-            folder,
-            databases[0],
-            jobs=jobs,
-            quiet=quiet,
-            search=search,
-            stemming=stemming,
-            site=site,
-            update=update,
-            force=force,
-        )
+        return show_sites(to_sqlite_all, folder, databases[0], quiet=quiet, **keywords)
     *sources, last = paths
     database: str | None = last
     if not sources or not last.endswith(DATABASE_ENDINGS):
@@ -132,21 +108,7 @@ def sqlite(
                 f"in {' or '.join(DATABASE_ENDINGS)}"
             )
         sources, database = list(paths), None
-    result = to_sqlite(
-        sources,
-        database,
-        search=search,
-        stemming=stemming,
-        site_field=site_field,
-        site=site,
-        nest=nest,
-        tags=() if tags is None else tags,
-        profiles=profiles,
-        jobs=jobs,
-        update=update,
-        force=force,
-        progress=shows_progress(quiet),
-    )
+    result = to_sqlite(sources, database, **keywords, progress=shows_progress(quiet))
     if not quiet:
         tell(result)
         name = shlex.quote(result.path)

@@ -24,15 +24,7 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 @table_option("jobs")
 @table_option("work_dir", "Folder for temporary files.  [default: the system's temporary folder]")
 @quiet
-def tags(
-    *,
-    paths: tuple[str, ...],
-    output_dir: str | None,
-    update: bool,
-    force: bool,
-    quiet: bool,
-    **options: Any,
-) -> int:
+def tags(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **options: Any) -> int:
     """Write the tags of DUMP with their excerpts and wikis to OUTPUT, one tag per line.
 
     DUMP is the archive of a site, or a folder with Posts.xml and Tags.xml. The name of OUTPUT ends
@@ -44,17 +36,17 @@ def tags(
 
     With --output-dir, all paths are dumps, and DIR gets a file SITE.jsonl.gz for each dump.
     """
-    again = {"update": update, "force": force}
     if output_dir is not None:
         from so2docs.folders import tags_all
 
-        return show_sites(tags_all, paths, output_dir, quiet=quiet, **again, **options)
+        return show_sites(tags_all, paths, output_dir, quiet=quiet, **options)
     if len(paths) > 2:
         raise click.UsageError("for several dumps, give a folder: --output-dir DIR")
     from so2docs.flat.tags import tags as read_tags
     from so2docs.flat.tags import write_tags
 
     dump, output = (*paths, "tags.jsonl.gz")[:2]
+    again = {name: options.pop(name) for name in ("update", "force")}
     documents = read_tags(dump, progress=shows_progress(quiet), **options)
     report = write_tags(documents, output, **again)
     if not quiet:
