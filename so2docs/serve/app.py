@@ -10,7 +10,7 @@ import logging
 import re
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from starlette.staticfiles import StaticFiles
 
 from so2docs.errors import So2docsError, flag
 from so2docs.escape import for_terminal
-from so2docs.serve.opening import open_stores
 from so2docs.serve.pages import AllSites, Pages, wants_json
 from so2docs.serve.pictures import Pictures
 from so2docs.serve.rendering import Renderings
@@ -45,31 +44,6 @@ _HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d*)?")
 _LOG = logging.getLogger("so2docs.serve")
 
 Send = Callable[[Any], Awaitable[None]]
-
-
-def open_sites(
-    paths: list[str],
-    *,
-    progress: bool = False,
-    site: str | None = None,
-    local: bool = True,
-    formulas: bool | None = None,
-    images: Sequence[str] = (),
-) -> Guard:
-    """Open outputs and databases, and make the ASGI application that serves them.
-
-    Args:
-        paths: Outputs, dumps, databases, or folders of these.
-        progress: Show progress bars.
-        site: Host name of the site, if the file names do not contain it.
-        local: Reject requests whose `Host` is not this machine.
-        formulas: Whether posts have TeX formulas; if None, this is derived from the host name or
-            the posts.
-        images: Folders and ZIP archives with pictures.
-    """
-    pictures = Pictures(images)
-    stores = open_stores(paths, progress=progress, site=site, formulas=formulas)
-    return application(stores, pictures, local=local)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -478,13 +478,8 @@ def _lexer(name: str) -> Any:
 
 def _is_deep(body: str) -> bool:
     """Whether the elements of a body are nested deeper than `_MOST_DEPTH`."""
-    depth = 0
-    for is_end, name in _TAG.findall(body):
-        if name.lower() not in _VOID:
-            depth += -1 if is_end else 1
-            if depth > _MOST_DEPTH:
-                return True
-    return False
+    steps = (-1 if end else 1 for end, name in _TAG.findall(body) if name.lower() not in _VOID)
+    return any(depth > _MOST_DEPTH for depth in accumulate(steps))
 
 
 def mark_words(text: str) -> str:

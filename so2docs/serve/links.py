@@ -88,17 +88,13 @@ def parse_link(address: str, host: str | None) -> Link | None:
     return None
 
 
-def find_links(texts: Iterable[str], host: str | None) -> set[Link]:
-    """Find the pages that texts link to, including pages of sites that are not served."""
-    return set(_find_links(texts, host))
-
-
 def tag_link(name: str, host: str | None) -> Link:
     """Make the link to the page of a tag on this site."""
     return Link(host or "", "tag", name)
 
 
-def _find_links(texts: Iterable[str], host: str | None) -> Iterator[Link]:
+def find_links(texts: Iterable[str], host: str | None) -> Iterator[Link]:
+    """Yield the pages that texts link to, including pages of sites that are not served."""
     for text in texts:
         for match in _ADDRESS.finditer(text):
             link = parse_link(unescape(match[0]).rstrip(AFTER_ADDRESS), host)

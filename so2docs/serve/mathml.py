@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from so2docs.formulas import MOST_CHARACTERS
@@ -68,11 +69,9 @@ def _converter() -> tuple[Any, type[Exception]]:
 
 
 def _depth(tex: str) -> int:
-    depth = most = 0
-    for brace in re.findall(r"[{}]", tex):
-        depth += 1 if brace == "{" else -1
-        most = max(most, depth)
-    return most
+    return max(
+        accumulate((1 if brace == "{" else -1 for brace in re.findall(r"[{}]", tex)), initial=0)
+    )
 
 
 # The page's content security policy forbids `style` attributes, so styles of cells become classes,

@@ -39,34 +39,29 @@ from so2docs.serve.store import (
 )
 from so2docs.statistics import html
 
-_BOTH = ("questions", "answers")
 _TAGS = 12
 
 
 def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
     """Draw the plots of a front page from the counts of a site, each with a title and a legend."""
-    charts = []
-    years = sorted({*overview["questions_by_year"], *overview["answers_by_year"]})[-24:]
-    if len(years) > 1:
-        by_year = [overview[f"{kind}_by_year"] for kind in _BOTH]
-        labels = [f"'{year[2:]}" for year in years]
-        charts.append(_columns("Questions and answers by year", labels, by_year, years))
+    legend = list(zip(html.BOTH, html.COLOURS, strict=True))
+    by_year = [overview["questions_by_year"], overview["answers_by_year"]]
     scores = [overview["question_scores"], overview["answer_scores"]]
-    labels = [label.replace("below ", "<") for label in scores[0]]
-    charts.append(_columns("Scores", labels, scores, list(scores[0])))
     tags = [(name, count) for name, count in overview["top_tags"][:_TAGS]]
-    if tags:
-        plot = Markup(html.bars(tags))
-        charts.append({"title": "Most frequent tags", "plot": plot, "legend": ()})
-    return charts
-
-
-def _columns(
-    title: str, labels: list[str], counts: list[dict[str, int]], names: list[str]
-) -> dict[str, Any]:
-    values = [[by_name.get(name, 0) for name in names] for by_name in counts]
-    plot = Markup(html.columns(labels, values, _BOTH))
-    return {"title": title, "plot": plot, "legend": list(zip(_BOTH, html.COLOURS, strict=True))}
+    plots = (
+        (
+            "Questions and answers by year",
+            len({*by_year[0], *by_year[1]}) > 1 and html.years(*by_year),
+            legend,
+        ),
+        ("Scores", html.scores(*scores), legend),
+        ("Most frequent tags", tags and html.bars(tags), ()),
+    )
+    return [
+        {"title": title, "plot": Markup(plot), "legend": series}
+        for title, plot, series in plots
+        if plot
+    ]
 
 
 MOST_PAGES = 500
@@ -260,7 +255,7 @@ class Pages:
         """
         links: dict[str, list[Link]] = {}
         texts = list(texts)
-        for link in find_links(texts, self.store.site.host):
+        for link in set(find_links(texts, self.store.site.host)):
             links.setdefault(link.host, []).append(link)
         # Include this site even if its database names no host.
         sites = self.sites | {self.store.site.host or "": self}

@@ -309,15 +309,7 @@ _COLUMNS = {
 }
 
 
-class _Columns(dict[str, str]):
-    """SQL for the placeholders in conditions: `{p}` for the question, `{COLUMN}` for the post."""
-
-    def __init__(self, post: str, question: str) -> None:
-        super().__init__(p=question)
-        self._post = post
-
-    def __missing__(self, column: str) -> str:
-        return self._post.format(column)
+_OF_POST = ("Id", "Score", "CreationDate", "OwnerUserId", "OwnerDisplayName")
 
 
 @dataclass(slots=True)
@@ -353,7 +345,7 @@ class Conditions:
             post: SQL for a column of the post; the column's name replaces `{0}`.
             question: Alias of the table with its question.
         """
-        columns = _Columns(post, question)
+        columns = {"p": question, **{name: post.format(name) for name in _OF_POST}}
         parts = ("1", *self.of_post, *self.of_question)
         return " AND ".join(part.format_map(columns) for part in parts)
 

@@ -38,7 +38,7 @@ from so2docs.serve.query import (
 )
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
 from so2docs.sqlite.layout import LAYOUTS, NESTED, PROFILE, index_name, literal, quoted
-from so2docs.sqlite.rows import StoredDocuments, html_to_text
+from so2docs.sqlite.rows import html_to_text, stored_documents
 
 PAGE = 20
 TAGS_PAGE = 60
@@ -279,10 +279,11 @@ class Store:
         with self._connection() as connection:
             return [dict(row) for row in connection.execute(sql, values)]
 
-    def _page(self, sql: str, page: int, size: int, **values: Any) -> ResultPage:
-        """Read a page of the rows that a statement selects, without counting all of them."""
+    def _page(self, sql: str, page: int, size: int, counted: str = "", **values: Any) -> ResultPage:
+        """Read a page of the rows of a statement, and count the rows of `counted`, if given."""
         rows = self._rows(f"{sql} LIMIT {size + 1} OFFSET {size * (page - 1)}", **values)
-        return ResultPage(rows[:size], has_more=len(rows) > size, page=page, size=size)
+        count = self._value(f"SELECT count(*) FROM {counted}", **values) if counted else None
+        return ResultPage(rows[:size], count, len(rows) > size, page=page, size=size)
 
     def _value(self, sql: str, **values: Any) -> Any:
         with self._connection() as connection:
@@ -312,7 +313,7 @@ class Store:
         With `answer_ids`, the document has only these answers, in this order.
         """
         with self._connection() as connection:
-            document = StoredDocuments(connection).get(question_id)
+            document = next(stored_documents(connection, question_id), None)
         if document is not None and answer_ids is not None:
             by_id = {answer["Id"]: answer for answer in document.get(ANSWERS) or ()}
             document[ANSWERS] = [by_id[key] for key in answer_ids if key in by_id]
@@ -423,10 +424,10 @@ class Store:
             "ORDER BY CreationDate DESC, Id DESC",
             page,
             REVISIONS_PAGE,
+            "history WHERE PostId = :id",
             id=post_id,
         )
-        count = self._value("SELECT count(*) FROM history WHERE PostId = :id", id=post_id)
-        first = count - REVISIONS_PAGE * (page - 1)
+        first = (results.count or 0) - REVISIONS_PAGE * (page - 1)
         revisions = [_event(row) | {"Number": first - n} for n, row in enumerate(results.rows)]
         for name in _TEXTS if revisions else ():
             old = self._value(
@@ -441,7 +442,7 @@ class Store:
             for row in reversed(revisions):
                 if row[name] is not None:
                     row[f"Old{name}"], old = old, row[name]
-        results.rows, results.count = revisions, count
+        results.rows = revisions
         return results
 
     def revision_numbers(self, post_id: int) -> dict[str, int]:
@@ -571,11 +572,9 @@ class Store:
 
     def tags(self, like: str, page: int) -> ResultPage:
         """Return a page of the tags whose names contain a string, the most frequent first."""
-        where = "instr(lower(Name), lower(:like))"
-        sql = f"SELECT Name, Questions FROM tags WHERE {where} ORDER BY Questions DESC, Name"
-        results = self._page(sql, page, TAGS_PAGE, like=like)
-        results.count = self._value(f"SELECT count(*) FROM tags WHERE {where}", like=like)
-        return results
+        source = "tags WHERE instr(lower(Name), lower(:like))"
+        sql = f"SELECT Name, Questions FROM {source} ORDER BY Questions DESC, Name"
+        return self._page(sql, page, TAGS_PAGE, source, like=like)
 
     def related_tags(self, tags: Sequence[str]) -> list[str]:
         """Return the tags that most often accompany all given tags in the latest questions."""
@@ -596,18 +595,11 @@ class Store:
 
     def users(self, like: str, sort: str, page: int) -> ResultPage:
         """Return a page of the users whose names contain a string, in an order of `USER_SORTS`."""
-        where = "DisplayName IS NOT NULL" + " AND instr(lower(DisplayName), lower(:like))" * bool(
-            like
-        )
-        results = self._page(
-            f"SELECT Id, DisplayName, Reputation, CreationDate FROM users WHERE {where} "
-            f"ORDER BY {USER_SORTS[sort]}",
-            page,
-            USERS_PAGE,
-            like=like,
-        )
-        results.count = self._value(f"SELECT count(*) FROM users WHERE {where}", like=like)
-        return results
+        source = "users WHERE DisplayName IS NOT NULL"
+        source += " AND instr(lower(DisplayName), lower(:like))" * bool(like)
+        columns, order = "Id, DisplayName, Reputation, CreationDate", USER_SORTS[sort]
+        sql = f"SELECT {columns} FROM {source} ORDER BY {order}"
+        return self._page(sql, page, USERS_PAGE, source, like=like)
 
     def user(self, user_id: int) -> Row | None:
         """Read a user and count their posts; None if the user has neither a row nor a post."""

@@ -52,14 +52,14 @@ def test_addresses_of_pages(address: str, link: tuple[str, ...] | None) -> None:
     assert parse_link(address, TEA) == link
     if link is not None:
         body = f'<a href="{address.replace("&", "&amp;")}">x</a>'
-        assert find_links([body], TEA) == {Link(*link)}
+        assert set(find_links([body], TEA)) == {Link(*link)}
 
 
 @pytest.mark.parametrize("part", ["/", "//", "https://", '"/', "//a/q/1", "[tag:", "[tag:a"])
 def test_addresses_are_found_in_linear_time(part: str) -> None:
     def seconds(count: int) -> float:
         begun = time.thread_time()
-        find_links([part * count], TEA)
+        set(find_links([part * count], TEA))
         return time.thread_time() - begun + 0.002
 
     assert min(seconds(80_000) / seconds(20_000) for _ in range(3)) < 8

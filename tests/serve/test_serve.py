@@ -519,24 +519,24 @@ def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
         (broken,) = [line for line in messages if "are served" in line]
         assert "broken.jsonl.gz" in broken
     (tmp_path / "empty").mkdir()
-    from so2docs.serve.app import open_sites
+    from so2docs.serve.opening import open_stores
 
     with pytest.raises(so2docs.OutputNotFoundError, match="a folder without outputs"):
-        open_sites([str(tmp_path / "empty")])
+        open_stores([str(tmp_path / "empty")])
 
 
 def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     output = tmp_path / "posts.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output)
-    from so2docs.serve.app import open_sites
+    from so2docs.serve.opening import open_stores
 
     with heard() as messages:
         for _ in range(2):
-            open_sites([str(output)])
+            open_stores([str(output)])
     assert len(messages) == 1
     so2docs.convert(SAMPLES / "grouped.xml", output, force=True)
     with heard() as messages:
-        open_sites([str(output)])
+        open_stores([str(output)])
     with client_of(output) as client:
         assert "rebuilding it" in messages[0]
         expected = [document["Id"] for document in so2docs.read(output)]

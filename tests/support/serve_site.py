@@ -59,10 +59,13 @@ def served(
     *paths: Path, formulas: bool | None = None, images: tuple[Path, ...] = ()
 ) -> Iterator[str]:
     """Serve outputs or databases, and yield the URL of the server."""
-    from so2docs.serve.app import bind, make_server, open_sites
+    from so2docs.serve.app import application, bind, make_server
+    from so2docs.serve.opening import open_stores
+    from so2docs.serve.pictures import Pictures
 
-    app = open_sites(
-        [str(path) for path in paths], formulas=formulas, images=[str(path) for path in images]
+    pictures = Pictures([str(path) for path in images])
+    app = application(
+        open_stores([str(path) for path in paths], formulas=formulas), pictures, local=True
     )
     server = make_server(app)
     with bind("127.0.0.1", 0) as bound:
