@@ -41,17 +41,17 @@ from so2docs.sqlite.about import datasette_files, read_about
 from so2docs.sqlite.file import connect, explained
 from so2docs.sqlite.layout import (
     ABOUT,
+    BY_ROW,
     FORMAT,
     LAYOUTS,
     NESTED,
     PROFILE,
-    documents_sql,
+    by_row_sql,
     index_name,
     listed,
     quoted,
     search_sql,
     table_sql,
-    texts_sql,
     views_sql,
 )
 from so2docs.sqlite.rows import Batch, Made, Row, Tally, make_rows
@@ -98,7 +98,7 @@ def create_indexes(
             for column, other in LAYOUTS[table].references
             if other == "users"
         ]
-    statements += views_sql(site_field).values()
+    statements += views_sql(site_field)
     indexes = [(table, columns) for table in tables for columns in LAYOUTS[table].indexes]
     database = sqlite_utils.Database(connection)
     steps = len(statements) + len(indexes)
@@ -522,10 +522,8 @@ class _Building:
         return Texts(made.texts, first_row)
 
     def _create(self, table: str) -> None:
-        if table == "texts":
-            self.connection.execute(texts_sql(self.site_field))
-        elif table == "documents":
-            self.connection.execute(documents_sql(self.site_field))
+        if table in BY_ROW:
+            self.connection.execute(by_row_sql(table, self.site_field))
         else:
             with_users = "users" in self._inserts
             self.connection.execute(table_sql(table, self.site_field, with_users=with_users))

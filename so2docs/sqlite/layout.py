@@ -207,26 +207,20 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
     return f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + f"\n){end}"
 
 
-def texts_sql(site_field: str | None) -> str:
-    """Return the SQL statement that creates the table of the indexed texts."""
-    words = ", ".join(f"{quoted(name)} TEXT" for name in TEXTS)
-    if site_field is None:
-        return f'CREATE TABLE texts ("Id" INTEGER PRIMARY KEY, {words})'
-    site = quoted(site_field)
-    return (
-        f'CREATE TABLE texts ("Row" INTEGER PRIMARY KEY, {site} TEXT NOT NULL, '
-        f'"Id" INTEGER NOT NULL, {words})'
-    )
+BY_ROW = {
+    "texts": ", ".join(f'"{name}" TEXT' for name in TEXTS),
+    "documents": '"Document" BLOB NOT NULL',
+}
+"""Columns of the indexed texts, and of the zstd-compressed documents, besides their keys."""
 
 
-def documents_sql(site_field: str | None) -> str:
-    """Return the SQL statement that creates the table of zstd-compressed documents."""
-    if site_field is None:
-        return 'CREATE TABLE documents ("Id" INTEGER PRIMARY KEY, "Document" BLOB NOT NULL)'
-    return (
-        f'CREATE TABLE documents ("Row" INTEGER PRIMARY KEY, {quoted(site_field)} TEXT NOT NULL, '
-        '"Id" INTEGER NOT NULL, "Document" BLOB NOT NULL)'
-    )
+def by_row_sql(name: str, site_field: str | None) -> str:
+    """Return the SQL statement that creates a table of `BY_ROW`."""
+    key = '"Id" INTEGER PRIMARY KEY'
+    if site_field is not None:
+        site = f"{quoted(site_field)} TEXT NOT NULL"
+        key = f'"Row" INTEGER PRIMARY KEY, {site}, "Id" INTEGER NOT NULL'
+    return f"CREATE TABLE {name} ({key}, {BY_ROW[name]})"
 
 
 _SHARED = tuple(
@@ -236,8 +230,8 @@ _SHARED = tuple(
 )
 
 
-def views_sql(site_field: str | None) -> dict[str, str]:
-    """Return the SQL statements that create the views, by name of the view.
+def views_sql(site_field: str | None) -> tuple[str, str]:
+    """Return the SQL statements that create the views.
 
     `posts` has questions and answers with the columns that both have; `accepted` has a row for each
     question whose accepted answer is in the database.
@@ -246,19 +240,15 @@ def views_sql(site_field: str | None) -> dict[str, str]:
     of_question = "" if site_field is None else f"q.{quoted(site_field)}, "
     is_same = "" if site_field is None else f" AND a.{quoted(site_field)} = q.{quoted(site_field)}"
     shared = listed(_SHARED)
-    return {
-        "posts": (
-            f'CREATE VIEW posts AS SELECT {site}"Id", "Id" AS "QuestionId", "Title", {shared} '
-            f'FROM questions UNION ALL SELECT {site}"Id", "ParentId", NULL, {shared} FROM answers'
-        ),
-        "accepted": (
-            f"CREATE VIEW accepted AS SELECT {of_question}q.Id AS QuestionId, a.Id AS AnswerId, "
-            "q.Title, q.Tags, q.Score AS QuestionScore, a.Score AS AnswerScore, "
-            "q.CreationDate AS Asked, a.CreationDate AS Answered, q.Body AS Question, "
-            "a.Body AS Answer FROM questions q JOIN answers a ON a.Id = q.AcceptedAnswerId"
-            f" AND a.ParentId = q.Id{is_same}"
-        ),
-    }
+    return (
+        f'CREATE VIEW posts AS SELECT {site}"Id", "Id" AS "QuestionId", "Title", {shared} '
+        f'FROM questions UNION ALL SELECT {site}"Id", "ParentId", NULL, {shared} FROM answers',
+        f"CREATE VIEW accepted AS SELECT {of_question}q.Id AS QuestionId, a.Id AS AnswerId, "
+        "q.Title, q.Tags, q.Score AS QuestionScore, a.Score AS AnswerScore, "
+        "q.CreationDate AS Asked, a.CreationDate AS Answered, q.Body AS Question, "
+        "a.Body AS Answer FROM questions q JOIN answers a ON a.Id = q.AcceptedAnswerId"
+        f" AND a.ParentId = q.Id{is_same}",
+    )
 
 
 def search_sql(site_field: str | None, *, stemming: bool) -> str:

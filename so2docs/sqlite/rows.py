@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -385,7 +385,10 @@ def make_rows(batch: Batch) -> Made:
     for place in range(len(batch.documents)):
         document, json = batch.document(place), batch.documents[place]
         try:
-            collection.add(document, json if isinstance(json, bytes) else _as_bytes(document))
+            is_json = isinstance(json, bytes)
+            collection.add(
+                document, json if is_json else _as_json(document, "the document").encode()
+            )
         except DocumentError as error:
             raise OutputError(f"{batch.where(place)}: {error}") from None
     rows, tally = collection.take()
@@ -400,11 +403,6 @@ def _object(value: object, what: str) -> Document:
     if not isinstance(value, dict):
         raise DocumentError(f"{what}: is not an object")
     return dict(value)
-
-
-def _as_bytes(document: object) -> bytes:
-    """Convert a document from the calling program to JSON."""
-    return _as_json(document, "the document").encode()
 
 
 def _as_json(value: object, path: str) -> str:
@@ -427,29 +425,15 @@ def _require_id(record: Document, path: str) -> int:
 _COMPRESSOR = zstandard.ZstdCompressor(level=_LEVEL)
 
 
-class StoredDocuments:
-    """The documents of one site in a database, unchanged.
+def stored_documents(
+    connection: sqlite3.Connection, question_id: int | None = None
+) -> Iterator[Document]:
+    """Read the documents of a site in ascending order of `Id`, or only one of them.
 
     On the connection, the names of tables must refer to the rows of the site; in a database of
     several sites, these names are temporary views.
     """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def get(self, question_id: int) -> Document | None:
-        """Read the document of a question; None if it does not exist."""
-        rows = self._connection.execute(f"{_SELECT} WHERE questions.Id = ?", (question_id,))
-        return next(map(_document, rows), None)
-
-    def __iter__(self) -> Iterator[Document]:
-        """Read all documents in ascending order of `Id`."""
-        return map(_document, self._connection.execute(f"{_SELECT} ORDER BY questions.Id"))
-
-
-_SELECT = "SELECT Document FROM questions JOIN documents ON documents.Row = questions.Row"
-
-
-def _document(row: Sequence[bytes]) -> Document:
-    document: Document = orjson.loads(zstandard.decompress(row[0]))
-    return document
+    sql = "SELECT Document FROM questions JOIN documents ON documents.Row = questions.Row"
+    where = "" if question_id is None else f" WHERE questions.Id = {question_id:d}"
+    for (packed,) in connection.execute(f"{sql}{where} ORDER BY questions.Id"):
+        yield orjson.loads(zstandard.decompress(packed))

@@ -53,11 +53,8 @@ class DocumentSource:
     @property
     def host(self) -> str | None:
         """The site's host name, from the output's provenance or the file name; None if unknown."""
-        return (
-            self.provenance.site
-            if self.provenance and self.provenance.site
-            else published_host(self.stem)
-        )
+        recorded = self.provenance and self.provenance.site
+        return recorded or published_host(self.stem)
 
     @property
     def label(self) -> str:
@@ -97,12 +94,9 @@ class DocumentSource:
     def _of_dump(
         self, nest: Iterable[NestName], jobs: int | None, *, progress: bool
     ) -> Generator[bytes, None, None]:
-        nested = documents(self.name, nest=nest, jobs=jobs, progress=progress)
-        try:
+        with documents(self.name, nest=nest, jobs=jobs, progress=progress) as nested:
             yield from nested.lines
             self.provenance = nested.provenance
-        finally:
-            nested.close()
 
 
 def open_source(source: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:

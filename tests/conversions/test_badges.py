@@ -19,7 +19,7 @@ from support.table_sites import SITE
 
 import so2docs
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rows import StoredDocuments
+from so2docs.sqlite.rows import stored_documents
 
 NAMES = ("Gold", "Silver", "Bronze")
 BADGES = [
@@ -141,7 +141,7 @@ def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
     [site_about] = about.sites
     connection = connect_to_site(about, site_about)
     try:
-        assert list(StoredDocuments(connection)) == expected_documents
+        assert list(stored_documents(connection)) == expected_documents
     finally:
         connection.close()
 

@@ -241,12 +241,12 @@ def test_fields_of_the_history(site: Path) -> None:
 
 def stored_documents(database: Path) -> list[Any]:
     from so2docs.sqlite.about import connect_to_site, read_about
-    from so2docs.sqlite.rows import StoredDocuments
+    from so2docs.sqlite.rows import stored_documents
 
     about = read_about(str(database))
     [site_about] = about.sites
     with closing(connect_to_site(about, site_about)) as connection:
-        return list(StoredDocuments(connection))
+        return list(stored_documents(connection))
 
 
 def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import so2docs
 from so2docs.errors import OutputError
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rows import StoredDocuments
+from so2docs.sqlite.rows import stored_documents
 
 Document = dict[str, Any]
 
@@ -46,7 +46,7 @@ def stored(path: Path) -> list[Document]:
     about = read_about(str(path))
     (site,) = about.sites
     with closing(connect_to_site(about, site)) as connection:
-        return list(StoredDocuments(connection))
+        return list(stored_documents(connection))
 
 
 KEPT: dict[str, list[Document]] = {

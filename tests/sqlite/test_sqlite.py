@@ -25,7 +25,7 @@ from support.places import SAMPLES, real_dumps
 import so2docs
 from so2docs.parse.bodies import converter
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rows import StoredDocuments, html_to_text
+from so2docs.sqlite.rows import html_to_text, stored_documents
 
 Document = dict[str, Any]
 
@@ -61,7 +61,7 @@ def stored(path: Path, number: int = 0) -> Iterator[Document]:
     about = read_about(str(path))
     site = about.sites[number]
     with closing(connect_to_site(about, site)) as connection:
-        yield from StoredDocuments(connection)
+        yield from stored_documents(connection)
 
 
 def values(path: Path, sql: str, *parameters: object) -> list[Any]:
@@ -98,9 +98,8 @@ def test_documents_of_a_published_dump_come_back(real: tuple[list[Document], Pat
     chosen = random.Random(1).sample(documents, min(50, len(documents)))
     about = read_about(str(path))
     with closing(connect_to_site(about, about.sites[0])) as connection:
-        documents_stored = StoredDocuments(connection)
         for document in chosen:
-            assert documents_stored.get(document["Id"]) == document
+            assert next(stored_documents(connection, document["Id"])) == document
 
 
 def test_keys_references_and_index_of_a_published_dump_hold(
