@@ -15,7 +15,7 @@ from typing import Any
 from so2docs.api.sites import Done, SiteResult, SiteTask, WhenDone, plan_outputs, run_all, run_dumps
 from so2docs.changes.changes_file import ChangeReader, OutputIdentity, write_empty
 from so2docs.changes.compare import Operation
-from so2docs.changes.diff import diff
+from so2docs.changes.diff import ChangesFile, diff
 from so2docs.changes.patch import PatchedOutput
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
@@ -157,7 +157,7 @@ def _diff_site(
     with _readable_or_empty(old, new_path) as old_path:
         changes = diff(old_path, new_path, **counted)
         if target:
-            product = changes.product(target, **settings)
+            product = ChangesFile(changes, target, **settings)
             if product.find(force=force, update=update) is not None:
                 return UP_TO_DATE, target, None
         summary = product.make() if target else changes.count()

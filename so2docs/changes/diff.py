@@ -16,7 +16,7 @@ import orjson
 from so2docs.api.convert import convert_validated, find_input, options_for
 from so2docs.changes.changes_file import VERSION, Header, iterate_differences
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, Summary, compare
-from so2docs.changes.formats import ChangeLines, make_format
+from so2docs.changes.formats import make_format
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.options.choices import ChangesFormat
 from so2docs.options.field_paths import parse_field_names
@@ -129,7 +129,7 @@ class Changes:
 
     def __init__(self, request: _Request) -> None:
         self.summary = Summary(request.old, request.new)
-        self._request = request
+        self.request = request
         self._dictionaries = self._read()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -190,32 +190,15 @@ class Changes:
                 compared.
             OutputError: A file exists already, or cannot be read or written.
         """
-        product = self.product(path, format, deleted, elasticsearch_index, site_field)
-        return product.build(force=force, update=update)
-
-    def product(
-        self,
-        path: str | os.PathLike[str],
-        format: ChangesFormat = "changes",  # noqa: A002
-        deleted: str | os.PathLike[str] | None = None,
-        elasticsearch_index: str = "questions",
-        site_field: str | None = None,
-    ) -> Product[Summary]:
-        """Return the `Product` for the changes file without building it; `write` builds it."""
-        self.check(format, deleted)
-        return _ChangesFile(
+        product = ChangesFile(
             self,
-            self._request,
-            os.fspath(path),
-            lines=make_format(format, elasticsearch_index, site_field),
-            deleted=None if deleted is None else os.fspath(deleted),
-            options={
-                "format": format,
-                "elasticsearch_index": elasticsearch_index,
-                "site_field": site_field,
-                "deleted": deleted is not None,
-            },
+            path,
+            deleted,
+            format=format,
+            elasticsearch_index=elasticsearch_index,
+            site_field=site_field,
         )
+        return product.build(force=force, update=update)
 
     def check(self, format: ChangesFormat, deleted: object) -> None:  # noqa: A002
         """Refuse a format that cannot represent these changes.
@@ -228,7 +211,7 @@ class Changes:
             OptionError: The format is unknown, or has no form for deletions.
         """
         choose("format", format, get_args(ChangesFormat))
-        if deleted is not None or "deleted" not in self._request.only:
+        if deleted is not None or "deleted" not in self.request.only:
             return
         if not make_format(format, "", None).deletes:
             raise OptionError(
@@ -239,7 +222,7 @@ class Changes:
     @contextmanager
     def opened(self) -> Iterator[tuple[Collection, Collection]]:
         """Open both outputs, and check that they can be compared."""
-        request = self._request
+        request = self.request
         with ExitStack() as stack:
             old, new = (
                 stack.enter_context(
@@ -262,7 +245,7 @@ class Changes:
 
     def changes(self, old: Collection, new: Collection) -> Iterator[Change]:
         """Iterate over the changes between two open outputs."""
-        request = self._request
+        request = self.request
         total = sum(entry.size for output in (old, new) for entry in output.index)
         changed = 0
         with bar("comparing", total, shown=request.progress) as progress_bar:
@@ -284,20 +267,21 @@ class Changes:
         self.summary.unchanged = len(old) - changed
 
 
-class _ChangesFile(Product[Summary]):
+class ChangesFile(Product[Summary]):
     """A changes file as a product, optionally with a file for the ids of deleted documents."""
 
     def __init__(
         self,
         changes: Changes,
-        request: _Request,
-        path: str,
-        *,
-        lines: ChangeLines,
-        deleted: str | None,
-        options: dict[str, Any],
+        path: str | os.PathLike[str],
+        deleted: str | os.PathLike[str] | None,
+        **options: Any,
     ) -> None:
-        files = []
+        changes.check(options["format"], deleted)
+        self._lines = make_format(*options.values())
+        options["deleted"] = deleted is not None
+        self._deleted = None if deleted is None else os.fspath(deleted)
+        path, request, files = os.fspath(path), changes.request, []
         if path != "-":
             sides = [_identify(request, role) for role in ("old", "new")]
             files = [file for side in sides for file in side]
@@ -306,8 +290,7 @@ class _ChangesFile(Product[Summary]):
                 options |= within_64_bits(Fingerprint.of(made).by_option())
         options |= {"only": sorted(request.only), "ignore": sorted(request.ignored)}
         super().__init__(path, make_record("diff", VERSION, options, files))
-        self._changes, self._request, self._lines = changes, request, lines
-        self._deleted = deleted
+        self._changes, self._request = changes, request
 
     def existing_files(self) -> list[str]:
         """Return the paths of the changes file and the file of deleted ids, if they exist."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from so2docs.changes.changes_file import (
     VERSION,
@@ -18,7 +17,8 @@ from so2docs.changes.changes_file import (
     Side,
     compression_level,
 )
-from so2docs.counts import plural
+from so2docs.changes.compare import OPERATIONS
+from so2docs.counts import Counts, plural
 from so2docs.errors import OutputError
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.file import Target
@@ -28,12 +28,11 @@ from so2docs.output.paths import OutputPaths
 from so2docs.output.product import Product
 from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance, make_record
 from so2docs.progress import bar
-from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
 
 
 @dataclass(frozen=True, slots=True)
-class Patched:
+class Patched(Counts):
     """The result of a patch.
 
     Attributes:
@@ -52,10 +51,6 @@ class Patched:
     changed: int
     deleted: int
     is_verified: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values."""
-        return asdict(self)
 
     def columns(self) -> dict[str, int | float]:
         """Return this patch's row of a table of several sites."""
@@ -130,7 +125,7 @@ class PatchedOutput(Product[Patched]):
         """Return the result of an earlier run, with the changes counted again."""
         header = self._changes.header
         documents = sum(segment.documents for segment in header.segments) if header else 0
-        done = Counter({"added": 0, "changed": 0, "deleted": 0})
+        done = Counter(dict.fromkeys(map(str, OPERATIONS), 0))
         done.update(change.operation for change in self._changes)
         return Patched(self.path, documents, **done, is_verified=True)
 
@@ -154,52 +149,40 @@ class PatchedOutput(Product[Patched]):
                 target = Target(files, new, inputs, force=self.replaces, level=level, indexed=True)
                 with target:
                     target.record = b"" if output is None else output.record
-                    work = _Patch(source, reader, progress_bar.update)
+                    done = dict.fromkeys(map(str, OPERATIONS), 0)
                     segments = _PatchedSegments(target, reader.header, reader.path)
-                    segments.write(work.lines())
-                is_verified = new != "-" and self._is_expected(_written(new))
+                    segments.write(_merge(Side(source, progress_bar.update), reader, done))
+                is_verified = False
                 if new != "-":
+                    part = part_path(new)
+                    with explain_errors(part):
+                        is_verified = self._is_expected(OutputIdentity.of_file(part))
                     files.outdate(*OutputPaths(new, None).side_files)
-        return Patched(new, segments.documents, **work.done, is_verified=is_verified)
+        return Patched(new, segments.documents, **done, is_verified=is_verified)
 
 
-def _written(new: str) -> OutputIdentity:
-    """Identify the new output before it is renamed."""
-    part = part_path(new)
-    with explain_errors(part):
-        return OutputIdentity.of_file(part)
-
-
-class _Patch:
-    """Merges the documents of the old output and the changes."""
-
-    def __init__(self, old: Collection, changes: ChangeReader, read: Any) -> None:
-        self.done = {"added": 0, "changed": 0, "deleted": 0}
-        self._old, self._changes = Side(old, read), changes
-
-    def lines(self) -> Iterator[Line]:
-        """Iterate over the documents of the new output."""
-        old = self._old
-        for number, operation, question_id, document in self._changes:
-            while (line := old.current()) is not None and line[0] < question_id:
-                yield line
-                old.advance()
-            is_there = line is not None and line[0] == question_id
-            if is_there == (operation == "added"):
-                has = "already has" if is_there else "has no"
-                raise OutputError(
-                    f"{self._changes.path}: line {number:,}: question {question_id} is "
-                    f"{operation}, but {old.output.path} {has} such a question; apply the "
-                    "changes to the output that they were made from"
-                )
-            self.done[operation] += 1
-            if operation != "deleted":
-                yield question_id, document
-            if is_there:
-                old.advance()
-        while (line := old.current()) is not None:
+def _merge(old: Side, changes: ChangeReader, done: dict[str, int]) -> Iterator[Line]:
+    """Yield the documents of the new output, and count the changes in `done`."""
+    for number, operation, question_id, document in changes:
+        while (line := old.current()) is not None and line[0] < question_id:
             yield line
             old.advance()
+        is_there = line is not None and line[0] == question_id
+        if is_there == (operation == "added"):
+            has = "already has" if is_there else "has no"
+            raise OutputError(
+                f"{changes.path}: line {number:,}: question {question_id} is {operation}, but "
+                f"{old.output.path} {has} such a question; apply the changes to the output that "
+                "they were made from"
+            )
+        done[operation] += 1
+        if operation != "deleted":
+            yield question_id, document
+        if is_there:
+            old.advance()
+    while (line := old.current()) is not None:
+        yield line
+        old.advance()
 
 
 class _PatchedSegments:
