@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, partial
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 _ADD = "add"
@@ -85,17 +85,11 @@ def added_by(function: Any) -> dict[str, Any]:
     return {_ADD: function}
 
 
-def _least(current: Any, added: Any) -> Any:
-    return min((value for value in (current, added) if value not in _UNKNOWN), default=current)
+def _extreme(choose: Any, current: Any, added: Any) -> Any:
+    return choose((value for value in (current, added) if value not in (None, "")), default=current)
 
 
-def _most(current: Any, added: Any) -> Any:
-    return max((value for value in (current, added) if value not in _UNKNOWN), default=current)
-
-
-_UNKNOWN = (None, "")
-
-LEAST, MOST = added_by(_least), added_by(_most)
+LEAST, MOST = added_by(partial(_extreme, min)), added_by(partial(_extreme, max))
 """Metadata for fields that keep the smallest or the largest known value."""
 
 KEEP = added_by(lambda current, _: current)

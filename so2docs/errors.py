@@ -12,7 +12,6 @@ import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"
@@ -214,15 +213,6 @@ class DumpError(So2docsError):
         )
         advice = "" if not self.advice else f"; {self.advice}"
         return f"{self.path}: {self.problem}{where}{advice}{saved}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Default pickling does not restore keyword-only arguments, and errors pass between
-        # processes.
-        fields = {name: getattr(self, name) for name in _FIELDS}
-        return partial(type(self), **fields), (), dict(vars(self))
-
-
-_FIELDS = ("path", "problem", "location", "advice", "excerpt")
 
 
 class DumpNotFoundError(DumpError, FileNotFoundError):

@@ -20,15 +20,6 @@ fetched: Counter[str] = Counter()
 _subject = ContextVar("_subject", default="")
 
 
-class _Listener(logging.Handler):
-    def __init__(self, take: Callable[[logging.LogRecord], object]) -> None:
-        super().__init__()
-        self._take = take
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._take(record)
-
-
 def listen(take: Callable[[str], object]) -> AbstractContextManager[None]:
     """Pass the text of each message logged in a block to a function."""
     return _listen(lambda record: take(record.getMessage()))
@@ -44,7 +35,8 @@ def collect() -> Iterator[list[tuple[int, str]]]:
 
 @contextmanager
 def _listen(take: Callable[[logging.LogRecord], object]) -> Iterator[None]:
-    listener, level = _Listener(take), log.level
+    listener, level = logging.Handler(), log.level
+    listener.emit = take  # type: ignore[method-assign, assignment]
     log.addHandler(listener)
     log.setLevel(logging.INFO)
     try:
@@ -52,11 +44,6 @@ def _listen(take: Callable[[logging.LogRecord], object]) -> Iterator[None]:
     finally:
         log.removeHandler(listener)
         log.setLevel(level)
-
-
-def count_fetched(url: str, count: int) -> None:
-    """Record bytes fetched from a web server, to be shown in bars and messages."""
-    fetched[url] += count
 
 
 class Bar(Protocol):
@@ -115,7 +102,7 @@ class Progress:
 
     def __init__(self, *, shown: bool = False) -> None:
         self._shown = shown
-        self._total = 0
+        self._total = self._end = 0
         self._made: Any = None
         self._scale = 1.0
         self._outer: _Share | None = _outer.get()
@@ -127,7 +114,7 @@ class Progress:
         if self._made is None:
             self._total = int(work)
         else:
-            self._scale = (self._made.total - self._made.n) / work
+            self._scale = (self._end - self._made.n) / work
 
     @contextmanager
     def step(
@@ -146,8 +133,11 @@ class Progress:
                 yield new_bar
             return
         if self._made is None and self._outer is not None:
-            self._made = _Part(self._outer, self._total)
+            self._made = self._outer.tqdm_bar
+            self._end = self._outer.start + int(self._outer.share)
+            self._scale = (self._end - self._made.n) / self._total
         elif self._made is None:
+            self._end = self._total
             # This work is not measured in bytes, so show no rate.
             form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
             self._made = _tqdm(
@@ -155,7 +145,7 @@ class Progress:
             )
         bar_ = self._made
         bar_.set_description(f"{_subject.get()}{description}")
-        remaining = bar_.total - bar_.n
+        remaining = self._end - bar_.n
         share = _Share(bar_, remaining if work is None else work * self._scale, total or 1, done)
         yield share
         share.update(share.total - share.done)
@@ -177,7 +167,7 @@ class Progress:
         return self
 
     def __exit__(self, kind: object, *exception: object) -> None:
-        if self._made is not None:
+        if self._made is not None and self._outer is None:
             if kind is None:
                 _fill(self._made)
             self._made.close()
@@ -211,31 +201,6 @@ class _Share:
 
 
 _outer: ContextVar[_Share | None] = ContextVar("_outer", default=None)
-
-
-class _Part:
-    """The bar of a nested `Progress`, shown as progress of a step of the outer one."""
-
-    def __init__(self, share: _Share, total: int) -> None:
-        self.total = share.total = total
-        self.n = self.initial = self.last_print_n = 0
-        self._share = share
-
-    def update(self, n: int) -> None:
-        self.n += n
-        self._share.update(self.n - self._share.done)
-
-    def set_description(self, description: str) -> None:
-        self._share.tqdm_bar.set_description(description)
-
-    def set_postfix_str(self, text: str, refresh: bool) -> None:
-        self._share.tqdm_bar.set_postfix_str(text, refresh)
-
-    def refresh(self) -> None:
-        self._share.tqdm_bar.refresh()
-
-    def close(self) -> None:
-        """Do nothing: the outer `Progress` closes the bar."""
 
 
 def _tqdm(description: str, **options: Any) -> Any:

@@ -157,11 +157,8 @@ class Report(Printed, RowCounts):
         if self.dropped:
             yield "dropped", f"{self.dropped:,} by the lists of users and posts"
         if self.records is not None:
-            none = (
-                f" ({plural(self.without_record, 'question')} gave none)"
-                if self.without_record
-                else ""
-            )
+            without = self.without_record or 0
+            none = f" ({plural(without, 'question')} gave none)" * bool(without)
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
             # Documents repeat users, so the number of nested users is unknown.
@@ -175,7 +172,8 @@ class Report(Printed, RowCounts):
             yield "made up", f"{self.fabricated:,} ({hint})"
         yield "repaired characters", f"{self.repaired_characters:,}"
         if self.is_new:
-            packed = f" of XML in {as_size(self.file_bytes)}" if self._is_packed else ""
+            is_packed = 0 < self.file_bytes != self.dump_bytes
+            packed = f" of XML in {as_size(self.file_bytes)}" * is_packed
             yield "dump", f"{as_size(self.dump_bytes)}{packed}  {self.dump}"
         state = "" if self.is_new else ", up to date"
         yield "output", f"{as_size(self.output_bytes)}  {self.file_names()}{state}"
@@ -192,10 +190,6 @@ class Report(Printed, RowCounts):
         if self.peak_memory_bytes:
             yield memory_line(self.peak_memory_bytes)
 
-    @property
-    def _is_packed(self) -> bool:
-        return 0 < self.file_bytes != self.dump_bytes
-
     def file_names(self) -> str:
         """Return the output name; if split, the first and last file, and the number of files."""
         if self.first_file is None:
@@ -206,10 +200,10 @@ class Report(Printed, RowCounts):
 
     def _pace(self) -> str:
         if self.resumed:
-            return f"this session; resumed from an earlier one; {count_jobs(self.jobs)}"
+            return f"this session; resumed from an earlier one; {plural(self.jobs, 'job')}"
         size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
         rate = size / 1e6 / self.seconds if self.seconds else 0.0
-        return f"{rate:.0f} MB/s, {count_jobs(self.jobs)}"
+        return f"{rate:.0f} MB/s, {plural(self.jobs, 'job')}"
 
 
 def check_placed(name: str, rows: int, placed: int) -> None:
@@ -219,11 +213,6 @@ def check_placed(name: str, rows: int, placed: int) -> None:
             f"{name}: {rows:,} rows were read but {placed:,} accounted for; "
             "this is a bug in so2docs; please report it"
         )
-
-
-def count_jobs(jobs: int) -> str:
-    """Format the number of worker processes, such as `2 jobs`."""
-    return plural(jobs, "job")
 
 
 def memory_line(peak_bytes: int) -> tuple[str, str]:

@@ -46,10 +46,6 @@ _WORDS = (
 )
 
 
-class _FailedError(So2docsError):
-    """A check failed."""
-
-
 @dataclass(frozen=True, slots=True)
 class Check:
     """The result of one check of the self-test; `problem` is None if it succeeded."""
@@ -114,10 +110,10 @@ class _Bench:
         data = output.read_bytes()
         if self.expected is None:
             if list(so2docs.read(output)) != self.documents:
-                raise _FailedError("the documents differ from the expected ones")
+                raise So2docsError("the documents differ from the expected ones")
             self.expected = data
         elif data != self.expected:
-            raise _FailedError("the bytes differ from those of the first conversion")
+            raise So2docsError("the bytes differ from those of the first conversion")
 
     def resumes(self) -> None:
         """Check that a killed conversion of an archive resumes and gives the same bytes."""
@@ -129,10 +125,10 @@ class _Bench:
         arguments = [str(site), str(output), str(_CHUNK_BYTES)]
         killed = subprocess.run([sys.executable, "-c", _DIE, *arguments], check=False)
         if output.exists() or killed.returncode == 0:
-            raise _FailedError("a conversion that should have been killed was not")
+            raise So2docsError("a conversion that should have been killed was not")
         report = so2docs.convert(site, output, chunk_bytes=_CHUNK_BYTES, jobs=1)
         if not report.resumed:
-            raise _FailedError("the conversion was not resumed, but started over")
+            raise So2docsError("the conversion was not resumed, but started over")
         self.compare(output)
 
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from so2docs.dump.kinds import members_with
 from so2docs.dump.opening import names_in_folder
@@ -35,18 +35,6 @@ process."""
 
 _PACKED = 5
 """Approximate bytes of XML per compressed byte."""
-
-Number = int | float
-
-
-class SiteOutcome(Protocol):
-    """Protocol for the result of processing one site, such as a report."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values."""
-
-    def columns(self) -> dict[str, Number]:
-        """Return the numbers for this site's row in a table of sites, by column name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,46 +303,25 @@ def summary(results: Sequence[SiteResult]) -> str:
     names = dict.fromkeys(name for values in numbers for name in values)
     # Move `seconds` to the end; the other columns keep their order.
     columns = sorted(names, key=lambda name: name == "seconds")
-    rows: list[SiteRow] = []
+    lines: list[tuple[str, ...]] = [("site", "state", *columns)]
     for result, values in zip(results, numbers, strict=True):
-        reason = None if result.error is None else str(result.error)
-        of_site = [values.get(name, 0) for name in columns] if values else reason
-        rows.append((result.site, result.state, of_site))
+        cells = (_number(values.get(name, 0)) if values else "" for name in columns)
+        lines.append((result.site, result.state, *cells))
+    totals = (sum(values.get(name, 0) for values in numbers) for name in columns)
+    lines.append(("total", "", *map(_number, totals)))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    reasons = ["" if result.error is None else f"  {result.error}" for result in results]
+    table: list[str] = []
+    for line, reason in zip(lines, ["", *reasons, ""], strict=True):
+        aligned = [text.ljust(width) for text, width in zip(line[:2], widths, strict=False)]
+        if not reason:
+            aligned += map(str.rjust, line[2:], widths[2:])
+        table.append("  ".join(aligned).rstrip() + reason)
     states = Counter(result.state for result in results)
     text = ", ".join(f"{count:,} {state}" for state, count in states.items() if state != "failed")
     text = f"{text}, " if text else ""
-    return f"{site_table(columns, rows)}\n{len(results):,} sites: {text}{states['failed']:,} failed"
+    return "\n".join([*table, f"{len(results):,} sites: {text}{states['failed']:,} failed"])
 
 
-SiteRow = tuple[str, str, Sequence[int | float] | str | None]
-"""A site, its state, and its numbers, or the error of a failed site."""
-
-
-def site_table(columns: Sequence[str], rows: Iterable[SiteRow]) -> str:
-    """Format a table with a line for each site, and a line with totals."""
-    lines: list[tuple[str, ...]] = [("site", "state", *columns)]
-    totals: list[int | float] = [0] * len(columns)
-    reasons: dict[int, str] = {}
-    for site, state, numbers in rows:
-        if isinstance(numbers, str):
-            reasons[len(lines)] = f"  {numbers}"
-        elif numbers is not None:
-            totals = [total + number for total, number in zip(totals, numbers, strict=True)]
-        lines.append((site, state, *_texts(numbers, len(columns))))
-    lines.append(("total", "", *_texts(totals, len(columns))))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table: list[str] = []
-    for line in lines:
-        reason = reasons.get(len(table), "")
-        cells = [
-            text.ljust(width) if number < 2 else text.rjust(width)
-            for number, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        table.append("  ".join(cells[:2] if reason else cells).rstrip() + reason)
-    return "\n".join(table)
-
-
-def _texts(numbers: Sequence[int | float] | str | None, columns: int) -> list[str]:
-    if numbers is None or isinstance(numbers, str):
-        return [""] * columns
-    return [f"{n:.1f}" if isinstance(n, float) else f"{n:,}" for n in numbers]
+def _number(number: int | float) -> str:
+    return f"{number:.1f}" if isinstance(number, float) else f"{number:,}"

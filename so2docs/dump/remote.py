@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from so2docs._version import __version__
 from so2docs.errors import ChangedDumpError, DumpError, DumpNotFoundError, OptionError
-from so2docs.progress import count_fetched
+from so2docs.progress import fetched
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
@@ -217,7 +217,7 @@ class _Server:
             part = response.read1(min(_PART_BYTES, end - len(data)), decode_content=False)
             if not part:
                 raise self._errors.ProtocolError("the connection was closed early")
-            count_fetched(self._url, len(part))
+            fetched[self._url] += len(part)
             data += part
 
     def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int:

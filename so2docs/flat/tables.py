@@ -64,7 +64,7 @@ from so2docs.parse.core import choose_core
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
 from so2docs.progress import Progress
-from so2docs.report import Printed, as_size, check_placed, count_jobs, memory_line
+from so2docs.report import Printed, as_size, check_placed, memory_line
 from so2docs.scan.chunk import ChunkResult
 from so2docs.scan.table import TableReader
 from so2docs.schema import DUMP, Table
@@ -267,7 +267,7 @@ class TablesReport(Printed, Mapping[str, FlatTable]):
         """Yield a line for each table, then wall time and memory."""
         for name, table in self.tables.items():
             yield name, str(table)
-        yield "time", f"{self.seconds:.2f} s ({count_jobs(self.jobs)})"
+        yield "time", f"{self.seconds:.2f} s ({plural(self.jobs, 'job')})"
         yield memory_line(self.peak_memory_bytes)
 
 

@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import orjson
-
 from so2docs.counts import Counts, plural
 from so2docs.domain import (
     LICENSE_FILE,
@@ -22,10 +20,10 @@ from so2docs.domain import (
 )
 from so2docs.dump.kinds import files_with, members_with
 from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_folder
-from so2docs.dump.storage import unreadable_output
 from so2docs.dump.tables import TableFile, in_reading_order, table_file
-from so2docs.errors import DumpError, OptionError, OutputError
+from so2docs.errors import DumpError, OptionError
 from so2docs.inspection.audit import ANSWER_VIEWS, Audit, Check, ChunkFacts, FactsVisitor, RowFacts
+from so2docs.metadata.manifest import read_json
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
 from so2docs.processes.pool import Workers, choose_jobs
@@ -254,13 +252,7 @@ def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
     """
     if not path.lower().endswith(".json"):
         return [inspect(path, progress=progress).as_dict()]
-    try:
-        with open(path, "rb") as file:
-            values = orjson.loads(file.read())
-    except OSError as error:
-        raise unreadable_output(path, error) from error
-    except orjson.JSONDecodeError as error:
-        raise OutputError(f"{path}: is damaged ({error}); inspect the dump again") from None
+    values = read_json(path, "report", "inspect the dump again")
     return values if isinstance(values, list) else [values]
 
 

@@ -224,7 +224,7 @@ def load(path: str, otherwise: str = "remove it") -> Manifest:
     """
     again = f"convert the dump again with {flag('card', True)} and {flag('force', True)}"
     advice = f"{again}, or {otherwise}"
-    return _parse_manifest(_read(path, "manifest", advice), path, "manifest", advice)
+    return _parse_manifest(read_json(path, "manifest", advice), path, "manifest", advice)
 
 
 def load_from_report(path: str, output: str) -> Manifest:
@@ -292,7 +292,7 @@ def with_schemas(entries: list[Any]) -> list[Any]:
 
 def _in_report(path: str) -> list[dict[str, Any]]:
     """List the manifests in a report, without checking them."""
-    values = _read(path, "report", _report_advice())
+    values = read_json(path, "report", _report_advice())
     try:
         reports = (
             [entry["result"] or {} for entry in with_schemas(values)]
@@ -307,7 +307,8 @@ def _in_report(path: str) -> list[dict[str, Any]]:
     raise OutputError(f"{path}: is damaged, or is not a report; {_report_advice()}")
 
 
-def _read(path: str, what: str, advice: str) -> Any:
+def read_json(path: str, what: str, advice: str) -> Any:
+    """Read a JSON file; errors name it as `what`, with advice."""
     try:
         with open(path, "rb") as file:
             return orjson.loads(file.read())

@@ -37,12 +37,9 @@ Result = TypeVar("Result")
 class ExistingOutputError(OutputExistsError):
     """A product exists and may not be replaced; the message says how it was made."""
 
-    def __init__(self, message: str, state: State) -> None:
+    def __init__(self, message: str, state: State = "unknown") -> None:
         super().__init__(message)
         self.state: State = state
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ExistingOutputError, (self.args[0], self.state)
 
 
 class Product(Generic[Result]):

@@ -8,7 +8,7 @@ Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from so2docs.escape import for_html
 
@@ -112,6 +112,8 @@ def table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 COLOURS = ("first", "second")
+BOTH = ("questions", "answers")
+_YEARS = 24
 
 _WIDTH = 340
 _HEIGHT = 190
@@ -163,6 +165,22 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
                 f'text-anchor="middle">{for_html(label)}</text>'
             )
     return _svg(_HEIGHT, " and ".join(names), parts)
+
+
+def years(*by_year: Mapping[str, int]) -> str:
+    """Draw a column chart of questions and answers for each of the latest years."""
+    names = sorted(set().union(*by_year))[-_YEARS:]
+    return _both([f"'{year[2:]}" for year in names], by_year, names)
+
+
+def scores(*histograms: Mapping[str, int]) -> str:
+    """Draw a column chart of questions and answers for each bin of scores."""
+    labels = [label.replace("below ", "<") for label in histograms[0]]
+    return _both(labels, histograms, histograms[0])
+
+
+def _both(labels: list[str], counts: Iterable[Mapping[str, int]], names: Iterable[str]) -> str:
+    return columns(labels, [[series.get(name, 0) for name in names] for series in counts], BOTH)
 
 
 def bars(values: Sequence[tuple[str, int]]) -> str:

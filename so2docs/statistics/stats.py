@@ -319,11 +319,7 @@ def count_records(records: list[Any]) -> Stats:
         for name, value in record.items() if isinstance(record, dict) else ():
             if name in numbers or len(numbers) < MOST_KINDS:
                 numbers.setdefault(name, Counter())[_characters(value)] += 1
-    lengths = {
-        name: Scores(min(counts), max(counts), _sum_of(counts), _cap(counts, LARGEST_SCORE))
-        for name, counts in numbers.items()
-        if any(counts)
-    }
+    lengths = {name: _scores_of(counts) for name, counts in numbers.items() if any(counts)}
     return Stats("", records=len(records), lengths=lengths)
 
 
@@ -333,10 +329,6 @@ def _characters(value: Any) -> int:
         return len(value)
     values = value.values() if isinstance(value, dict) else value
     return sum(map(_characters, values)) if isinstance(value, dict | list) else 0
-
-
-def _sum_of(counts: Counter[int]) -> int:
-    return sum(number * count for number, count in counts.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,8 +378,8 @@ def count(questions: list[dict[str, Any]]) -> Stats:
         answers_per_question=_cap(
             Counter(len(question.get("Answers", ())) for question in questions), MOST_ANSWERS
         ),
-        question_scores=_count_scores(questions),
-        answer_scores=_count_scores(answers),
+        question_scores=_scores_of(Counter(_select(questions, "Score", int))),
+        answer_scores=_scores_of(Counter(_select(answers, "Score", int))),
         distinct_tags=0 if "Tags" in keys else None,
         tags=Counter(tag for post_tags in tags for tag in post_tags),
         longest=_find_longest(questions),
@@ -399,7 +391,7 @@ def count(questions: list[dict[str, Any]]) -> Stats:
 
 
 def _select(posts: list[dict[str, Any]], key: str, kind: type) -> list[Any]:
-    return [post[key] for post in posts if key in post and isinstance(post[key], kind)]
+    return [post[key] for post in posts if type(post.get(key)) is kind]
 
 
 def _dates(posts: list[dict[str, Any]]) -> list[str]:
@@ -420,11 +412,11 @@ def _find_longest(questions: list[dict[str, Any]]) -> list[dict[str, int]]:
     ]
 
 
-def _count_scores(posts: list[dict[str, Any]]) -> Scores:
-    scores = [score for score in _select(posts, "Score", int) if type(score) is int]
-    if not scores:
+def _scores_of(counts: Counter[int]) -> Scores:
+    if not counts:
         return Scores()
-    return Scores(min(scores), max(scores), sum(scores), _cap(Counter(scores), LARGEST_SCORE))
+    total = sum(number * count for number, count in counts.items())
+    return Scores(min(counts), max(counts), total, _cap(counts, LARGEST_SCORE))
 
 
 def _cap(counts: Counter[int], limit: int) -> Counter[int]:
@@ -586,7 +578,6 @@ def _bar(share: float, ascii_only: bool) -> str:
 
 
 _PLOT_TAGS = 30
-_YEARS = 24
 
 
 def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
@@ -618,23 +609,18 @@ def _mean_score(scores: Scores) -> tuple[str, str]:
 
 
 def _plots(stats: Stats) -> Iterator[str]:
-    both = ("questions", "answers")
     if stats.lengths:
         fields = [(name, _scores(lengths)) for name, lengths in stats.lengths.items()]
         yield html.card("Characters in a record", html.table(("field", "characters"), fields))
-    years = sorted({*stats.questions_by_year, *stats.answers_by_year})[-_YEARS:]
-    if years:
-        by_year = [stats.questions_by_year, stats.answers_by_year]
-        plot = html.columns([f"'{year[2:]}" for year in years], _values(by_year, years), both)
-        yield html.card("Questions and answers by year", plot, both)
+    if stats.questions_by_year or stats.answers_by_year:
+        plot = html.years(stats.questions_by_year, stats.answers_by_year)
+        yield html.card("Questions and answers by year", plot, html.BOTH)
     if stats.answers_per_question:
         plot = _numbers(stats.answers_per_question, "questions")
         yield html.card("Questions by number of answers", plot)
-    histograms = [stats.question_scores.histogram, stats.answer_scores.histogram]
-    if any(count for histogram in histograms for count in histogram.values()):
-        labels = [label.replace("below 0", "<0") for label in histograms[0]]
-        plot = html.columns(labels, _values(histograms, histograms[0]), both)
-        yield html.card("Scores", plot, both)
+    if stats.question_scores.posts or stats.answer_scores.posts:
+        plot = html.scores(stats.question_scores.histogram, stats.answer_scores.histogram)
+        yield html.card("Scores", plot, html.BOTH)
     if stats.tags:
         plot = html.two_bars(list(stats.tags.items())[:_PLOT_TAGS])
         yield html.card("Most frequent tags (number of questions)", plot, kind="wide")
@@ -660,7 +646,3 @@ def _plots(stats: Stats) -> Iterator[str]:
 def _numbers(counts: Mapping[int, int], name: str) -> str:
     rows = _by_number(counts)
     return html.columns([label for label, _ in rows], [[count for _, count in rows]], (name,))
-
-
-def _values(counts: Iterable[Mapping[str, int]], names: Iterable[str]) -> list[list[int]]:
-    return [[series.get(name, 0) for name in names] for series in counts]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from so2docs.errors import DiskFullError, OutputError, So2docsError, flag
+from so2docs.report import as_size
 
 # Sizes relative to the dump, measured on published and generated dumps, plus a margin.
 _SPILL_SHARE = 0.38
@@ -78,16 +79,12 @@ def check_room(
         if free < size:
             movable = f", or put the spill elsewhere with {flag('work_dir')}"
             raise DiskFullError(
-                f"{folder}: about {_readable(size)} is needed for {' and '.join(names)} "
-                f"(dump: {_readable(dump_bytes)}), but only {_readable(free)} is available; "
+                f"{folder}: about {as_size(size)} is needed for {' and '.join(names)} "
+                f"(dump: {as_size(dump_bytes)}), but only {as_size(free)} is available; "
                 f"free some space{movable if 'the spill' in names else ''}"
             )
     _, _, size = needed[os.stat(spill).st_dev]
     return int(shutil.disk_usage(spill).free - size)
-
-
-def _readable(size: float) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
 def write_all(file: RawIOBase | BinaryIO, data: bytes | bytearray) -> None:
