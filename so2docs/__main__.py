@@ -30,9 +30,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _interrupted(how: str, code: int, end: BaseException) -> int:
     from so2docs.commands.terminal import say
-    from so2docs.errors import ALL_IS_DONE
 
-    if str(end) == ALL_IS_DONE:
+    if getattr(end, "is_done", False):
         return 0
     say(f"{how}; {end}" if str(end) else how)
     return code

@@ -144,7 +144,8 @@ def _run(arguments: list[str] | None) -> int:
             return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
     except click.exceptions.Abort as abort:
         # Older versions of click keep the caught exception only as the context.
-        raise KeyboardInterrupt(str(abort.__cause__ or abort.__context__ or "")) from abort
+        end = abort.__cause__ or abort.__context__
+        raise end if isinstance(end, KeyboardInterrupt) else KeyboardInterrupt() from abort
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"
-ALL_IS_DONE = "everything is done"
 
 _flags: Mapping[str, str] | None = None
 
@@ -79,7 +78,8 @@ def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> I
     Args:
         resumes: Whether the call would resume, or a function that returns this at the end of the
             block.
-        is_done: Whether all work is done, so that an interruption has no effect.
+        is_done: Whether all work is done, so that an interruption has no effect; the attribute
+            `is_done` of an interruption such as `KeyboardInterrupt` says so.
     """
     try:
         yield
@@ -88,7 +88,8 @@ def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> I
         if isinstance(end, So2docsError):
             end.resumes = goes_on
         elif not isinstance(end, Exception):  # Ctrl-C, for example.
-            end.args = (ALL_IS_DONE if is_done else RESUMES if goes_on else STARTS_OVER,)
+            end.args = (RESUMES if goes_on else STARTS_OVER,)
+            end.is_done = is_done  # type: ignore[attr-defined]
         raise
 
 
