@@ -4,6 +4,7 @@
    found by the names of their members. In JSON strings, each quote has a backslash before it, so such a
    name cannot occur in a value. */
 
+#define _GNU_SOURCE /* memrchr */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -17,26 +18,27 @@ enum { OWNER, LAST_EDITOR, USER, MARKED };
 static const char MARK[] = "UserId\":";
 enum { MARK_BYTES = sizeof(MARK) - 1, MOST_ID_DIGITS = 18 };
 
-/* Return the end of the last mark; NULL if there is none. The first byte of the window
-   determines how far the window can move towards the start. */
+/* Return the last capital U, which is rare in texts; NULL if there is none. */
+static const char *last_capital(const char *start, const char *end)
+{
+#ifdef __GLIBC__
+    return memrchr(start, MARK[0], (size_t)(end - start));
+#else
+    while (end > start) {
+        if (*--end == MARK[0]) {
+            return end;
+        }
+    }
+    return NULL;
+#endif
+}
+
+/* Return the end of the last mark; NULL if there is none. */
 static const char *last_mark(const char *start, const char *end)
 {
-    for (ptrdiff_t at = end - start - MARK_BYTES; at >= 0;) {
-        switch (start[at]) {
-        case 'U':
-            if (memcmp(start + at, MARK, MARK_BYTES) == 0) {
-                return start + at + MARK_BYTES;
-            }
-            at -= MARK_BYTES;
-            break;
-        case 's': at -= 1; break;
-        case 'e': at -= 2; break;
-        case 'r': at -= 3; break;
-        case 'I': at -= 4; break;
-        case 'd': at -= 5; break;
-        case '"': at -= 6; break;
-        case ':': at -= 7; break;
-        default: at -= MARK_BYTES;
+    for (const char *at = end; (at = last_capital(start, at)) != NULL;) {
+        if (end - at >= MARK_BYTES && memcmp(at, MARK, MARK_BYTES) == 0) {
+            return at + MARK_BYTES;
         }
     }
     return NULL;
