@@ -14,6 +14,7 @@ from so2docs.output import index
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import (
     MANIFEST,
+    RECORD,
     STRAYS,
     check_folder,
     check_replaceable,
@@ -122,9 +123,19 @@ class OutputPaths:
         return index.index_path(self.output)
 
     @property
+    def record(self) -> str:
+        """Path of the record of an output of several files."""
+        return side_file(self.output, RECORD)
+
+    @property
+    def has_record(self) -> bool:
+        """Whether a side file records the files of the output, because there are several."""
+        return self.output != "-" and (self.form.is_split or bool(self.made_of_it))
+
+    @property
     def side_files(self) -> list[str]:
         """Paths of the hidden files next to the output, which are replaced together with it."""
-        return [self.index, self.strays, side_file(self.output, MANIFEST)]
+        return [self.index, self.strays, self.record, side_file(self.output, MANIFEST)]
 
     def _indexes(self) -> list[str]:
         """Return the paths of the indexes next to the files of this output."""
@@ -164,7 +175,7 @@ class OutputPaths:
 
     def _finals(self) -> list[str]:
         whole = [] if self.form.is_split else [self.output, *map(self.file, self.made_of_it)]
-        return [*self.earlier_files(), *whole, self.strays, *self._indexes()]
+        return [*self.earlier_files(), *whole, self.strays, self.record, *self._indexes()]
 
     def temporaries(self) -> list[str]:
         """List the paths of all temporary files of the output, whether they exist or not."""
@@ -222,17 +233,15 @@ class OutputOfConversion(Product[Report]):
         return self._names.data_files()
 
     def read_records(self) -> list[Provenance | None]:
-        """Return the provenance of each existing file; None for a file of unknown origin."""
-        return list(map(read_provenance, self.existing_files()))
+        """Return the provenance of the whole output; None if unknown."""
+        return [read_provenance(self.path if self._names.has_record else self.existing_files()[0])]
 
     def load(self, records: list[Provenance]) -> Report:
-        """Make a report from the recorded counts; a split output records only its documents."""
-        files = self.existing_files()
-        counts = {name: value for name, value in records[0].counts.items() if name != "documents"}
-        if not counts:
-            counts["questions"] = sum(record.counts["documents"] for record in records)
+        """Make a report from the recorded counts."""
+        files, (record,) = self.existing_files(), records
         output = os.path.dirname(self.path) if self._names.made_of_it else self.path
-        report = Report.from_dict({"dump": records[0].input[0].name, "output": output, **counts})
+        values = {"dump": record.input[0].name, "output": output, **record.counts}
+        report = Report.from_dict(values)
         report.is_new = False
         report.files = len(files)
         report.output_bytes = sum(map(os.path.getsize, files))

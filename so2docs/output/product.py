@@ -19,7 +19,14 @@ from so2docs.errors import OutputError, OutputExistsError, flag
 from so2docs.output import index
 from so2docs.output.formats import footer
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import RECORD, check_replaceable, part_path, side_file
+from so2docs.output.part_files import (
+    RECORD,
+    FileState,
+    check_replaceable,
+    part_path,
+    side_file,
+    write_part,
+)
 from so2docs.output.provenance import (
     KEY,
     UP_TO_DATE,
@@ -155,17 +162,29 @@ class Product(Generic[Result]):
             paths: Files of the product, to be described in the record.
             counts: Counts of the product.
         """
-        if self.path == "-":
-            return
-        folder = os.path.dirname(self.path) or "."
-        made = tuple(
-            File.of("", part_path(path), os.path.relpath(path, folder))
-            for path in paths
-            if path != "-"
-        )
-        data = replace(self.provenance, counts=counts, files=made).to_json()
-        values = {"record": orjson.Fragment(data), "crc": crc32(data)}
-        files.write(side_file(self.path, RECORD), orjson.dumps(values))
+        if self.path != "-":
+            record = replace(self.provenance, counts=counts)
+            files.add(side_file(self.path, RECORD), write_record(self.path, record, paths))
+
+
+def write_record(path: str, record: Provenance, paths: Iterable[str]) -> FileState:
+    """Write the record of a product under the temporary name of its side file.
+
+    Args:
+        path: Main file of the product, after which the side file is named.
+        record: The record, without files.
+        paths: Final names of the files of the product, which still have their temporary names.
+
+    Returns:
+        The state of the side file.
+    """
+    folder = os.path.dirname(path) or "."
+    made = (
+        File.of("", part_path(name), os.path.relpath(name, folder)) for name in paths if name != "-"
+    )
+    data = replace(record, files=tuple(made)).to_json()
+    values = {"record": orjson.Fragment(data), "crc": crc32(data)}
+    return write_part(side_file(path, RECORD), orjson.dumps(values))
 
 
 def read_provenance(path: str) -> Provenance | None:

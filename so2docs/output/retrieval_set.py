@@ -23,6 +23,7 @@ from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, LostFileError, part_path
 from so2docs.output.paths import OutputPaths
+from so2docs.output.product import write_record
 from so2docs.output.provenance import load
 from so2docs.parse.repeats import SeenIds
 from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES, README, README_TEXT
@@ -63,13 +64,15 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
     return str(folder / RECORDS)
 
 
-def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileState]:
+def finish(
+    names: OutputPaths, records: FileState, report: Report
+) -> tuple[list[FileState], FileState | None]:
     """Make the files of a retrieval set from its records, without renaming them.
 
     This also sets the counts of records, files and bytes in the report.
 
     Returns:
-        The states of the files.
+        The states of the files, and of the record of the set, if its provenance is known.
 
     Raises:
         LostFileError: The records file was lost or changed.
@@ -113,13 +116,17 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
         readme.write(README_TEXT.encode())
         report.records = sum(counts.values())
         if (provenance := load(record)) is not None:
-            record = provenance.with_counts(report).to_json()
+            provenance = provenance.with_counts(report)
+            record = provenance.to_json()
         complete = [file.seal(record) for file in outputs]
     # Leave out the README, because a card may replace it.
-    data = [file.size for file in complete if file.label != README]
+    data = [file for file in complete if file.label != README]
     report.output = os.path.dirname(names.output)
-    report.files, report.output_bytes = len(data), sum(data)
-    return complete
+    report.files, report.output_bytes = len(data), sum(file.size for file in data)
+    if provenance is None:
+        return complete, None
+    paths = (names.file(file.label) for file in data)
+    return complete, write_record(names.output, provenance, paths)
 
 
 def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:

@@ -23,6 +23,7 @@ from so2docs.output.formats.base import FileFormat
 from so2docs.output.index import index_path as index_of
 from so2docs.output.part_files import FileState, explain_errors, part_path, publish, remove
 from so2docs.output.paths import OutputPaths
+from so2docs.output.product import write_record
 from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Copy, Segment
 from so2docs.report import Report
@@ -142,10 +143,23 @@ class Writer:
         """Return the states of all finished and growing files."""
         return [*self._finished, *(file.checkpoint() for file in self._files.by_label.values())]
 
-    def seal(self, report: Report) -> list[FileState]:
-        """End the remaining files; return the states of all files, now ready to be renamed."""
-        if self._provenance is not None and not self._form.is_split:
-            self._provenance = self._provenance.with_counts(report)
+    def seal(self, report: Report) -> tuple[list[FileState], FileState | None]:
+        """End the remaining files; the files are then ready to be renamed.
+
+        Returns:
+            The states of all files, and of the record of a split output, if any.
+        """
+        whole = None if self._provenance is None else self._provenance.with_counts(report)
+        if not self._form.is_split:
+            self._provenance = whole
+        files = self._end_all()
+        if whole is None or not self._form.is_split:
+            return files, None
+        paths = (self._names.file(file.label) for file in files)
+        return files, write_record(self._names.output, whole, paths)
+
+    def _end_all(self) -> list[FileState]:
+        """End the remaining files, and return the states of all files."""
         if self._form.is_by_question:
             if self._form.split_share is not None:
                 for name, _ in bounds(self._form.split_share):
@@ -198,7 +212,10 @@ class Writer:
 
 
 def publish_all(
-    names: OutputPaths, files: Sequence[FileState], strays: FileState | None = None
+    names: OutputPaths,
+    files: Sequence[FileState],
+    strays: FileState | None = None,
+    record: FileState | None = None,
 ) -> None:
     """Rename finished files to their final names, and remove other files of an earlier output.
 
@@ -206,7 +223,8 @@ def publish_all(
         LostFileError: A file is lost; in this case, no file is renamed.
         OutputError: A file cannot be renamed.
     """
-    named_files = [] if strays is None else [(names.strays, strays)]
+    side_files = {names.strays: strays, names.record: record}
+    named_files = [(path, file) for path, file in side_files.items() if file is not None]
     named_files += [(names.file(file.label), file) for file in files]
     paths = [path for name, file in named_files for path, _ in file.all_files(name)]
     # An error or a signal after the last rename would report a finished output as unfinished.

@@ -243,6 +243,7 @@ class Checkpoint:
         next_id: The next question id; None at the start.
         output: The states of the output files.
         strays: The state of the side file.
+        record: The state of the record of an output of several files, once these are written.
         counts: Counts of the rows by result so far, without those of the first pass.
         report: The report, once all files are written and only need to be renamed; else None.
     """
@@ -250,6 +251,7 @@ class Checkpoint:
     next_id: int | None = None
     output: list[FileState] = field(default_factory=list)
     strays: FileState | None = None
+    record: FileState | None = None
     counts: RowCounts = field(default_factory=RowCounts)
     report: Report | None = None
 
@@ -259,6 +261,7 @@ class Checkpoint:
             "next_id": self.next_id,
             "output": [asdict(file) for file in self.output],
             "strays": self.strays and asdict(self.strays),
+            "record": self.record and asdict(self.record),
             "counts": self.counts.as_dict(),
             "report": self.report and self.report.as_dict(),
         }
@@ -270,6 +273,7 @@ class Checkpoint:
             values["next_id"],
             [FileState.from_json(file) for file in values["output"]],
             values["strays"] and FileState.from_json(values["strays"]),
+            values["record"] and FileState.from_json(values["record"]),
             RowCounts.from_dict(values["counts"]),
             values["report"] and Report.from_dict(values["report"]),
         )
@@ -479,7 +483,8 @@ class SecondPass:
             report.strays_path = strays.path
         else:
             strays.discard()
-        files = state.output = output.seal(report)
+        files, state.record = output.seal(report)
+        state.output = files
         if self.options.form.is_indexed and files[0].index is not None:
             report.index_path = self.names.index
         report.output_bytes, report.files = sum(file.size for file in files), len(files)

@@ -399,11 +399,12 @@ class Session:
 
     def publish(self, finalized: Checkpoint) -> None:
         """Make the files of the recipe, if any; then rename all files to their final names."""
-        files = finalized.output
-        if self.names.made_of_it and finalized.report and not files[0].label:
-            files = finalized.output = retrieval_set.finish(self.names, files[0], finalized.report)
+        if self.names.made_of_it and finalized.report and not finalized.output[0].label:
+            finalized.output, finalized.record = retrieval_set.finish(
+                self.names, finalized.output[0], finalized.report
+            )
             self.spill.put("sealed", finalized.to_json())
-        publish_all(self.names, files, finalized.strays)
+        publish_all(self.names, finalized.output, finalized.strays, finalized.record)
 
     def check_room(self, budget: int) -> int:
         """Check that spill and output will fit; return the bytes left on the disk of the spill.

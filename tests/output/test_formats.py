@@ -178,6 +178,7 @@ def test_split_refuses_and_replaces_earlier_files(tmp_path: Path) -> None:
     assert names == [
         ".questions-00000.jsonl.index",
         ".questions-00001.jsonl.index",
+        ".questions.jsonl.record",
         "questions-00000.jsonl",
         "questions-00001.jsonl",
     ]
@@ -498,6 +499,7 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
         ".questions-00001.ravendbdump.index",
         ".questions.json.gz.index",
         ".questions.jsonl.gz.index",
+        ".questions.ravendbdump.record",
         "questions-00000.ravendbdump",
         "questions-00001.ravendbdump",
         "questions.json.gz",

@@ -277,3 +277,32 @@ def test_files_that_a_killed_run_did_not_name_are_made_again(tmp_path: Path) -> 
     diff(folder, deleted=True)
     assert (folder / "ids").exists()
     assert (folder / "c.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("output", "lost", "options"),
+    [
+        ("q.jsonl", "q-00001.jsonl", {"split_files": 3}),
+        ("q.jsonl", "q-2014.jsonl", {"split_by": "year"}),
+        ("set", "set/queries.jsonl", {"recipe": "beir"}),
+    ],
+)
+def test_an_output_that_lost_a_file_is_made_again(
+    output: str, lost: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    questions = [
+        question(n, Title=n, CreationDate=f"201{n % 3 + 3}-01-01T00:00:00.000") for n in range(30)
+    ]
+    dump = write_dump(tmp_path / "Posts.xml", *questions)
+    write_dump(tmp_path / "PostLinks.xml")
+    made = so2docs.convert(dump, tmp_path / output, jobs=1, **options)
+    before = (tmp_path / lost).read_bytes()
+    again = so2docs.convert(dump, tmp_path / output, jobs=1, **options)
+    assert (again.is_new, again.questions, again.files) == (False, 30, made.files)
+    (tmp_path / lost).unlink()
+    again = so2docs.convert(dump, tmp_path / output, jobs=1, update=True, **options)
+    assert (again.is_new, again.questions, again.files) == (True, 30, made.files)
+    assert (tmp_path / lost).read_bytes() == before
+    (tmp_path / lost).write_bytes(before + b"\n")
+    with pytest.raises(ExistingOutputError, match="not the file that was written"):
+        so2docs.convert(dump, tmp_path / output, jobs=1, **options)
