@@ -160,7 +160,9 @@ def _diff_site(
             product = ChangesFile(changes, target, **settings)
             if product.find(force=force, update=update) is not None:
                 return UP_TO_DATE, target, None
-        summary = product.make() if target else changes.count()
+            summary = product.build(force=force, update=update)
+        else:
+            summary = changes.count()
     if old is None:
         summary.old_path = ""
         return NEW, target or new_path, summary
@@ -483,7 +485,7 @@ def _build(product: Product[Any], state: str, *, force: bool, update: bool) -> D
     """Make the product of a site unless it is up to date; return `state` if it is made."""
     if product.find(force=force, update=update) is not None:
         return UP_TO_DATE, product.path, None
-    return state, product.path, product.make()
+    return state, product.path, product.build(force=force, update=update)
 
 
 def _outputs(folder: PathLike) -> dict[str, list[str]]:

@@ -169,7 +169,7 @@ _LEVEL = 2
 
 def write_empty(path: str, record: bytes) -> None:
     """Write an output without documents; `record` is its provenance as JSON."""
-    with NewFiles() as files, Target(files, path, force=False, indexed=True) as target:
+    with NewFiles() as files, Target(files, path, indexed=True) as target:
         target.record = record
 
 

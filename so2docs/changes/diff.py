@@ -289,41 +289,39 @@ class ChangesFile(Product[Summary]):
                 made = build_options(request.conversion, core="python")
                 options |= within_64_bits(Fingerprint.of(made).by_option())
         options |= {"only": sorted(request.only), "ignore": sorted(request.ignored)}
-        super().__init__(path, make_record("diff", VERSION, options, files))
+        record = make_record("diff", VERSION, options, files)
+        super().__init__(path, record, (request.old, request.new))
         self._changes, self._request = changes, request
 
-    def existing_files(self) -> list[str]:
-        """Return the paths of the changes file and the file of deleted ids, if they exist."""
-        return [path for path in (self.path, self._deleted) if path and os.path.exists(path)]
+    @property
+    def paths(self) -> list[str]:
+        """The changes file, and the file of deleted ids, if any."""
+        return [self.path] if self._deleted is None else [self.path, self._deleted]
 
     def load(self, records: list[Provenance]) -> Summary:
         """Return the recorded counts of an earlier run."""
         names = {"old_path": self._request.old, "new_path": self._request.new}
         return Summary.from_dict(records[0].counts | names)
 
-    def make(self) -> Summary:
+    def make(self, files: NewFiles) -> Summary:
         """Compare the outputs, write the changes, and return their counts."""
-        request, lines, force = self._request, self._lines, self.replaces
-        read = request.old, request.new
-        paths = [path for path in (self.path, self._deleted) if path is not None]
-        with self._changes.opened() as (old, new), NewFiles() as files:
-            with ExitStack() as stack:
-                target, *ids = (
-                    stack.enter_context(Target(files, path, (*read, *paths[:number]), force=force))
-                    for number, path in enumerate(paths)
-                )
-                made_from = Header.between(old, new, is_everything=request.is_everything)
-                target.write(lines.header(made_from))
-                for change in self._changes.changes(old, new):
-                    if ids and change.operation == "deleted":
-                        ids[0].write(lines.id_line(change))
-                    if lines.deletes or change.operation != "deleted":
-                        target.write(lines.frame(change))
-                target.write(lines.footer())
-            summary = self._changes.summary.as_dict()
-            counts = {n: v for n, v in summary.items() if not n.endswith("_path")}
-            self.write_record(files, paths, counts)
+        lines = self._lines
+        with self._changes.opened() as (old, new), ExitStack() as stack:
+            target, *ids = (stack.enter_context(Target(files, path)) for path in self.paths)
+            made_from = Header.between(old, new, is_everything=self._request.is_everything)
+            target.write(lines.header(made_from))
+            for change in self._changes.changes(old, new):
+                if ids and change.operation == "deleted":
+                    ids[0].write(lines.id_line(change))
+                if lines.deletes or change.operation != "deleted":
+                    target.write(lines.frame(change))
+            target.write(lines.footer())
         return self._changes.summary
+
+    def counts(self, result: Summary) -> dict[str, Any]:
+        """Return the counts without the paths of the outputs."""
+        values = result.as_dict()
+        return {name: values[name] for name in values if not name.endswith("_path")}
 
 
 def _identify(request: _Request, role: str) -> list[File]:

@@ -105,9 +105,9 @@ class PatchedOutput(Product[Patched]):
     def __init__(
         self, old: str, changes: ChangeReader, new: str, *, progress: bool = False
     ) -> None:
-        super().__init__(new, make_record("patch", VERSION, {}, ()))
-        self._old, self._changes, self._progress = old, changes, progress
         self._output = None if changes.header is None else changes.header.new
+        super().__init__(new, make_record("patch", VERSION, {}, ()), (old, changes.path))
+        self._old, self._changes, self._progress = old, changes, progress
 
     def _is_expected(self, identity: OutputIdentity) -> bool:
         output = self._output
@@ -129,7 +129,7 @@ class PatchedOutput(Product[Patched]):
         done.update(change.operation for change in self._changes)
         return Patched(self.path, documents, **done, is_verified=True)
 
-    def make(self) -> Patched:
+    def make(self, files: NewFiles) -> Patched:
         """Merge the old output and the changes into the new output.
 
         Raises:
@@ -144,10 +144,8 @@ class PatchedOutput(Product[Patched]):
                 )
             total = sum(entry.size for entry in source.index)
             level = output.level if output is not None else compression_level(source)
-            inputs = [name for name in (old, reader.path) if name != "-"]
-            with bar("patching", total, shown=self._progress) as progress_bar, NewFiles() as files:
-                target = Target(files, new, inputs, force=self.replaces, level=level, indexed=True)
-                with target:
+            with bar("patching", total, shown=self._progress) as progress_bar:
+                with Target(files, new, level=level, indexed=True) as target:
                     target.record = b"" if output is None else output.record
                     done = dict.fromkeys(map(str, OPERATIONS), 0)
                     segments = _PatchedSegments(target, reader.header, reader.path)

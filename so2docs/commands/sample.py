@@ -28,13 +28,15 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
     other seven tables and a license.txt. All content is made up.
     """
     from so2docs.output.new_files import NewFiles
+    from so2docs.output.part_files import refuse_existing
 
     os.makedirs(folder, exist_ok=True)
     written = []
     with NewFiles() as new_files:
         for file in sorted(files("so2docs").joinpath("sample").iterdir(), key=lambda f: f.name):
             path = os.path.join(folder, file.name)
-            new_files.claim(path, force=force)
+            refuse_existing(path, force=force)
+            new_files.claim(path)
             new_files.write(path, file.read_bytes())
             written.append(path)
     if not quiet:

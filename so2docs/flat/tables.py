@@ -295,6 +295,7 @@ class _TableFiles(Product[list[FlatTable]]):
 
     Attributes:
         results: Counts of an earlier run, if its files are up to date.
+        run: Writes the tables; None until then.
     """
 
     noun = "folder"
@@ -302,10 +303,11 @@ class _TableFiles(Product[list[FlatTable]]):
     def __init__(
         self, path: str, provenance: Provenance, files: list[TableFile], *, is_split: bool = False
     ) -> None:
-        super().__init__(path, provenance)
+        super().__init__(path, provenance, [file.file for file in files])
         self.files = files
         self.is_split = is_split
         self.results: list[FlatTable] | None = None
+        self.run: _Run | None = None
 
     @property
     def name(self) -> str:
@@ -328,6 +330,18 @@ class _TableFiles(Product[list[FlatTable]]):
         """Return the recorded counts of each table from an earlier run."""
         tables = records[0].counts["tables"]
         return [FlatTable.from_dict(table | {"is_new": False}) for table in tables]
+
+    def make(self, files: NewFiles) -> list[FlatTable]:
+        """Write the tables, and return their counts; the files of an earlier run are removed."""
+        assert self.run is not None
+        files.outdate(*self.existing_files(), _strays_path(self.path))
+        for path in self.existing_files(PART):
+            remove(path)
+        return self.run.write(self, files)
+
+    def counts(self, result: list[FlatTable]) -> dict[str, Any]:
+        """Return the counts of each table."""
+        return {"tables": [table.as_dict() for table in result]}
 
 
 def tables(
@@ -471,7 +485,9 @@ def tables(
             for target in targets:
                 results = target.results
                 if results is None:
-                    results = run.write(target)
+                    target.run = run
+                    results = target.build(force=force, update=update)
+                    remove_empty_folders(folder for folder, _, _ in os.walk(target.split_folder))
                 report.tables |= {table.name: table for table in results}
             if dialect is not None:
                 loaded = [table for table in DUMP.values() if table.name in report]
@@ -619,21 +635,8 @@ class _Run:
         self._selections = selections
         self._reader = reader
 
-    def write(self, target: _TableFiles) -> list[FlatTable]:
-        """Write the tables of a target, and return their counts.
-
-        Either all files of the target are renamed to their final names, or none are.
-        """
-        with NewFiles() as files:
-            files.claim(target.path, [file.file for file in target.files], force=True)
-            files.outdate(*target.existing_files(), _strays_path(target.path))
-            for path in target.existing_files(PART):
-                remove(path)
-            results = self._write(target, files)
-        remove_empty_folders(folder for folder, _, _ in os.walk(target.split_folder))
-        return results
-
-    def _write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
+    def write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
+        """Write the tables of a target under temporary names, and return their counts."""
         strays = Output(_strays_path(target.path), "gzip")
         path = target.path
         if target.is_split:
@@ -642,13 +645,9 @@ class _Run:
         try:
             results = [self._read(file, writer, strays, target.name) for file in target.files]
             files_written = writer.finish()
-            # Write the record before the files, so that a killed run leaves no file without a
-            # record.
             for table in results:
                 table.files = len(files_written)
                 table.bytes = sum(file.size for file in files_written.values())
-            counts = {"tables": [table.as_dict() for table in results]}
-            target.write_record(files, files_written, counts)
             if strays.journal.count:
                 files.add(strays.path, strays.seal())
             for path, complete in files_written.items():

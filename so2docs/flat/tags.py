@@ -257,16 +257,17 @@ class TagsFile(Product[TagsReport]):
         """Return the recorded counts of an earlier run."""
         return TagsReport.from_dict(records[0].counts)
 
-    def make(self) -> TagsReport:
+    def make(self, files: NewFiles) -> TagsReport:
         """Read and write the tags, and return their counts."""
-        compression = split_compression(self.path)[1] or "none"
-        with self._documents as documents, NewFiles() as files:
-            level = _LEVELS[compression]
-            with Target(files, self.path, force=self.replaces, level=level) as file:
-                for document in documents:
-                    file.write(orjson.dumps(document) + b"\n")
-            self.write_record(files, [self.path], documents.report.as_dict())
+        level = _LEVELS[split_compression(self.path)[1] or "none"]
+        with self._documents as documents, Target(files, self.path, level=level) as file:
+            for document in documents:
+                file.write(orjson.dumps(document) + b"\n")
         return documents.report
+
+    def counts(self, result: TagsReport) -> dict[str, Any]:
+        """Return all counts."""
+        return result.as_dict()
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from so2docs.options.choices import split_compression
 from so2docs.options.option import bounds
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
-from so2docs.output import new_files
+from so2docs.output.new_files import FOR_SMALL_FILES, NewFiles
 from so2docs.output.part_files import MANIFEST, check_folder, check_replaceable
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import Product
@@ -402,7 +402,7 @@ def describe(
     if with_card:
         manifest.save(names.output)
         try:
-            CardFiles(_folder_of_card(names)).make()
+            CardFiles(_folder_of_card(names)).build(force=True)
         except NothingToDescribeError as error:  # Only warn, since the output is complete.
             log.warning(error)
 
@@ -418,15 +418,21 @@ class CardFiles(Product[tuple[str, str]]):
     """
 
     is_updated = False
+    patience = FOR_SMALL_FILES
 
     def __init__(self, folder: str) -> None:
         super().__init__(os.path.join(folder, _CARD), make_record("card", FORMAT, {}, ()))
         self._folder = folder
-        self._paths = self.path, os.path.join(folder, _CROISSANT)
+        self._names = self.path, os.path.join(folder, _CROISSANT)
+
+    @property
+    def paths(self) -> list[str]:
+        """Both files behind links. The card is renamed first: the other is useless without it."""
+        return list(map(os.path.realpath, reversed(self._names)))
 
     def existing_files(self) -> list[str]:
         """Return the paths of the existing files, the card first."""
-        return list(filter(os.path.exists, self._paths))
+        return list(filter(os.path.exists, self._names))
 
     def check(self, read: Iterable[str] = (), *, force: bool) -> None:
         """Refuse to replace an input, or files that so2docs did not write.
@@ -463,9 +469,9 @@ class CardFiles(Product[tuple[str, str]]):
 
     def load(self, records: list[Provenance]) -> tuple[str, str]:
         """Return the paths of the card and of the `croissant.json`."""
-        return self._paths
+        return self._names
 
-    def make(self) -> tuple[str, str]:
+    def make(self, files: NewFiles) -> tuple[str, str]:
         """Write both files, and return their paths.
 
         Manifests are read under the lock on the card. The last of several processes that end at
@@ -475,14 +481,9 @@ class CardFiles(Product[tuple[str, str]]):
             NothingToDescribeError: All outputs in the folder are empty.
             So2docsError: A manifest in the folder is damaged, or a file cannot be written.
         """
-        paths = [os.path.realpath(path) for path in self._paths]
-        with new_files.NewFiles() as files:
-            # Rename the card before croissant.json, which is useless without a card.
-            for path in reversed(paths):
-                files.claim(path, force=True, seconds=new_files.FOR_SMALL_FILES)
-            for path, data in zip(paths, self._texts(), strict=True):
-                files.write(path, data)
-        return self._paths
+        for path, data in zip(reversed(self.paths), self._texts(), strict=True):
+            files.write(path, data)
+        return self._names
 
     def _texts(self) -> list[bytes]:
         """Return the contents of both files, the card first."""

@@ -8,15 +8,14 @@ renamed to their final names, the index first, so that every output has an index
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from io import RawIOBase
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from isal import isal_zlib
 
-from so2docs.errors import OptionError, OutputError
+from so2docs.errors import OutputError
 from so2docs.options.choices import Compression, split_compression
 from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
@@ -189,7 +188,7 @@ class Output:
             state = replace(state, index=write_part(index.index_path(self.path), data))
         return state
 
-    def __enter__(self) -> Output:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -213,34 +212,15 @@ class Output:
 class Target(Output):
     """A new file that a command writes from start to end.
 
-    Leaving the context without an error completes the file.
-
-    Raises:
-        OptionError: The name is empty.
-        OutputError: The file exists or is an input, or its folder is missing or not writable.
+    Leaving the context without an error completes the file, and adds it to the new files.
     """
 
     def __init__(
-        self,
-        files: NewFiles,
-        path: str,
-        read: Iterable[str] = (),
-        *,
-        force: bool,
-        level: int = 2,
-        indexed: bool = False,
+        self, files: NewFiles, path: str, *, level: int = 2, indexed: bool = False
     ) -> None:
-        if not path:
-            raise OptionError(
-                "a name is empty, perhaps from an unset variable; give the name of a file, or -"
-            )
-        files.claim(path, read, force=force)
         super().__init__(path, split_compression(path)[1] or "none", level=level, indexed=indexed)
         self.record = b""
         self._files = files
-
-    def __enter__(self) -> Target:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         try:

@@ -18,8 +18,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
-from so2docs.errors import OutputError, So2docsError, flag, resumable
+from so2docs.errors import OptionError, OutputError, So2docsError, flag, resumable
 from so2docs.output.part_files import (
     INDEX,
     LOCK,
@@ -31,7 +32,6 @@ from so2docs.output.part_files import (
     explain_errors,
     part_path,
     publish,
-    refuse_existing,
     remove,
     side_file,
     write_part,
@@ -188,32 +188,32 @@ class NewFiles:
         path: str,
         read: Iterable[str | None] = (),
         *,
-        force: bool,
         advice: str = "choose another output",
         seconds: float = PATIENCE,
     ) -> None:
-        """Check that a file may be written, and lock it.
+        """Check that a file can be written, and lock it. An existing file will be replaced.
 
         Args:
             path: Path of the file; `-` is standard output.
             read: Input files, which must not be replaced; None for an input that is not a file.
-            force: Replace an existing file.
-            advice: Advice in the error if the file may not be written.
+            advice: Advice in the error if the file cannot be written.
             seconds: Longest time to wait for another process that writes the file.
 
         Raises:
-            OutputError: The file may not be written, or another process is writing it.
+            OptionError: The name is empty.
+            OutputError: The file cannot be written, or another process is writing it.
         """
+        if not path:
+            raise OptionError(
+                "a name is empty, perhaps from an unset variable; give the name of a file, or -"
+            )
         if path == "-":
             return
         check_folder(path, advice)
         read = list(read)
         for name in (path, part_path(path)):
             check_replaceable(name, read)
-        refuse_existing(path, force=force, advice=advice)
         self._locks.enter_context(output_lock(path, seconds=seconds))
-        # Another process may have just made the file.
-        refuse_existing(path, force=force, advice=advice)
         self._claimed.append(path)
 
     def add(self, path: str, complete: FileState) -> None:
@@ -229,11 +229,17 @@ class NewFiles:
         """
         self.add(path, write_part(path, data))
 
+    def main_files(self) -> list[str]:
+        """Return the finished files: the claimed ones, then others that are not hidden."""
+        others = [p for p in self._finished if not os.path.basename(p).startswith(".")]
+        every = dict.fromkeys([*self._claimed, *others])
+        return [path for path in every if path in self._finished]
+
     def outdate(self, *paths: str) -> None:
         """Mark old files for removal when the new files are renamed; new files are always kept."""
         self._outdated += paths
 
-    def __enter__(self) -> NewFiles:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
@@ -250,9 +256,10 @@ class NewFiles:
                 self._locks.close()
 
     def _publish(self) -> None:
+        # Rename the record, which is added last, first: no file must be without its record.
+        side = [path for path in reversed(self._finished) if path not in self._claimed]
         main = [path for path in reversed(self._claimed) if path in self._finished]
-        files = [(path, self._finished[path]) for path in self._finished if path not in main]
-        files += [(path, self._finished[path]) for path in main]
+        files = [(path, self._finished[path]) for path in (*side, *main)]
         every = dict(pair for path, file in files for pair in file.all_files(path))
         new = [path for path in every if not os.path.lexists(path)]
         try:
@@ -295,5 +302,5 @@ def write_file(path: str, data: bytes) -> None:
         return
     path = os.path.realpath(path)
     with NewFiles() as files:
-        files.claim(path, force=True, seconds=FOR_SMALL_FILES)
+        files.claim(path, seconds=FOR_SMALL_FILES)
         files.write(path, data)

@@ -18,7 +18,7 @@ from isal.isal_zlib import crc32
 from so2docs.errors import OutputError, OutputExistsError, flag
 from so2docs.output import index
 from so2docs.output.formats import footer
-from so2docs.output.new_files import NewFiles
+from so2docs.output.new_files import PATIENCE, NewFiles
 from so2docs.output.part_files import (
     RECORD,
     FileState,
@@ -55,20 +55,31 @@ class Product(Generic[Result]):
     Attributes:
         path: The main file; `-` is standard output.
         provenance: The record of the requested product.
+        inputs: Files that the product must not replace; None for an input that is not a file.
         replaces: Whether an existing file will be replaced; known after `find`.
+        patience: Seconds to wait for another process that makes the same product.
     """
 
     noun = "output"
     is_updated = True
+    patience = PATIENCE
 
-    def __init__(self, path: str, provenance: Provenance) -> None:
+    def __init__(
+        self, path: str, provenance: Provenance, inputs: Iterable[str | None] = ()
+    ) -> None:
         self.path = path
         self.provenance = provenance
+        self.inputs = tuple(inputs)
         self.replaces = False
+
+    @property
+    def paths(self) -> list[str]:
+        """The main files to write, in order."""
+        return [self.path]
 
     def existing_files(self) -> list[str]:
         """Return the existing main files, in order."""
-        return [self.path] if os.path.exists(self.path) else []
+        return list(filter(os.path.exists, self.paths))
 
     def read_records(self) -> list[Provenance | None]:
         """Return the records of the existing files; None for a file of unknown origin."""
@@ -78,9 +89,21 @@ class Product(Generic[Result]):
         """Return the result of the call that made the existing product."""
         raise NotImplementedError
 
-    def make(self) -> Result:
-        """Make the product, rename the files to their final names, and return the result."""
+    def make(self, files: NewFiles) -> Result:
+        """Make the product under temporary names, and return the result.
+
+        Args:
+            files: The new files of the product; `build` has claimed `paths` and publishes them.
+        """
         raise NotImplementedError
+
+    def counts(self, result: Result) -> dict[str, Any] | None:
+        """Return the counts to record next to the product; None for a product without such a file.
+
+        Args:
+            result: The result of `make`.
+        """
+        return None
 
     def compare(self) -> Comparison:
         """Compare the existing product with the requested one."""
@@ -148,23 +171,28 @@ class Product(Generic[Result]):
         """
         result = self.find(force=force, update=update)
         if result is None:
-            return self.make()
+            with NewFiles() as files:
+                self._claim(files)
+                # Another process may have just made the product.
+                result = self.find(force=force, update=update)
+                if result is None:
+                    return self._make_and_record(files)
         log.info("%s: is up to date", self.path)
         return result
 
-    def write_record(self, files: NewFiles, paths: Iterable[str], counts: dict[str, Any]) -> None:
-        """Write the record, with a checksum, to a file next to the main file.
+    def _claim(self, files: NewFiles) -> None:
+        for number, path in enumerate(self.paths):
+            read = (*self.inputs, *self.paths[:number])
+            files.claim(path, read, advice=f"choose another {self.noun}", seconds=self.patience)
 
-        Standard output gets no record.
-
-        Args:
-            files: The new files of the command, to which the record is added.
-            paths: Files of the product, to be described in the record.
-            counts: Counts of the product.
-        """
-        if self.path != "-":
+    def _make_and_record(self, files: NewFiles) -> Result:
+        result = self.make(files)
+        counts = self.counts(result)
+        if counts is not None and self.path != "-":
             record = replace(self.provenance, counts=counts)
-            files.add(side_file(self.path, RECORD), write_record(self.path, record, paths))
+            state = write_record(self.path, record, files.main_files())
+            files.add(side_file(self.path, RECORD), state)
+        return result
 
 
 def write_record(path: str, record: Provenance, paths: Iterable[str]) -> FileState:
@@ -213,7 +241,7 @@ def read_recipe(path: str) -> str | None:
 
 
 def _read_sealed(data: bytes) -> bytes:
-    """Return the record in the bytes of a file from `Product.write_record`; empty if damaged."""
+    """Return the record in the bytes of a file from `write_record`; empty if damaged."""
     try:
         values = orjson.loads(data)
         record = orjson.dumps(values["record"], option=orjson.OPT_SORT_KEYS)

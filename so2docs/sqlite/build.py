@@ -346,7 +346,7 @@ class DatabaseFile(Product[Database]):
         jobs: int | None,
         progress: bool,
     ) -> None:
-        super().__init__(path, provenance)
+        super().__init__(path, provenance, [source.name for source in sources])
         self._sources, self._tags, self._profiles = sources, tags, profiles
         self._jobs, self._progress = jobs, progress
 
@@ -362,13 +362,11 @@ class DatabaseFile(Product[Database]):
         size = os.path.getsize(self.path)
         return Database(self.path, about.rows, records[0].options["search"], size)
 
-    def make(self) -> Database:
+    def make(self, files: NewFiles) -> Database:
         """Read the documents, insert their rows, and make the indexes."""
         begun = time.perf_counter()
         path, options, jobs = self.path, self.provenance.options, self._jobs
-        with NewFiles() as files, resumable(False):
-            read = [source.name for source in self._sources]
-            files.claim(path, read, force=self.replaces, advice="choose another database")
+        with resumable(False):
             with (
                 temporary_folder(os.path.dirname(path) or ".") as folder,
                 explained(path),
@@ -391,11 +389,12 @@ class DatabaseFile(Product[Database]):
                         read_profiles(self._profiles, jobs=jobs, progress=self._progress)
                     )
                 rows = building.finish()
-            files.add(path, finish_file(path))
+            database = finish_file(path)
+            files.add(path, database)
             for name, content in datasette_files(path, read_about(part_path(path))).items():
                 files.write(name, content)
         seconds = time.perf_counter() - begun
-        return Database(path, rows, options["search"], os.path.getsize(path), seconds)
+        return Database(path, rows, options["search"], database.size, seconds)
 
     def _read_documents(self) -> Iterator[tuple[DocumentSource, Iterable[Any], str | None]]:
         options = self.provenance.options

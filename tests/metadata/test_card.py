@@ -471,7 +471,7 @@ def test_the_card_of_hundreds_of_sites_is_small(name: str, tmp_path: Path) -> No
     so2docs.convert(SITE, sites[0] / name, recipe="hub", card=True)
     for folder in sites[1:]:
         shutil.copytree(sites[0], folder)
-    card.CardFiles(str(tmp_path)).make()
+    card.CardFiles(str(tmp_path)).build(force=True)
     assert (tmp_path / "README.md").stat().st_size < 500_000
     assert (tmp_path / "croissant.json").stat().st_size < 10_000_000
 
@@ -526,7 +526,9 @@ def test_outputs_that_end_at_the_same_time_share_a_card(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path / "b.jsonl")
     saved = manifest.rename(tmp_path / "saved")
     with output_lock(str(tmp_path / "README.md")):
-        waiting = threading.Thread(target=card.CardFiles(str(tmp_path)).make)
+        waiting = threading.Thread(
+            target=card.CardFiles(str(tmp_path)).build, kwargs={"force": True}
+        )
         waiting.start()
         time.sleep(0.3)
         saved.rename(manifest)

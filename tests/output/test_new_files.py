@@ -103,30 +103,6 @@ def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -
     }
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
-def test_does_not_overwrite_a_file_made_meanwhile(tmp_path: Path) -> None:
-    path, is_held, is_awaited = str(tmp_path / "new"), threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with output_lock(path):
-            is_held.set()
-            is_awaited.wait()
-            Path(path).write_bytes(b"first")
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    is_held.wait()
-
-    def read() -> Iterator[str]:
-        is_awaited.set()
-        yield from ()
-
-    with pytest.raises(OutputError, match="new: exists"), NewFiles() as files:
-        files.claim(path, read(), force=False, seconds=600)
-    holder.join()
-    assert Path(path).read_bytes() == b"first"
-
-
 def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
     path = tmp_path / "README.md"
     texts = [bytes([number]) * 100_000 for number in range(8)]
@@ -156,7 +132,7 @@ def test_removes_published_files_after_a_failure(tmp_path: Path) -> None:
     def make(losing: str | None = None) -> None:
         with NewFiles() as files:
             for name in ("main", "other"):
-                files.claim(str(tmp_path / name), force=False)
+                files.claim(str(tmp_path / name))
                 files.write(str(tmp_path / name), b"new")
             files.write(str(tmp_path / ".side"), b"new")
             if losing is not None:

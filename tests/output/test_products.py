@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from so2docs.flat.tags import TagsFile, write_tags
 from so2docs.inspection.inspect import load_or_inspect
 from so2docs.metadata.card import CardFiles, describe_existing
 from so2docs.metadata.manifest import manifest_path
+from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion
 from so2docs.output.product import ExistingOutputError, Product, read_provenance
 from so2docs.output.provenance import Provenance
@@ -306,3 +308,37 @@ def test_an_output_that_lost_a_file_is_made_again(
     (tmp_path / lost).write_bytes(before + b"\n")
     with pytest.raises(ExistingOutputError, match="not the file that was written"):
         so2docs.convert(dump, tmp_path / output, jobs=1, **options)
+
+
+def make_meanwhile(monkeypatch: pytest.MonkeyPatch, make: Callable[[], object]) -> None:
+    """Let another process write files between the comparison of a product and its lock."""
+    claim = NewFiles.claim
+
+    def claim_late(files: NewFiles, *arguments: Any, **keywords: Any) -> None:
+        monkeypatch.undo()
+        make()
+        claim(files, *arguments, **keywords)
+
+    monkeypatch.setattr(NewFiles, "claim", claim_late)
+
+
+def test_a_product_made_meanwhile_is_up_to_date(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = make_inputs(tmp_path)
+    make_meanwhile(monkeypatch, partial(diff, folder))
+    diff(folder)
+    before = version(folder / "c.jsonl")
+    diff(folder)
+    assert version(folder / "c.jsonl") == before
+
+
+def test_a_table_made_meanwhile_is_not_overwritten(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow")
+    folder, other = make_inputs(tmp_path), tmp_path / "flat" / "Tags.jsonl.gz"
+    make_meanwhile(monkeypatch, lambda: other.write_bytes(b"other"))
+    with pytest.raises(ExistingOutputError) as error:
+        so2docs.tables(folder / "site", folder / "flat", only="tags", format="jsonl")
+    assert (error.value.state, other.read_bytes()) == ("unknown", b"other")
