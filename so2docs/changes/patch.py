@@ -26,7 +26,7 @@ from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import explain_errors, part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import Product
-from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance, make_record
+from so2docs.output.provenance import UP_TO_DATE, Comparison, File, Provenance, make_record
 from so2docs.progress import bar
 from so2docs.reader.collection import open as open_output
 
@@ -100,13 +100,18 @@ def patch(
 
 
 class PatchedOutput(Product[Patched]):
-    """A patched output as a product; its record is that of the new output that `diff` read."""
+    """A patched output as a product; its record is that of the new output that `diff` read.
+
+    If the changes do not identify that output, a record is written next to the patched output.
+    """
 
     def __init__(
         self, old: str, changes: ChangeReader, new: str, *, progress: bool = False
     ) -> None:
         self._output = None if changes.header is None else changes.header.new
-        super().__init__(new, make_record("patch", VERSION, {}, ()), (old, changes.path))
+        read = {"old": old, "changes": changes.path}
+        files = [File.of(role, path) for role, path in read.items()]
+        super().__init__(new, make_record("patch", VERSION, {}, files), read.values())
         self._old, self._changes, self._progress = old, changes, progress
 
     def _is_expected(self, identity: OutputIdentity) -> bool:
@@ -115,19 +120,26 @@ class PatchedOutput(Product[Patched]):
 
     def compare(self) -> Comparison:
         """Compare the existing file with the new output that the changes identify."""
-        if self.path == "-" or not os.path.exists(self.path):
-            return Comparison("missing")
+        if self._output is None or self.path == "-" or not os.path.exists(self.path):
+            return super().compare()
         if self._is_expected(OutputIdentity.of_file(self.path)):
             return Comparison(UP_TO_DATE)
         return Comparison("another input", f", and differs from the result of {self._changes.path}")
 
     def load(self, records: list[Provenance]) -> Patched:
-        """Return the result of an earlier run, with the changes counted again."""
+        """Return the recorded result of an earlier run, or count the changes again."""
+        if self._output is None:
+            return Patched(path=self.path, **records[0].counts)
         header = self._changes.header
         documents = sum(segment.documents for segment in header.segments) if header else 0
         done = Counter(dict.fromkeys(map(str, OPERATIONS), 0))
         done.update(change.operation for change in self._changes)
         return Patched(self.path, documents, **done, is_verified=True)
+
+    def counts(self, result: Patched) -> dict[str, Any] | None:
+        """Return the counts; None if the output has the record of a conversion."""
+        values = result.as_dict()
+        return None if self._output is not None else {n: values[n] for n in values if n != "path"}
 
     def make(self, files: NewFiles) -> Patched:
         """Merge the old output and the changes into the new output.

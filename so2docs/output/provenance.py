@@ -192,6 +192,8 @@ class Provenance:
 
     def compare(self, requested: Provenance) -> Comparison:
         """Compare this record of an existing product with the record of the requested product."""
+        if self.kind != requested.kind:
+            return Comparison("unknown", f", made by so2docs {self.kind}")
         before, now = ({file.role: file for file in record.input} for record in (self, requested))
         if any(file.content is None for file in (*self.input, *requested.input)):
             source = "an input that cannot be compared, since it can be read only once"
@@ -208,7 +210,7 @@ class Provenance:
             )
         if names:
             return Comparison("other options", f", made with other options ({', '.join(names)})")
-        if (self.kind, self.contract) != (requested.kind, requested.contract):
+        if self.contract != requested.contract:
             reason = f", made by so2docs {self.version}, whose output is different"
             return Comparison("other options", reason)
         return Comparison(UP_TO_DATE, " and is up to date: made from this input with these options")

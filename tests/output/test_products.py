@@ -342,3 +342,21 @@ def test_a_table_made_meanwhile_is_not_overwritten(
     with pytest.raises(ExistingOutputError) as error:
         so2docs.tables(folder / "site", folder / "flat", only="tags", format="jsonl")
     assert (error.value.state, other.read_bytes()) == ("unknown", b"other")
+
+
+def test_an_output_patched_with_a_part_of_the_changes_is_recognized(tmp_path: Path) -> None:
+    folder = make_inputs(tmp_path)
+    diff(folder, only="changed")
+    paths = [folder / name for name in ("old.jsonl", "c.jsonl", "patched.jsonl")]
+    made = so2docs.patch(*paths)
+    before = version(paths[2])
+    assert (so2docs.patch(*paths), version(paths[2])) == (made, before)
+    for path in paths[:2]:
+        data = path.read_bytes()
+        path.write_bytes(data + b"\n")
+        with pytest.raises(ExistingOutputError) as error:
+            so2docs.patch(*paths)
+        assert (error.value.state, path.name in str(error.value)) == ("another input", True)
+        path.write_bytes(data)
+    paths[2].unlink()
+    assert so2docs.patch(*paths) == made
