@@ -28,7 +28,7 @@ from so2docs.options.choices import Search, split_compression
 from so2docs.options.keywords import NestName
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host, published_host
-from so2docs.output.new_files import NewFiles, temporary_folder
+from so2docs.output.new_files import NewFiles, temporary_folder, write_file
 from so2docs.output.part_files import finish_file, part_path
 from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
@@ -361,6 +361,18 @@ class DatabaseFile(Product[Database]):
         about = read_about(self.path)
         size = os.path.getsize(self.path)
         return Database(self.path, about.rows, records[0].options["search"], size)
+
+    def find(self, *, force: bool, update: bool = False) -> Database | None:
+        """Find the database as any product; if it is up to date, write missing Datasette files.
+
+        These files are not compared, because users may edit them.
+        """
+        result = super().find(force=force, update=update)
+        if result is not None:
+            for name, content in datasette_files(self.path, read_about(self.path)).items():
+                if not os.path.exists(name):
+                    write_file(name, content)
+        return result
 
     def make(self, files: NewFiles) -> Database:
         """Read the documents, insert their rows, and make the indexes."""

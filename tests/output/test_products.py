@@ -360,3 +360,15 @@ def test_an_output_patched_with_a_part_of_the_changes_is_recognized(tmp_path: Pa
         path.write_bytes(data)
     paths[2].unlink()
     assert so2docs.patch(*paths) == made
+
+
+def test_lost_files_for_datasette_are_written_again(tmp_path: Path) -> None:
+    folder = make_inputs(tmp_path)
+    sqlite(folder)
+    before = version(folder / "q.db")
+    for name in ("q.metadata.json", "q.datasette.yaml"):
+        content = (folder / name).read_bytes()
+        (folder / name).unlink()
+        sqlite(folder)
+        assert (folder / name).read_bytes() == content
+    assert version(folder / "q.db") == before
