@@ -272,8 +272,8 @@ def _run(
                         names.remove_temporaries()
                     raise
                 if run.card or with_manifest:
-                    files = filter(None, read)
-                    card.describe(names, options, report, files, with_card=run.card)
+                    made = session.provenance.having_read(report.dump_bytes).with_counts(report)
+                    card.describe(names, options, made, report, read, with_card=run.card)
                 end(report)
             # Release the lock first, so that a kill during the removal leaves a valid spill.
             with disk_errors():

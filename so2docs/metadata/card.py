@@ -15,7 +15,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -387,17 +387,24 @@ def check_card(
 
 
 def describe(
-    names: OutputPaths, options: Options, report: Report, read: Iterable[str], *, with_card: bool
+    names: OutputPaths,
+    options: Options,
+    record: Provenance,
+    report: Report,
+    read: Sequence[str | None],
+    *,
+    with_card: bool,
 ) -> None:
     """Describe a finished conversion in its report, and in a card on request.
 
-    This reads the output once more; a card also reads the input.
+    This reads the output once more; a card also reads the input. For the arguments, see
+    `Manifest.of_output`.
 
     Raises:
         So2docsError: A file cannot be written.
         OSError: A file is missing.
     """
-    manifest = Manifest.of_output(names, options, report, read, hashes_input=with_card)
+    manifest = Manifest.of_output(names, options, record, report, read, hashes_input=with_card)
     report.manifest = manifest.with_checksum()
     if with_card:
         manifest.save(names.output)
@@ -753,18 +760,20 @@ def _dumps(outputs: list[Described]) -> str:
     by_input: dict[tuple[File, ...], list[Described]] = {}
     for output in outputs:
         if output.manifest.inspection is not None or output.manifest.license is not None:
-            by_input.setdefault(tuple(output.manifest.input), []).append(output)
+            # An archive is several inputs, one for each table that is read from it.
+            read = dict.fromkeys(file._replace(role="") for file in output.manifest.input)
+            by_input.setdefault(tuple(read), []).append(output)
     parts = ["\n## The dump\n"] if by_input else []
     for files, same in by_input.items():
         names = ", ".join(f"`{output.path(output.manifest.output)}`" for output in same)
-        read = ", ".join(f"`{file.name}`" for file in files)
+        sources = ", ".join(f"`{file.name}`" for file in files)
         inspections = (output.manifest.inspection for output in same)
         inspection = next((one for one in inspections if one is not None), None)
         if inspection is not None:
             lines = describe_dump(inspection)
         else:
             lines = _describe_license(same[0].manifest.license or "")
-        parts.append("\n".join([f"{names}, from {read}:", "", *lines, ""]))
+        parts.append("\n".join([f"{names}, from {sources}:", "", *lines, ""]))
     return "\n".join(parts)
 
 

@@ -24,21 +24,13 @@ from so2docs.dump.opening import SourceFile
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.metadata.document_schema import build_schema
-from so2docs.options.request import Fingerprint, build_options
+from so2docs.options.request import build_options
 from so2docs.options.table import Options, OutputForm
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import MANIFEST, side_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import read_provenance
-from so2docs.output.provenance import (
-    CONTRACT,
-    File,
-    Provenance,
-    count,
-    make_record,
-    parse_files,
-    within_64_bits,
-)
+from so2docs.output.provenance import File, Provenance, parse_files
 from so2docs.output.retrieval_set import RECORDS
 from so2docs.progress import bar, log
 from so2docs.recipes.beir import CORPUS, FILES
@@ -75,24 +67,35 @@ class Manifest(Provenance):
         cls,
         names: OutputPaths,
         options: Options,
+        record: Provenance,
         report: Report,
-        read: Iterable[str],
+        read: Sequence[str | None],
         *,
         hashes_input: bool,
     ) -> Manifest:
-        """Make the manifest of a finished conversion; this reads its output once more."""
-        files, site = [File("", "-", report.output_bytes, None)], options.host
+        """Make the manifest of a finished conversion; this reads its output once more.
+
+        Args:
+            names: The paths of the output.
+            options: The options of the conversion.
+            record: The provenance of the output.
+            report: The report of the conversion.
+            read: The path of each input of the record; None for an input that is not a file.
+            hashes_input: Whether to read the inputs for their SHA-256 and licence.
+        """
+        files = [File("", "-", report.output_bytes, None)]
         if names.output != "-":
             files = _describe_files(names)
-            provenance = read_provenance(names.data_files()[0])
-            site = site if provenance is None else provenance.site
-        paths = [path for path in dict.fromkeys(read) if os.path.isfile(path)]
-        values = within_64_bits(Fingerprint.of(options).by_option())
-        inputs = [File.of("", path, is_hashed=hashes_input) for path in paths]
-        record = make_record("convert", CONTRACT, values, inputs, site)
-        manifest = cls._of_record(replace(record, counts=count(report)), names, _schema(options))
-        license_text = _license(paths) if hashes_input else None
-        return replace(manifest, files=tuple(files), license=license_text)
+        manifest = cls._of_record(record, names, _schema(options))
+        if not hashes_input:
+            return replace(manifest, files=tuple(files))
+        paths = [path for path in dict.fromkeys(read) if path and os.path.isfile(path)]
+        hashes = {path: File.of("", path, is_hashed=True).sha256 for path in paths}
+        inputs = (
+            file._replace(sha256=hashes.get(path or ""))
+            for file, path in zip(record.input, read, strict=True)
+        )
+        return replace(manifest, input=tuple(inputs), files=tuple(files), license=_license(paths))
 
     @classmethod
     def of_existing(cls, output: str) -> Manifest:

@@ -212,6 +212,23 @@ def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[s
     assert so2docs.verify(tmp_path / "other/q.jsonl.gz").validated
 
 
+def test_the_manifest_of_a_conversion_is_that_of_the_output_with_the_hashes(
+    tmp_path: Path,
+) -> None:
+    output = tmp_path / "q.jsonl"
+    so2docs.convert(SITE, output, card=True, nest=["comments"])
+    path = manifest_of(output)
+    values = json.loads(path.read_bytes())
+    path.unlink()
+    card.describe_existing(str(output))
+    again = json.loads(path.read_bytes())
+    assert [file["role"] for file in values["input"]] == ["posts", "comments"]
+    assert all(file.pop("sha256") for file in values["input"])
+    for name in ("license", "checksum"):
+        del values[name], again[name]
+    assert values == again
+
+
 @pytest.mark.parametrize(
     ("name", "keywords", "documents"),
     [

@@ -172,7 +172,9 @@ def test_the_report_of_several_dumps_and_what_was_read_once(tmp_path: Path) -> N
     with POSTS.open("rb") as dump:
         report = so2docs.convert(dump, tmp_path / "q.jsonl", report=tmp_path / "report.json")
     assert report.manifest is not None
-    assert report.manifest["input"] == []
+    assert [(file["name"], file["content"]) for file in report.manifest["input"]] == [
+        ("posts.xml", None)
+    ]
     assert so2docs.verify(tmp_path / "q.jsonl", report=save(tmp_path, report)).validated
 
 
