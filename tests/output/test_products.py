@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -97,25 +100,50 @@ CONVERT = Case(
     {"posts": "site/Posts.xml", "comments": "site/Comments.xml"},
     with_all={"nest": ["comments"]},
 )
+_FILTERS: dict[str, Any] = {
+    "since": "2001-01-01",
+    "until": "2030-01-01",
+    "tags": ["python"],
+    "all_tags": True,
+    "keep_users": [1],
+    "keep_posts": [1],
+    "skip_malformed": True,
+}
+
+
+def tables(form: str, path: str) -> Case:
+    """Make the case of tables in a format; one database has all tables."""
+    return Case(
+        lambda folder, **options: so2docs.tables(
+            folder / "site", folder / "flat", only="posts,tags", **{"format": form} | options
+        ),
+        path,
+        {"format": None, "split_by": None, **_FILTERS},
+        {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
+    )
+
+
 CASES: dict[type[Product[Any]], list[Case]] = {
     OutputOfConversion: [CONVERT],
     _TableFiles: [
         Case(
             lambda folder, **options: so2docs.tables(folder / "site", folder / "flat", **options),
             "flat/Posts.parquet",
-            {
-                "format": None,
-                "split_by": "year",
-                "since": "2001-01-01",
-                "until": "2030-01-01",
-                "tags": ["python"],
-                "all_tags": True,
-                "keep_users": [1],
-                "keep_posts": [1],
-                "skip_malformed": True,
-            },
+            {"format": None, "split_by": "year", **_FILTERS},
             {"posts": "site/Posts.xml"},
-        )
+        ),
+        # With a tag, the part of the site depends on all tables.
+        Case(
+            lambda folder, **options: so2docs.tables(
+                folder / "site", folder / "flat", only="posts", format="csv", **options
+            ),
+            "flat/Posts.csv.gz",
+            {"format": None, "split_by": None, "load": "postgres", **_FILTERS, "tags": ["java"]},
+            {name: f"site/{name.title()}.xml" for name in ("posts", "comments", "tags", "users")},
+            with_all={"tags": ["python"], "load": "mysql"},
+        ),
+        tables("sqlite", "flat/tables.db"),
+        tables("duckdb", "flat/tables.duckdb"),
     ],
     DatabaseFile: [
         Case(
@@ -178,15 +206,28 @@ CASES: dict[type[Product[Any]], list[Case]] = {
 CASES_OF_ALL = [case for cases in CASES.values() for case in cases]
 
 
+def descendants(base: type[Any]) -> Iterator[type[Any]]:
+    """Yield all subclasses of a class, direct and indirect."""
+    for subclass in base.__subclasses__():
+        yield subclass
+        yield from descendants(subclass)
+
+
 def test_every_product_has_a_case() -> None:
+    for module in pkgutil.walk_packages(so2docs.__path__, "so2docs."):
+        if not module.name.endswith("__main__"):
+            with suppress(ImportError):  # A package that is not installed, such as pyspark.
+                importlib.import_module(module.name)
     # The folder of a site needs Spark, so its case is in tests/spark/test_spark.py.
-    assert set(Product.__subclasses__()) == {*CASES, CardFiles, PatchedOutput, SiteFolder}
+    assert set(descendants(Product)) == {*CASES, CardFiles, PatchedOutput, SiteFolder}
 
 
 @pytest.mark.parametrize("case", CASES_OF_ALL, ids=lambda case: case.path)
 def test_another_option_or_input_is_told(case: Case, tmp_path: Path) -> None:
-    if case.path.endswith(".parquet"):
+    if case.path.startswith("flat/"):
         pytest.importorskip("pyarrow")
+    if case.path.endswith(".duckdb"):
+        pytest.importorskip("duckdb")
     folder = make_inputs(tmp_path)
     case.make(folder, **case.with_all)
     before = version(folder / case.path)
