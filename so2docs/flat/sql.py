@@ -53,14 +53,17 @@ class Dialect:
     has_booleans: bool = True
 
 
-def _types(integer: str, text: str, date: str, boolean: str, texts: str) -> Mapping[Type, str]:
+def column_types(
+    integer: str, text: str, date: str, boolean: str, texts: str
+) -> Mapping[Type, str]:
+    """Return the column types of a database system, by type in the schema."""
     return {INTEGER: integer, TEXT: text, DATE: date, BOOLEAN: boolean, TEXTS: texts}
 
 
 DIALECTS: dict[SqlSystem, Dialect] = {
     "postgres": Dialect(
         "PostgreSQL",
-        _types("bigint", "text", "timestamp(3)", "boolean", "jsonb"),
+        column_types("bigint", "text", "timestamp(3)", "boolean", "jsonb"),
         ("psql --dbname NAME --file load.sql",),
         # Before version 17, psql takes a line `\.` for the end of the data, even inside quotes.
         r"\copy {table} FROM PROGRAM 'gzip -cd {table}.csv.gz | sed ''"
@@ -71,7 +74,7 @@ DIALECTS: dict[SqlSystem, Dialect] = {
     ),
     "mysql": Dialect(
         "MySQL and MariaDB",
-        _types("bigint", "longtext", "datetime(3)", "boolean", "json"),
+        column_types("bigint", "longtext", "datetime(3)", "boolean", "json"),
         ("gzip -dk *.csv.gz", "mysql --local-infile=1 NAME < load.sql"),
         "LOAD DATA LOCAL INFILE '{table}.csv' INTO TABLE {table} CHARACTER SET utf8mb4\n"
         "    FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY ''\n"
@@ -82,7 +85,7 @@ DIALECTS: dict[SqlSystem, Dialect] = {
     ),
     "sqlserver": Dialect(
         "SQL Server",
-        _types("bigint", "nvarchar(max)", "datetime2(3)", "bit", "nvarchar(max)"),
+        column_types("bigint", "nvarchar(max)", "datetime2(3)", "bit", "nvarchar(max)"),
         ("gzip -dk *.csv.gz", 'sqlcmd -d NAME -v dir="/path/of/this/folder" -i load.sql'),
         "BULK INSERT {table} FROM '$(dir)/{table}.csv' WITH (\n"
         "    FORMAT = 'CSV', FIRSTROW = 2, CODEPAGE = '65001', ROWTERMINATOR = '0x0a',\n"
@@ -92,7 +95,7 @@ DIALECTS: dict[SqlSystem, Dialect] = {
     ),
     "clickhouse": Dialect(
         "ClickHouse",
-        _types("Int64", "String", "DateTime64(3, 'UTC')", "Bool", "String"),
+        column_types("Int64", "String", "DateTime64(3, 'UTC')", "Bool", "String"),
         ("clickhouse-client --database NAME --queries-file load.sql",),
         "INSERT INTO {table} FROM INFILE '{table}.csv.gz' FORMAT CSVWithNames;",
         required="{type}",

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from so2docs.counts import MOST, Counts, plural
 from so2docs.dump.dump import Chunk
@@ -145,23 +145,9 @@ class ColumnsVisitor(BatchVisitor):
         if segments or self._strays:
             self._segments, self._strays = store(self._path, segments, self._strays)
 
-    def result(self) -> ChunkColumns:
-        """Return the segments of the chunk, and the number of misfits."""
-        return ChunkColumns(self._segments, self._strays, self._misfits)
-
-
-class ChunkColumns(NamedTuple):
-    """The encoded rows of a chunk.
-
-    Attributes:
-        segments: Segments of the table, with the positions of their data.
-        strays: Segments of the strays file.
-        misfits: Number of rows with a value in `Other`.
-    """
-
-    segments: list[Segment]
-    strays: list[Segment]
-    misfits: int
+    def result(self) -> tuple[list[Segment], list[Segment], int]:
+        """Return the segments of the table, those of the strays file, and the number of misfits."""
+        return self._segments, self._strays, self._misfits
 
 
 @contextmanager
@@ -683,15 +669,15 @@ class _Run:
     def _append(
         self, result: ChunkResult, writer: TableWriter, strays: Output, table: FlatTable
     ) -> None:
-        columns: ChunkColumns = result.value
-        for segment in columns.segments:
+        segments, stray_segments, misfits = result.value
+        for segment in segments:
             writer.append(segment)
-        for segment in columns.strays:
+        for segment in stray_segments:
             strays.append(segment)
-        remove_stored(columns.segments, columns.strays)
+        remove_stored(segments, stray_segments)
         table += result.tally
-        table.misfits += columns.misfits
-        table.written += sum(segment.documents for segment in columns.segments)
+        table.misfits += misfits
+        table.written += sum(segment.documents for segment in segments)
 
 
 def _strays_path(path: str) -> str:

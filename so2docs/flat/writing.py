@@ -17,7 +17,7 @@ import orjson
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.flat.columns import TableColumns
-from so2docs.flat.sql import Dialect
+from so2docs.flat.sql import Dialect, column_types
 from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.file import Output
 from so2docs.output.formats import footer
@@ -31,7 +31,7 @@ from so2docs.output.part_files import (
 )
 from so2docs.output.segments import Journal, Segment, copy_all
 from so2docs.output.writer import OpenFiles
-from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Table, Type
+from so2docs.schema import OTHER, TEXT, Table, Type
 from so2docs.sqlite import file as sqlite_file
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
@@ -47,13 +47,12 @@ class Encoder(FileFormat):
     Args:
         schema: Schema of the Arrow tables.
         dialect: The database system that loads the file; None if unknown.
-        compression: Compression of the whole file.
     """
 
-    def __init__(
-        self, schema: Any, dialect: Dialect | None = None, compression: Compression = "none"
-    ) -> None:
-        super().__init__(compression, LEVEL)
+    compression: Compression = "none"
+
+    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
+        super().__init__(self.compression, LEVEL)
         self.schema = schema
         self.dialect = dialect
 
@@ -72,7 +71,7 @@ class ParquetEncoder(Encoder):
         from so2docs.output.formats.arrow import encode_parquet
 
         data = encode_parquet(table, LEVEL)
-        return footer.row_group(data, table.nbytes, documents=table.num_rows)
+        return footer.row_group(data, table.nbytes, table.num_rows)
 
     def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Return the footer with the positions of all row groups; `record` is not stored in it."""
@@ -85,8 +84,7 @@ class ParquetEncoder(Encoder):
 class _LinesEncoder(Encoder):
     """Base class of encoders for line-based formats, compressed with gzip."""
 
-    def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
-        super().__init__(schema, dialect, "gzip")
+    compression = "gzip"
 
     def lines(self, table: Any) -> bytes:
         """Encode each row as a line."""
@@ -197,20 +195,8 @@ def as_texts(table: Any, *, lists: bool = True) -> Any:
 _LINKS = ("Id", "PostId", "ParentId", "UserId")
 """Columns that get an index in SQLite databases, because they are join keys."""
 
-_SQLITE_TYPES = {
-    INTEGER: "INTEGER",
-    TEXT: "TEXT",
-    DATE: "TEXT",
-    BOOLEAN: "INTEGER",
-    TEXTS: "TEXT",
-}
-_DUCKDB_TYPES = {
-    INTEGER: "BIGINT",
-    TEXT: "VARCHAR",
-    DATE: "TIMESTAMP",
-    BOOLEAN: "BOOLEAN",
-    TEXTS: "VARCHAR[]",
-}
+_SQLITE_TYPES = column_types("INTEGER", "TEXT", "TEXT", "INTEGER", "TEXT")
+_DUCKDB_TYPES = column_types("BIGINT", "VARCHAR", "TIMESTAMP", "BOOLEAN", "VARCHAR[]")
 
 
 class TableWriter:

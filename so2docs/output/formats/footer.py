@@ -210,7 +210,7 @@ _PAGES, _PAGE_OFFSET = 1, 1
 _KEY, _VALUE = 1, 2
 
 
-def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0) -> Segment:
+def row_group(file: bytes, raw_size: int, documents: int) -> Segment:
     """Make a segment from a Parquet file with a single row group.
 
     The note describes the row group. It ends with the positions of the pages (`OffsetIndex`), in
@@ -223,7 +223,7 @@ def row_group(file: bytes, raw_size: int, first_id: int = 0, documents: int = 0)
     places = [column[_PAGES_OFFSET].value for column in group[_COLUMNS].value.values]
     pages = b"".join(write_struct(ThriftReader(file, offset).struct()) for offset in places)
     data = file[len(PARQUET) : min(places, default=end)]
-    segment = Segment.of(data, raw_size, crc32(data), first_id, documents)
+    segment = Segment.of(data, raw_size, crc32(data), documents=documents)
     return segment._replace(note=bytes(write_struct(group)) + pages)
 
 
