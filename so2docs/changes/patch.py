@@ -6,6 +6,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from so2docs.changes.changes_file import (
     VERSION,
