@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from so2docs.counts import Counts, plural
@@ -18,9 +19,9 @@ from so2docs.domain import (
     release_of,
     should_have_license_file,
 )
-from so2docs.dump.kinds import files_with, members_with
-from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_folder
-from so2docs.dump.tables import TableFile, in_reading_order, table_file
+from so2docs.dump.kinds import members_with
+from so2docs.dump.opening import Catalog, SourceFile
+from so2docs.dump.tables import TableFile, locate, table_file
 from so2docs.errors import DumpError, OptionError
 from so2docs.inspection.audit import ANSWER_VIEWS, Audit, Check, ChunkFacts, FactsVisitor, RowFacts
 from so2docs.metadata.manifest import read_json
@@ -32,13 +33,10 @@ from so2docs.report import as_size
 from so2docs.scan.table import TableReader
 from so2docs.schema import DUMP, POSTS, Table
 
-_TABLES = [
-    replace(table, name=table.root) for table in sorted(DUMP.values(), key=lambda table: table.file)
-]
+_TABLES = sorted(DUMP.values(), key=attrgetter("file"))
 """All tables of dumps, nested or not."""
 
 _BY_FILE = {table.file: table for table in _TABLES}
-_POSTS = _BY_FILE[POSTS.file]
 _COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _MOST_MONTHS = 3
@@ -103,7 +101,7 @@ class InspectedTable(RowFacts):
     def lacks(self) -> list[str]:
         """Known columns that no row has; empty for a table without rows."""
         known = [*_BY_FILE[self.file].attributes] if self.rows else []
-        known += [ANSWER_VIEWS] if known and self.file == _POSTS.file else []
+        known += [ANSWER_VIEWS] if known and self.file == POSTS.file else []
         return [name for name in known if name not in self.columns]
 
     def as_dict(self) -> dict[str, Any]:
@@ -199,8 +197,8 @@ def inspect(
         >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
 
     Args:
-        dump: An archive or a folder with the tables of a site, or one `Posts.xml`, plain or
-            compressed.
+        dump: An archive or a folder with the tables of a site, or the file of one table, plain or
+            compressed, with the others next to it.
         sha256: Read the files once more to compute their SHA-256.
         jobs: Worker processes; all cores if None, but one for a small dump.
         work_dir: Folder for temporary files, which take 9 bytes per post.
@@ -223,7 +221,7 @@ def inspect(
         jobs = choose_jobs(jobs, sum(table.size for table in tables))
         with closing(Audit(temporary)) as audit, Workers(jobs) as workers, bar:
             reader = TableReader(workers, bar, temporary, jobs)
-            for table in in_reading_order(tables[0], tables[1:]):
+            for table in tables:
                 results[table.table.file] = _read(table, audit, reader, temporary)
             checks = (
                 audit.checks() if not any(result.problem for result in results.values()) else []
@@ -257,22 +255,18 @@ def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
 
 
 def _find(path: str, catalog: Catalog) -> list[TableFile]:
-    """Find the tables in an archive, a folder or a file."""
-    if not os.path.isdir(path):
-        source = catalog.look(path)
-        if source.archive() is None:
-            return [_table(source, _POSTS)]
-        present = [table for table in _TABLES if members_with(table, source.names())]
-        files = [_table(source, kind) for kind in present]
-    else:
-        there = names_in_folder(path)
-        present = [table for table in _TABLES if files_with(table, there, "")]
-        if not present:
-            return _find(file_in_folder(path, POSTS), catalog)
-        files = [_table(catalog.look(file_in_folder(path, kind)), kind) for kind in present]
+    """Find the tables of a dump, without opening them; return them in reading order."""
+    paths = [locate(path, table, catalog) for table in _TABLES]
+    if path not in paths and not os.path.isdir(path) and catalog.look(path).archive() is None:
+        paths[_TABLES.index(POSTS)] = path  # A conversion reads any other file as posts.
+    files = [
+        _table(catalog.look(found), table)
+        for table, found in zip(_TABLES, paths, strict=True)
+        if found is not None
+    ]
     if not files:
         raise DumpError(path, "holds no table of a dump", advice="give the archive of a site")
-    return files
+    return sorted(files, key=attrgetter("place"))
 
 
 def _table(source: SourceFile, table: Table) -> TableFile:

@@ -189,6 +189,29 @@ def test_the_same_from_an_archive(tmp_path: Path) -> None:
         assert file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.parametrize("name", ["Posts.xml", "beer.xml", "posts.gz", "old.gz"])
+def test_finds_the_tables_next_to_a_file(name: str, tmp_path: Path) -> None:
+    site = write(tmp_path / "tea")
+    expected = so2docs.inspect(site, jobs=1)
+    (site / "Posts.xml").rename(site / name)
+    if name.endswith(".gz"):
+        (site / name).write_bytes(gzip.compress((site / name).read_bytes()))
+    for file in (name, "Comments.xml") if name.lower().startswith("posts") else (name,):
+        inspection = so2docs.inspect(site / file, jobs=1)
+        assert {*inspection.tables} == {*FILES}
+        assert inspection.checks == expected.checks
+        files = {Path(file.path).name for file in inspection.files}
+        assert files == {*FILES} - {"Posts.xml"} | {name}
+
+
+def test_reads_the_file_of_another_table_as_that_table(tmp_path: Path) -> None:
+    path = tmp_path / "Comments.xml"
+    path.write_text(FILES["Comments.xml"])
+    inspection = so2docs.inspect(path, jobs=1)
+    assert inspection.is_sound
+    assert {name: table.rows for name, table in inspection.tables.items()} == {"Comments.xml": 1}
+
+
 def test_remarks_on_contradictions(tmp_path: Path) -> None:
     rows = "".join(
         f'<row Id="{number}" PostTypeId="1" CreationDate="2024-0{month}-01T00:00:00.000" />\n'
@@ -253,7 +276,7 @@ def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
     assert not inspection["checks"]
     shutil.rmtree(site)
     site.mkdir()
-    with pytest.raises(so2docs.ArchiveError, match="without a Posts"):
+    with pytest.raises(so2docs.DumpError, match="holds no table"):
         so2docs.inspect(site)
 
 
