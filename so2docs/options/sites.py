@@ -44,12 +44,16 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
     path = Path(source)
     if path.is_dir():
         return without_date(path.resolve().name)
-    name = path.name
+    return without_date(stem(path.name) or path.resolve().parent.name)
+
+
+def stem(name: str) -> str:
+    """Remove the extensions and `Posts` from the name of a dump's file; `Posts.xml` gives ""."""
     while shorter := _EXTENSION.sub("", name):
         if shorter == name:
             break
         name = shorter
-    return without_date(_TABLE.sub("", name) or path.resolve().parent.name)
+    return _TABLE.sub("", name)
 
 
 def without_date(name: str) -> str:

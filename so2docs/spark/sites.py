@@ -26,13 +26,12 @@ from so2docs.api.convert import (
 )
 from so2docs.dump import storage
 from so2docs.dump.dump import open_dump
-from so2docs.dump.kinds import PACKED
 from so2docs.dump.opening import Catalog, file_in_folder
 from so2docs.dump.tables import find_tables
 from so2docs.errors import ClusterError, DumpError, OptionError, So2docsError, flag
 from so2docs.options.output_form import output_form, output_suffix
 from so2docs.options.request import build_run_options
-from so2docs.options.sites import host
+from so2docs.options.sites import host, stem, without_date
 from so2docs.options.table import Options
 from so2docs.output.product import read_provenance
 from so2docs.output.provenance import UP_TO_DATE
@@ -138,16 +137,20 @@ def find_dumps(pattern: str) -> list[str]:
 
 
 def names(dumps: Sequence[str]) -> list[str]:
-    """Name each dump: after its folder if the file is `Posts.xml`, otherwise after the file.
+    """Name each dump as `site_from_name` does.
 
-    Dumps that would share a name, such as several dates of one site, are distinguished by as many
-    parent folders as necessary. Names are also folders of the output, so no name may be a parent of
-    another.
+    Dumps that would share a name, such as several dates of one site, keep the dates in their names,
+    and are distinguished by as many parent folders as necessary. Names are also folders of the
+    output, so no name may be a parent of another.
 
     Raises:
         OptionError: Two dumps cannot be distinguished.
     """
     places = [_place(path) for path in dumps]
+    bare_names = Counter(without_date(parts[-1]) for parts in places)
+    for parts in places:
+        if bare_names[bare := without_date(parts[-1])] == 1:
+            parts[-1] = bare
     counts = Counter(parts[-1] for parts in places)
     for depth in range(1, max(map(len, places)) + 1):
         names_ = ["/".join(parts[-(depth if counts[parts[-1]] > 1 else 1) :]) for parts in places]
@@ -168,13 +171,9 @@ def names(dumps: Sequence[str]) -> list[str]:
 def _place(path: str) -> list[str]:
     """Split the path of a dump into its folders and its name, without extensions or `Posts`."""
     name = path.partition("://")[2] if storage.is_url(path) else os.path.abspath(path)
-    *above, stem = name.strip("/" + os.sep).replace(os.sep, "/").split("/")
-    stem = stem.partition(".7z")[0]
-    for extension in (*PACKED, "xml"):
-        stem = stem.removesuffix(f".{extension}")
-    stem = stem.removesuffix("-Posts")
-    parts = above if stem == "Posts" else [*above, stem]
-    return [part for part in parts if part not in (".", "..")] or ["posts"]
+    *above, file = name.strip("/" + os.sep).replace(os.sep, "/").split("/")
+    parts = [*above, stem(file)]
+    return [part for part in parts if part not in ("", ".", "..")] or ["posts"]
 
 
 def inspect(

@@ -33,6 +33,7 @@ from support.spark_runs import (
 import so2docs
 from so2docs import merge
 from so2docs import spark as on_spark
+from so2docs.options.sites import site_from_name
 from so2docs.output.product import ExistingOutputError
 from so2docs.parse import posts
 from so2docs.spark import api, folders, sites
@@ -44,11 +45,13 @@ from so2docs.spark.sites import convert_site
 def test_samples(session: Any, tmp_path: Path) -> None:
     options: dict[str, Any] = {"chunk_bytes": 700, "answers_by": "votes"}
     report = on_spark.convert(session, SAMPLES / "*.xml", tmp_path / "out", **options)
-    assert list(report.sites) == SAMPLE_NAMES
+    assert len(report.sites) == len(SAMPLE_NAMES)
     for name in SAMPLE_NAMES:
-        dump, folder = SAMPLES / f"{name}.xml", tmp_path / "out" / name
-        assert_same_as_plain(dump, folder, tmp_path / name, answers_by="votes")
-        oracle, counts = nest(dump), report.sites[name]
+        dump = SAMPLES / f"{name}.xml"
+        site = site_from_name(dump)
+        folder = tmp_path / "out" / site
+        assert_same_as_plain(dump, folder, tmp_path / site, answers_by="votes")
+        oracle, counts = nest(dump), report.sites[site]
         assert (counts.rows, counts.questions) == (oracle.rows, oracle.questions)
         assert counts.answers == oracle.answers
         assert counts.strays == dict(sorted(oracle.strays_by_reason.items()))
@@ -151,18 +154,19 @@ def test_a_finished_site_stays_unless_forced(session: Any, tmp_path: Path) -> No
     dump = SAMPLES / "posts.xml"
     on_spark.convert(session, dump, tmp_path)
     before = files_of(tmp_path)
-    part = tmp_path / "posts" / "part-00000.jsonl.gz"
-    part.write_bytes(b"marked")
+    part = tmp_path / "samples" / "part-00000.jsonl.gz"
+    marked = b"-" * part.stat().st_size
+    part.write_bytes(marked)
     again = on_spark.convert(session, dump, tmp_path)
-    assert (again.finished, again.sites, part.read_bytes()) == (["posts"], {}, b"marked")
-    assert "posts  up to date" in str(again)
-    (tmp_path / "posts" / "part-00009.jsonl.gz").write_bytes(b"of a larger dump")
+    assert (again.finished, again.sites, part.read_bytes()) == (["samples"], {}, marked)
+    assert "samples  up to date" in str(again)
+    (tmp_path / "samples" / "part-00009.jsonl.gz").write_bytes(b"of a larger dump")
     on_spark.convert(session, dump, tmp_path, force=True)
     assert files_of(tmp_path) == before
-    (tmp_path / "posts" / "_SUCCESS").unlink()
+    (tmp_path / "samples" / "_SUCCESS").unlink()
     on_spark.convert(session, dump, tmp_path)
     assert files_of(tmp_path) == before
-    (tmp_path / "posts" / "notes.txt").write_text("mine")
+    (tmp_path / "samples" / "notes.txt").write_text("mine")
     with pytest.raises(so2docs.OutputError, match="holds notes"):
         on_spark.convert(session, dump, tmp_path, force=True)
 
@@ -281,8 +285,8 @@ def test_documents(session: Any) -> None:
     assert frame.columns == ["Site", "Id", "Document"]
     actual = frame.orderBy("Site", "Id").collect()
     expected = [
-        (name, json.loads(line)["Id"], line.decode())
-        for name in ("posts", "strays")
+        (site, json.loads(line)["Id"], line.decode())
+        for site, name in (("samples", "posts"), ("strays", "strays"))
         for line in (SAMPLES / f"{name}.jsonl").read_bytes().splitlines()
     ]
     assert [tuple(row) for row in actual] == expected
@@ -302,12 +306,12 @@ def test_documents_with_typed_columns(session: Any, tmp_path: Path) -> None:
     first = frame.orderBy("Id").selectExpr("unix_millis(CreationDate) AS Created", "Site").first()
     expected = json.loads((SAMPLES / "posts.jsonl").read_bytes().splitlines()[0])["CreationDate"]
     created = datetime.fromisoformat(expected).replace(tzinfo=UTC)
-    assert (first.Created, first.Site) == (round(created.timestamp() * 1000), "posts")
+    assert (first.Created, first.Site) == (round(created.timestamp() * 1000), "samples")
 
 
 @pytest.mark.spark
 def test_an_unwritable_folder_is_an_error_of_one_line(session: Any, tmp_path: Path) -> None:
-    (tmp_path / "posts").write_text("a file where the folder should be")
+    (tmp_path / "samples").write_text("a file where the folder should be")
     with pytest.raises(so2docs.OutputError, match="is a file") as error:
         on_spark.convert(session, SAMPLES / "posts.xml", tmp_path)
     assert "\n" not in str(error.value)
@@ -405,7 +409,7 @@ def test_a_second_run_into_one_folder_is_noticed(
     monkeypatch.setattr(api, "convert_site", convert_late)
     with pytest.raises(so2docs.OutputError, match="another run is writing to this folder"):
         on_spark.convert(session, dump, out)
-    assert files_of(out) == {"posts/_run": b"another run"}
+    assert files_of(out) == {"samples/_run": b"another run"}
 
 
 @pytest.mark.spark
@@ -558,10 +562,19 @@ def test_help_does_not_import_pyspark() -> None:
         ),
         (["a/1/beer.7z", "a/2/beer.7z", "a/1.7z"], ["a/1/beer", "a/2/beer", "1"]),
         (["s3://lake/2024/beer/Posts.xml.gz"], ["beer"]),
+        (["beer.stackexchange.com-2024-07.7z"], ["beer.stackexchange.com"]),
+        (["release-2024Q3-beer.stackexchange.com/Posts.xml"], ["beer.stackexchange.com"]),
+        (["stackoverflow.com-Posts-2024-07.7z", "dba-posts.XML"], ["stackoverflow.com", "dba"]),
+        (
+            [f"beer.stackexchange.com-2024-0{month}.7z" for month in (4, 7)],
+            [f"beer.stackexchange.com-2024-0{month}" for month in (4, 7)],
+        ),
     ],
 )
 def test_names_of_sites(paths: list[str], expected: list[str]) -> None:
     assert sites.names(paths) == expected
+    if len(paths) == 1:
+        assert site_from_name(paths[0]) == expected[0]
 
 
 def test_two_dumps_of_one_name_are_refused() -> None:

@@ -138,8 +138,8 @@ def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
     so2docs.convert(
         SAMPLES / "posts.xml", plain, jobs=1, min_score=2, fields="Id,Title,Score", limit=2
     )
-    assert (tmp_path / "posts" / "part-00000.json").read_bytes() == plain.read_bytes()
-    assert json.loads(report.read_text())["sites"]["posts"]["questions"] == 2
+    assert (tmp_path / "samples" / "part-00000.json").read_bytes() == plain.read_bytes()
+    assert json.loads(report.read_text())["sites"]["samples"]["questions"] == 2
 
 
 def test_a_task_has_as_many_processes_as_spark_gives_it_cores(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_documents_take_the_same_options(session: Any, tmp_path: Path) -> None:
     assert plain
     for row in rows:
         row["Answers"] = [present(answer) for answer in row["Answers"]]
-    assert [present(row) for row in rows] == [one | {"Site": "posts"} for one in plain]
+    assert [present(row) for row in rows] == [one | {"Site": "samples"} for one in plain]
     no_answers = on_spark.documents(
         session, SAMPLES / "posts.xml", typed=True, without="Body,Answers"
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import so2docs
 from so2docs import spark as on_spark
+from so2docs.options.sites import site_from_name
 from so2docs.schema import TABLES
 from support.dumps import answer, question, row, write_dump
 from support.places import SAMPLES
@@ -145,7 +146,8 @@ def assert_same_as_parquet(
     if frame is None:
         frame = on_spark.documents(session, dump, typed=True, **options)
     file = folder / f"{dump.stem}.parquet"
-    so2docs.convert(dump, file, jobs=1, site_field="Site", site=dump.stem, **options)
+    site = site_from_name(dump)
+    so2docs.convert(dump, file, jobs=1, site_field="Site", site=site, **options)
     parquet = session.read.parquet(str(file))
     assert frame.schema == parquet.schema
     # Sorting by Spark would compute a frame twice.
