@@ -15,7 +15,7 @@ from so2docs.dump import storage
 from so2docs.errors import DiskFullError, DumpError, OutputError, So2docsError
 from so2docs.output import provenance
 from so2docs.output.product import Product
-from so2docs.output.provenance import Provenance
+from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance
 from so2docs.report import Report
 
 SUCCESS = "_SUCCESS"
@@ -174,11 +174,7 @@ def finish(
         if name.startswith((PART, ".strays")) and name not in files:
             storage.remove(storage.join(folder, name))
     for name, size in files.items():
-        try:
-            actual = storage.identify(storage.join(folder, name)).size
-        except OSError:
-            actual = None
-        if actual != size:
+        if (actual := _find_size(folder, name)) != size:
             state = "is missing" if actual is None else f"has {actual:,} bytes, not {size:,}"
             raise OutputError(
                 f"{storage.join(folder, name)}: {state}; find out what else writes to this folder",
@@ -189,6 +185,14 @@ def finish(
     storage.write(storage.join(folder, SUCCESS), orjson.dumps(content))
     storage.remove(storage.join(folder, _TEMPORARY))  # Remove the drafts of killed attempts.
     storage.remove(storage.join(folder, _RUN))
+
+
+def _find_size(folder: str, name: str) -> int | None:
+    """Return the size of a file in bytes; None if it is missing."""
+    try:
+        return storage.identify(storage.join(folder, name)).size
+    except OSError:
+        return None
 
 
 def read_report(folder: str, run: str) -> dict[str, Any] | None:
@@ -207,6 +211,14 @@ class SiteFolder(Product[None]):
     def read_records(self) -> list[Provenance | None]:
         """Return the provenance in `_SUCCESS`, as a list of one."""
         return [provenance.load(orjson.dumps(_read_success(self.path).get("provenance")))]
+
+    def compare(self) -> Comparison:
+        """Compare the folder; if it is up to date but a file lacks its size, it is `missing`."""
+        comparison = super().compare()
+        files = _read_success(self.path).get("files", {})
+        is_whole = all(_find_size(self.path, name) == size for name, size in files.items())
+        is_lost = comparison.state == UP_TO_DATE and not is_whole
+        return Comparison("missing") if is_lost else comparison
 
 
 def _check_run(folder: str, run: str) -> None:

@@ -172,6 +172,22 @@ def test_a_finished_site_stays_unless_forced(session: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.spark
+def test_a_site_with_a_damaged_part_is_converted_again(session: Any, tmp_path: Path) -> None:
+    convert = partial(on_spark.convert, session, SAMPLES / "posts.xml", tmp_path)
+    convert()
+    before = files_of(tmp_path)
+    part = tmp_path / "samples" / "part-00000.jsonl.gz"
+    part.write_bytes(part.read_bytes()[:-1])
+    with pytest.raises(ExistingOutputError, match="limit"):
+        convert(limit=1)
+    assert list(convert().sites) == ["samples"]
+    assert files_of(tmp_path) == before
+    part.unlink()
+    assert list(convert().sites) == ["samples"]
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.spark
 def test_a_finished_site_of_another_dump_or_other_options(session: Any, tmp_path: Path) -> None:
     dump, out = tmp_path / "in" / "wide" / "Posts.xml", tmp_path / "out"
     sparse_dump(dump, range(1, 2000, 3))
