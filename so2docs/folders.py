@@ -12,7 +12,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from so2docs.api.sites import Done, SiteResult, SiteTask, WhenDone, plan_outputs, run_all, run_dumps
+from so2docs.api.sites import (
+    Done,
+    SiteResult,
+    SiteTask,
+    WhenDone,
+    input_size,
+    plan_outputs,
+    run_dumps,
+    run_sites,
+)
 from so2docs.changes.changes_file import ChangeReader, OutputIdentity, write_empty
 from so2docs.changes.compare import Operation
 from so2docs.changes.diff import ChangesFile, diff
@@ -44,8 +53,6 @@ PathLike = str | os.PathLike[str]
 
 NEW, GONE = "new", "gone"
 _EMPTY = OutputIdentity(0, 0)
-_LARGE = 64 * 1024 * 1024
-"""Size in bytes above which `stats_all` counts an output with several processes."""
 
 
 def diff_all(
@@ -121,9 +128,9 @@ def diff_all(
         removed = None if ids is None else os.path.join(ids, f"{site}.jsonl.gz")
         pair = old.get(site), new.get(site)
         work = partial(_diff_site, *pair, target=target, deleted=removed, **how)
-        size = _size([*old.get(site, ()), *new.get(site, ())])
+        size = input_size([*old.get(site, ()), *new.get(site, ())])
         tasks.append(SiteTask(site, target or (old.get(site) or new[site])[0], size, work))
-    return run_all(tasks, jobs, progress=progress, when_done=when_done)
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
 
 
 @contextmanager
@@ -216,8 +223,8 @@ def patch_all(
         work = partial(
             _patch_site, old.get(site), changes.get(site), stem=stem, update=update, force=force
         )
-        tasks.append(SiteTask(site, f"{stem}.jsonl.gz", _size(paths), work))
-    return run_all(tasks, jobs, progress=progress, when_done=when_done)
+        tasks.append(SiteTask(site, f"{stem}.jsonl.gz", input_size(paths), work))
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
 
 
 def _patch_site(
@@ -266,25 +273,16 @@ def stats_all(
     Raises:
         OutputError: The folder cannot be read, or has no outputs.
     """
-    outputs = _outputs(folder)
-    large = {site for site, paths in outputs.items() if _size(paths) > _LARGE}
     tasks = [
-        SiteTask(site, paths[0], _size(paths), partial(_count, paths, 1))
-        for site, paths in outputs.items()
-        if site not in large
+        SiteTask(site, paths[0], input_size(paths), partial(_count, paths), is_divisible=True)
+        for site, paths in _outputs(folder).items()
     ]
-    results = run_all(tasks, jobs, progress=progress, when_done=when_done)
-    tasks = [
-        SiteTask(site, outputs[site][0], _size(outputs[site]), partial(_count, outputs[site], jobs))
-        for site in large
-    ]
-    results += run_all(tasks, 1, progress=progress, when_done=when_done)
-    return sorted(results, key=lambda result: result.site)
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
 
 
-def _count(paths: list[str], jobs: int | None) -> Done:
+def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
     path = readable(paths)
-    return "counted", path, stats(path, jobs=jobs)
+    return "counted", path, stats(path, jobs=jobs, progress=progress)
 
 
 def verify_all(
@@ -327,8 +325,8 @@ def verify_all(
     tasks = []
     for name, paths in sorted(files_by_output.items()):
         path = os.path.join(folder, name)
-        tasks.append(SiteTask(name, path, _size(paths), partial(_verify, path, report)))
-    return run_all(tasks, jobs, progress=progress, when_done=when_done)
+        tasks.append(SiteTask(name, path, input_size(paths), partial(_verify, path, report)))
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
 
 
 def _manifests(folder: str) -> dict[str, list[str]]:
@@ -399,8 +397,8 @@ def to_sqlite_all(
     for name, paths in outputs.items():
         target = os.path.join(databases, f"{name}.db")
         work = partial(_make_database, paths, target, settings, update, force)
-        tasks.append(SiteTask(name, target, _size(paths), work))
-    return run_all(tasks, jobs, progress=progress, when_done=when_done)
+        tasks.append(SiteTask(name, target, input_size(paths), work))
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
 
 
 def _make_database(
@@ -514,7 +512,3 @@ def _made(folder: PathLike, *read: str) -> str:
         if os.path.samefile(path, other):
             raise OptionError(f"{path}: is also an input; choose another folder")
     return path
-
-
-def _size(paths: Iterable[str]) -> int:
-    return sum(os.path.getsize(path) for path in paths if os.path.exists(path))

@@ -194,6 +194,21 @@ def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.long
+def test_large_sites_in_turn_are_the_same_as_side_by_side(
+    quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = so2docs.stats_all(quarters[1], jobs=2)
+    largest = max(path.stat().st_size for path in quarters[1].glob("*.gz"))
+    monkeypatch.setattr("so2docs.api.sites._SMALL", 5 * largest)
+    done: list[str] = []
+    in_turn = so2docs.stats_all(
+        quarters[1], jobs=2, when_done=lambda result: done.append(result.site)
+    )
+    assert in_turn == together
+    assert [result.site for result in in_turn] == ["beer", "coffee", "new"]
+    assert done == ["coffee", "new", "beer"]
+
+
 def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     """Of an output in several formats, the JSON lines are read; Parquet alone is reported."""
     pytest.importorskip("pyarrow")

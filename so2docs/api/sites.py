@@ -23,18 +23,19 @@ from so2docs.errors import OptionError, So2docsError, WorkerDiedError, resumable
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
-from so2docs.processes.pool import Workers
+from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress, about, collect, log
 from so2docs.report import Report
 from so2docs.schema import POSTS
 from so2docs.store.disk import explain_os_error
 
 _SMALL = 128 * 1024 * 1024
-"""Maximum size of a small dump, in bytes of XML. Small dumps are read in parallel, each by one
-process."""
+"""Maximum size of the input of a small site, in bytes of XML or JSON."""
 
 _PACKED = 5
-"""Approximate bytes of XML per compressed byte."""
+"""Approximate bytes of XML or JSON per compressed byte."""
+
+_PLAIN = (".xml", ".json", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +103,41 @@ class SiteTask:
     Attributes:
         site: Name of the site.
         output: File or folder to write; if nothing is written, the file to read.
-        size: Number of bytes to read.
+        size: Number of bytes to read, from `input_size`.
         work: Function that does the work; workers import it, so it is defined at module level, or
             is a `partial` of such a function.
         source: Path of the dump; empty if the input is an output. If it is set, an `OptionError`
             ends all tasks, and the files of a killed worker are kept, to resume its work.
+        is_divisible: Whether several processes can share the work; `work` then takes the keywords
+            `jobs` and `progress`.
     """
 
     site: str
     output: str
     size: int
-    work: Callable[[], Done]
+    work: Callable[..., Done]
     source: str = ""
+    is_divisible: bool = False
 
-    def run(self) -> SiteResult:
+    @property
+    def is_small(self) -> bool:
+        """Whether one process does the work, while others do the work on other sites."""
+        return not self.is_divisible or 0 < self.size < _SMALL
+
+    def run(self, jobs: int | None = 1, *, progress: bool = False) -> SiteResult:
         """Do the work, and return its result; the `error` of the result is set if the work failed.
+
+        Args:
+            jobs: Number of processes for work that is divisible; all cores if None.
+            progress: Show the progress of work that is divisible.
 
         Raises:
             OptionError: An option for a dump is not allowed; this ends all tasks.
         """
+        keywords = {"jobs": jobs, "progress": progress} if self.is_divisible else {}
         try:
             with about(self.site):
-                state, output, result = self.work()
+                state, output, result = self.work(**keywords)
         except ExistingOutputError as error:
             return SiteResult(self.site, self.output, error.state, None, error, self.source)
         except (So2docsError, OSError) as error:
@@ -140,52 +154,72 @@ class SiteTask:
 
 
 def run_sites(
-    tasks: list[SiteTask], jobs: int | None, progress: Progress, when_done: WhenDone | None
+    tasks: list[SiteTask],
+    jobs: int | None,
+    *,
+    progress: bool,
+    when_done: WhenDone | None,
+    is_alone: bool = False,
 ) -> list[SiteResult]:
-    """Run the tasks in parallel and show their progress; return the results in the same order."""
-    finished: list[SiteResult] = []
-    if not tasks:
-        return finished
-    total = sum(task.size for task in tasks)
-    jobs = min(jobs or os.cpu_count() or 1, len(tasks))
-    work = closing(_side_by_side(tasks, jobs))
-    try:
-        with progress.step(f"{len(tasks)} sites", total, total) as bar, work as results:
-            for task, result in results:
-                finished.append(result)
-                if when_done is not None:
-                    when_done(result)
-                bar.update(task.size)
-    except BaseException:
-        for task in tasks[len(finished) :]:
-            task.discard()
-        raise
-    return finished
+    """Run a task for each site, and continue if one fails.
 
+    Small tasks run in parallel, each in one process. Large tasks that are divisible run one after
+    the other, each with all processes.
 
-def run_all(
-    tasks: list[SiteTask], jobs: int | None, *, progress: bool, when_done: WhenDone | None
-) -> list[SiteResult]:
-    """Run tasks as `run_sites` does, with a new progress bar if `progress` is true."""
+    Args:
+        tasks: The tasks.
+        jobs: Worker processes; all cores if None.
+        progress: Show a progress bar.
+        when_done: Function called with the result of each task as it ends.
+        is_alone: Run divisible tasks in this process, for work that workers cannot import.
+
+    Returns:
+        The results, in the order of the tasks.
+    """
+    small = [number for number, task in enumerate(tasks) if task.is_small]
+    together = choose_jobs(jobs, 0, len(small))
+    if is_alone or together == 1:
+        small = [number for number in small if not tasks[number].is_divisible]
+    results: dict[int, SiteResult] = {}
+
+    def finish(number: int, result: SiteResult) -> None:
+        results[number] = result
+        if when_done is not None:
+            when_done(result)
+
     bars = Progress(shown=progress)
     bars.plan(sum(task.size for task in tasks))
-    with resumable(True), bars:
-        return run_sites(tasks, jobs, bars, when_done)
+    with resumable(True), bars:  # Running the command again skips complete outputs.
+        if small:
+            total = sum(tasks[number].size for number in small)
+            work = closing(_side_by_side([tasks[number] for number in small], together))
+            try:
+                with bars.step(f"{len(small)} sites", total, total) as bar, work as done:
+                    for number, result in zip(small, done, strict=True):
+                        finish(number, result)
+                        bar.update(tasks[number].size)
+            except BaseException:
+                for number in {*small} - results.keys():
+                    tasks[number].discard()
+                raise
+        for number in sorted({*range(len(tasks))} - results.keys()):
+            with bars.part(tasks[number].site, tasks[number].size):
+                result = tasks[number].run(jobs, progress=progress)
+            finish(number, result)
+    return [results[number] for number in range(len(tasks))]
 
 
-def _side_by_side(
-    tasks: list[SiteTask], jobs: int
-) -> Generator[tuple[SiteTask, SiteResult], None, None]:
-    """Yield each task with its result, in order; log the messages of workers with the site."""
+def _side_by_side(tasks: list[SiteTask], jobs: int) -> Generator[SiteResult, None, None]:
+    """Yield the results of tasks, in order; log the messages of workers with the site."""
     if jobs == 1:
-        yield from ((task, task.run()) for task in tasks)
+        yield from (task.run() for task in tasks)
         return
     with Workers(jobs) as workers:
         results = workers.run(_run_quietly, tasks, died=_died)
         for task, (result, messages) in zip(tasks, results, strict=True):
             for level, message in messages:
                 log.log(level, "%s: %s", task.site, message)
-            yield task, result
+            yield result
 
 
 def _run_quietly(task: SiteTask) -> tuple[SiteResult, list[tuple[int, str]]]:
@@ -207,10 +241,7 @@ def run_dumps(
     *,
     is_alone: bool = False,
 ) -> list[SiteResult]:
-    """Make an output from each of several dumps, and continue if one fails.
-
-    Small dumps are read in parallel, each by one process. Large dumps are read one after the
-    other, each by all processes. The results are in the same order as the dumps.
+    """Make an output from each of several dumps with `run_sites`.
 
     Args:
         make: Function called with a dump, an output and keywords.
@@ -219,32 +250,20 @@ def run_dumps(
         when_done: Function called with the result of each site.
         is_alone: Make all outputs in this process, for a `make` that workers cannot run.
     """
-    sized = [(_size(source), source, site, output) for source, site, output in dumps]
-    small = [entry for entry in sized if 0 < entry[0] < _SMALL]
-    if is_alone or len(small) < 2 or kwargs.get("jobs") == 1 or os.cpu_count() == 1:
-        small = []
-    alone = {**kwargs, "jobs": 1, "progress": False}
-    together, in_turn = (
-        [
-            SiteTask(site, output, size, partial(make, source, output, **keywords), source)
-            for size, source, site, output in entries
-        ]
-        for entries, keywords in (
-            (small, alone),
-            ([entry for entry in sized if entry not in small], kwargs),
+    settings = dict(kwargs)
+    jobs, progress = settings.pop("jobs", None), bool(settings.pop("progress", False))
+    tasks = [
+        SiteTask(
+            site,
+            output,
+            input_size([source]),
+            partial(make, source, output, **settings),
+            source,
+            is_divisible=True,
         )
-    )
-    progress = Progress(shown=bool(kwargs.get("progress")))
-    progress.plan(sum(entry[0] for entry in sized))
-    with resumable(True), progress:  # Running the command again skips complete outputs.
-        results = run_sites(together, kwargs.get("jobs"), progress, when_done)
-        for task in in_turn:
-            with progress.part(task.site, task.size):
-                results.append(task.run())
-            if when_done is not None:
-                when_done(results[-1])
-    by_source = {result.source: result for result in results}
-    return [by_source[source] for _, source, _, _ in sized]
+        for source, site, output in dumps
+    ]
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done, is_alone=is_alone)
 
 
 def plan_outputs(
@@ -284,17 +303,17 @@ def plan_outputs(
     return list(planned.values())
 
 
-def _size(source: str) -> int:
-    """Estimate the bytes of XML in a dump; 0 if it is not a local file or folder."""
-    paths = [source]
-    if os.path.isdir(source):
-        paths = [entry.path for entry in os.scandir(source) if entry.is_file()]
-    sizes = [
-        os.path.getsize(path) * (1 if path.lower().endswith(".xml") else _PACKED)
-        for path in paths
-        if os.path.isfile(path)
-    ]
-    return sum(sizes)
+def input_size(paths: Iterable[str]) -> int:
+    """Estimate the bytes of XML or JSON in local files and folders; 0 for anything else."""
+    files = []
+    for path in paths:
+        is_folder = os.path.isdir(path)
+        files += [entry.path for entry in os.scandir(path)] if is_folder else [path]
+    return sum(
+        os.path.getsize(file) * (1 if file.lower().endswith(_PLAIN) else _PACKED)
+        for file in files
+        if os.path.isfile(file)
+    )
 
 
 def summary(results: Sequence[SiteResult]) -> str:

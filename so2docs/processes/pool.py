@@ -42,9 +42,16 @@ _WORTH_A_PROCESS = 32 * 1024 * 1024
 """Bytes of input that take about as long to read as workers take to start."""
 
 
-def choose_jobs(jobs: int | None, size: int) -> int:
-    """Choose the number of processes: `jobs`, or else one per core, but one for a small input."""
-    return jobs or (1 if 0 < size < _WORTH_A_PROCESS else os.cpu_count() or 1)
+def choose_jobs(jobs: int | None, size: int, tasks: int | None = None) -> int:
+    """Choose the number of processes: `jobs`, or else one per core, but one for a small input.
+
+    Args:
+        jobs: Requested number of processes; None to choose it.
+        size: Size of the input in bytes; 0 if unknown.
+        tasks: Number of tasks, which is the maximum; None if unknown.
+    """
+    count = jobs or (1 if 0 < size < _WORTH_A_PROCESS else os.cpu_count() or 1)
+    return count if tasks is None else max(1, min(count, tasks))
 
 
 class _Worker:
