@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from so2docs.flat.tags import Tags, TagsReport, tags
     from so2docs.folders import (
         diff_all,
+        inspect_all,
         patch_all,
         stats_all,
         tables_all,
@@ -120,6 +121,7 @@ __all__ = [
     "diff_all",
     "documents",
     "inspect",
+    "inspect_all",
     "patch",
     "patch_all",
     "read",
@@ -145,6 +147,7 @@ _MODULES = {
     "flat.tags": ("Tags", "TagsReport", "tags"),
     "folders": (
         "diff_all",
+        "inspect_all",
         "patch_all",
         "stats_all",
         "tables_all",

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from so2docs.api.sites import (
+    DAMAGED,
     Done,
     SiteResult,
     SiteTask,
@@ -35,10 +36,11 @@ from so2docs.errors import (
 )
 from so2docs.flat.tables import tables
 from so2docs.flat.tags import TagsFile, tags
+from so2docs.inspection.inspect import inspect
 from so2docs.metadata.manifest import Manifest, load, manifests_of_report, verify
 from so2docs.options.choices import ChangesFormat, Search
 from so2docs.options.output_form import output_suffix
-from so2docs.options.sites import checked_host
+from so2docs.options.sites import checked_host, site_from_name
 from so2docs.output.new_files import temporary_folder
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths
@@ -477,6 +479,44 @@ def tags_all(
 def _write_tags(source: str, output: str, *, update: bool, force: bool, **kwargs: Any) -> Done:
     product = TagsFile(tags(source, **kwargs), output)
     return _build(product, "made", force=force, update=update)
+
+
+def inspect_all(
+    sources: Iterable[PathLike],
+    *,
+    sha256: bool = False,
+    jobs: int | None = None,
+    work_dir: PathLike | None = None,
+    progress: bool = False,
+    when_done: WhenDone | None = None,
+) -> list[SiteResult]:
+    """Inspect several dumps, and continue if one fails.
+
+    Args:
+        sources: The dumps, each in any form that `inspect` takes.
+        sha256: See `inspect`.
+        jobs: Worker processes; all cores if None.
+        work_dir: Folder for temporary files; None for the system's temporary folder.
+        progress: Show a progress bar.
+        when_done: Function called with the result of each dump as it ends.
+
+    Returns:
+        The results, in the order of the dumps; each `result` is an `Inspection`, or None if the
+        dump failed. The state is `damaged` if a table cannot be read to its end or is not
+        well-formed XML.
+
+    Raises:
+        OptionError: A dump is standard input.
+    """
+    paths = [os.fspath(source) for source in sources]
+    dumps = [(path, site_from_name(path), path) for path in paths]
+    kwargs = {"sha256": sha256, "jobs": jobs, "work_dir": work_dir, "progress": progress}
+    return run_dumps(_inspect, dumps, kwargs, when_done)
+
+
+def _inspect(source: str, output: str, **kwargs: Any) -> Done:
+    inspection = inspect(source, **kwargs)
+    return "inspected" if inspection.is_sound else DAMAGED, output, inspection
 
 
 def _build(product: Product[Any], state: str, *, force: bool, update: bool) -> Done:

@@ -37,6 +37,9 @@ _PACKED = 5
 
 _PLAIN = (".xml", ".json", ".jsonl")
 
+DAMAGED = "damaged"
+"""State of a dump that was inspected and is damaged."""
+
 
 @dataclass(frozen=True, slots=True)
 class SiteResult:
@@ -46,8 +49,9 @@ class SiteResult:
         site: Name of the site, from the name of its dump or output.
         output: File or folder written; if nothing is written, the file read.
         state: Outcome in a word or two: `converted`, `made`, `changed`, `unchanged`, `new`, `gone`,
-            `patched`, `counted`, `verified` or `up to date`; `another input`, `other options` or
-            `unknown` if an existing output was left unchanged; or `failed`.
+            `patched`, `counted`, `verified`, `inspected`, `damaged` or `up to date`; `another
+            input`, `other options` or `unknown` if an existing output was left unchanged; or
+            `failed`.
         result: Return value for the site, such as a `Report`; None if the site failed or was up to
             date.
         error: Error of a failed site; None otherwise.
@@ -89,6 +93,11 @@ class SiteResult:
             "result": None if self.result is None else self.result.as_dict(),
             "error": None if self.error is None else str(self.error),
         }
+
+
+def exit_code(results: Iterable[SiteResult]) -> int:
+    """Return 1 if a site failed or its dump is damaged, otherwise 0."""
+    return int(any(result.error is not None or result.state == DAMAGED for result in results))
 
 
 WhenDone = Callable[[SiteResult], object]

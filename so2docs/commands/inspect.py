@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from so2docs.commands.options import command, quiet, table_option
-from so2docs.commands.terminal import allow_any_encoding, say, shows_progress
+from so2docs.commands.terminal import allow_any_encoding, say, shows_progress, tell
 from so2docs.escape import for_terminal
 
 
@@ -29,33 +29,29 @@ def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: An
 
     The description contains the form and compression of the dump, the rows, dates and order of each
     table, the probable release, columns without values, rows made up by the publisher, and
-    declared counts that do not match the rows.
+    declared counts that do not match the rows. For several dumps, it ends with a table of all.
 
     Exit codes: 0 every table can be read, 1 a table cannot be read or is not well-formed XML, 2
     usage error.
     """
-    from so2docs.errors import DumpError
-    from so2docs.inspection.inspect import Inspection
-    from so2docs.inspection.inspect import inspect as look
+    from so2docs.api.sites import SiteResult, exit_code, summary
+    from so2docs.folders import inspect_all
 
-    allow_any_encoding()
-    inspections: list[Inspection] = []
-    is_sound = True
-    for dump in dumps:
-        try:
-            inspection = look(dump, progress=shows_progress(quiet), **options)
-        except DumpError as error:
-            say(error)
-            is_sound = False
-            continue
-        inspections.append(inspection)
-        is_sound = is_sound and inspection.is_sound
-        for table in inspection.tables.values():
+    def show(result: SiteResult) -> None:
+        if result.error is not None:
+            say(result)
+            return
+        for table in result.result.tables.values():
             if table.problem:
                 say(table.problem)
         if not as_json:
-            click.echo(for_terminal(inspection))
+            click.echo(for_terminal(result.result))
+
+    allow_any_encoding()
+    results = inspect_all(dumps, progress=shows_progress(quiet), when_done=show, **options)
     if as_json:
-        values = [inspection.as_dict() for inspection in inspections]
+        values = [result.result.as_dict() for result in results if result.result is not None]
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))
-    return int(not is_sound)
+    elif len(results) > 1 and not quiet:
+        tell(summary(results))
+    return exit_code(results)

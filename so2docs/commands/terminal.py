@@ -92,7 +92,7 @@ def show_sites(
     Returns:
         The exit code.
     """
-    from so2docs.api.sites import summary
+    from so2docs.api.sites import exit_code, summary
 
     def show(result: SiteResult) -> None:
         if result.error is not None or (result.source and not quiet):
@@ -106,4 +106,4 @@ def show_sites(
         click.echo(summary(results))
     elif not quiet:
         tell(summary(results))
-    return int(any(result.error is not None for result in results))
+    return exit_code(results)

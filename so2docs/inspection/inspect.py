@@ -139,6 +139,12 @@ class Inspection:
         """Whether every table could be read completely and is well-formed XML."""
         return not any(table.problem or table.malformed for table in self.tables.values())
 
+    def columns(self) -> dict[str, int | float]:
+        """Return the numbers for this site's row in a table of sites, by column name."""
+        tables = self.tables.values()
+        rows, size = (sum(getattr(table, name) for table in tables) for name in ("rows", "bytes"))
+        return {"tables": len(tables), "rows": rows, "bytes": size}
+
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""
         tables = {name: table.as_dict() for name, table in self.tables.items()}

@@ -252,6 +252,24 @@ def test_the_command(tmp_path: Path) -> None:
     assert run("inspect", "-").returncode == 2
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_several_dumps(jobs: int, tmp_path: Path) -> None:
+    tea, coffee = write(tmp_path / "tea"), write(tmp_path / "coffee", "Tags.xml", lambda t: t[:9])
+    results = so2docs.inspect_all([tea, tmp_path / "gone", coffee, SITE], jobs=jobs)
+    assert [result.state for result in results] == ["inspected", "failed", "damaged", "inspected"]
+    assert isinstance(results[1].error, so2docs.DumpError)
+    for result in results[::3]:
+        assert result.result == so2docs.inspect(result.source, jobs=1)
+    process = run("inspect", tea, coffee, tmp_path / "gone", "--jobs", jobs)
+    assert process.returncode == 1
+    assert process.stdout.count("CommentCount is the number of comments: holds for 2") == 1
+    assert "Tags.xml: is truncated" in process.stderr
+    assert process.stderr.splitlines()[-1] == "3 sites: 1 inspected, 1 damaged, 1 failed"
+    process = run("inspect", tea, SITE, "--jobs", jobs)
+    assert process.returncode == 0
+    assert process.stderr.splitlines()[-1] == "2 sites: 2 inspected, 0 failed"
+
+
 def test_a_cut_stream_is_reported_as_elsewhere(tmp_path: Path) -> None:
     posts = (SAMPLES / "posts.xml").read_bytes()
     (tmp_path / "Posts.xml.gz").write_bytes(gzip.compress(posts[: len(posts) // 2]))
