@@ -11,10 +11,8 @@ from so2docs.dump.opening import Catalog
 from so2docs.dump.tables import find_dump_tables
 from so2docs.flat.tables import CHUNK_BYTES
 from so2docs.output.provenance import File
-from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress
 from so2docs.scan.chunk import ChunkResult, Visitor
-from so2docs.scan.table import TableReader
+from so2docs.scan.table import start_reader
 from so2docs.schema import Table
 
 
@@ -43,13 +41,9 @@ def visit_tables(
     Raises:
         DumpError: A table is missing, truncated or malformed.
     """
-    bars = Progress(shown=progress)
     with Catalog() as catalog:
         files = find_dump_tables(dump, tuple(visitors), catalog, advice)
-        jobs = choose_jobs(jobs, sum(file.size for file in files))
-        bars.plan(sum(file.work for file in files))
-        with Workers(jobs) as workers, bars:
-            reader = TableReader(workers, bars, folder, jobs)
+        with start_reader(files, folder, jobs=jobs, progress=progress) as reader:
             for file in files:
                 visit = partial(_choose, visitors[file.table.name])
                 with reader.open(file, visit, folder, CHUNK_BYTES) as (_, results):

@@ -61,12 +61,10 @@ from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.segments import Segment, store
 from so2docs.output.segments import remove as remove_stored
 from so2docs.parse.core import choose_core
-from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.processes.worker import peak_memory
-from so2docs.progress import Progress
 from so2docs.report import Printed, as_size, check_placed, memory_line
 from so2docs.scan.chunk import ChunkResult
-from so2docs.scan.table import TableReader
+from so2docs.scan.table import TableReader, start_reader
 from so2docs.schema import DUMP, Table
 from so2docs.store.disk import disk_errors
 
@@ -443,17 +441,12 @@ def tables(
             if target.results is not None:
                 clean_up(target.path)
         pending = [file for target in targets if target.results is None for file in target.files]
-        size = sum(file.size for file in pending)
-        report.jobs = choose_jobs(values["jobs"], size or 1)
-        progress_bars = Progress(shown=progress)
-        progress_bars.plan(sum(file.work for file in pending))
         with (
             new_folder(where),
             temporary_folder(values["work_dir"] or where) as work,
-            Workers(report.jobs) as workers,
-            progress_bars,
+            start_reader(pending, work, jobs=values["jobs"], progress=progress) as reader,
         ):
-            reader = TableReader(workers, progress_bars, work, report.jobs)
+            report.jobs = reader.workers.jobs
             selections = {}
             if pending and every is not None:
                 selections = find_part(
@@ -478,7 +471,7 @@ def tables(
             if dialect is not None:
                 loaded = [table for table in DUMP.values() if table.name in report]
                 write_file(script, definitions(loaded, dialect, load=True).encode())
-            report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
+            report.peak_memory_bytes = peak_memory() + sum(reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
 

@@ -27,10 +27,8 @@ from so2docs.inspection.audit import ANSWER_VIEWS, Audit, Check, ChunkFacts, Fac
 from so2docs.metadata.manifest import read_json
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
-from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress
 from so2docs.report import as_size
-from so2docs.scan.table import TableReader
+from so2docs.scan.table import TableReader, start_reader
 from so2docs.schema import DUMP, POSTS, Table
 
 _TABLES = sorted(DUMP.values(), key=attrgetter("file"))
@@ -222,11 +220,10 @@ def inspect(
         remarks: list[str] = []
         files = _files(tables, sha256, remarks)
         results: dict[str, InspectedTable] = {}
-        bar = Progress(shown=progress)
-        bar.plan(sum(table.work for table in tables))
-        jobs = choose_jobs(jobs, sum(table.size for table in tables))
-        with closing(Audit(temporary)) as audit, Workers(jobs) as workers, bar:
-            reader = TableReader(workers, bar, temporary, jobs)
+        with (
+            closing(Audit(temporary)) as audit,
+            start_reader(tables, temporary, jobs=jobs, progress=progress) as reader,
+        ):
             for table in tables:
                 results[table.table.file] = _read(table, audit, reader, temporary)
             checks = (

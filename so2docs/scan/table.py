@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from so2docs.dump.places import Restart
 from so2docs.dump.stream import AnyDump
 from so2docs.dump.tables import TableFile
 from so2docs.errors import DumpError
-from so2docs.processes.pool import Workers
+from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Bar, Progress
 from so2docs.scan.chunk import ChunkResult, ChunkTask, Visitor, read_chunk
 
@@ -67,6 +67,25 @@ class TableReader:
             with self.progress.step(file.label, file.work, total, before) as bar:
                 results = self.workers.run(read_chunk, tasks)
                 yield dump, _read_to_end(results, dump, file, bar, done.values())
+
+
+@contextmanager
+def start_reader(
+    files: Sequence[TableFile], work_dir: str | None, *, jobs: int | None, progress: bool
+) -> Iterator[TableReader]:
+    """Start workers and a progress bar to read tables.
+
+    Args:
+        files: The tables.
+        work_dir: Folder for temporary files; the system's temporary folder if None.
+        jobs: Number of worker processes. If None, all cores, or one process for small tables.
+        progress: Show a progress bar.
+    """
+    bars = Progress(shown=progress)
+    bars.plan(sum(file.work for file in files))
+    jobs = choose_jobs(jobs, sum(file.size for file in files))
+    with Workers(jobs) as workers, bars:
+        yield TableReader(workers, bars, work_dir, jobs)
 
 
 def _read_to_end(
