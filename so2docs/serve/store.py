@@ -488,7 +488,7 @@ class Store:
         source, overview = self._narrow("questions", "q", index), self.site.overview
         conditions = ["q.Answers = 0"] * unanswered
         count: int | None = overview["unanswered" if unanswered else "questions"]
-        passing, is_by_date = 0, order.startswith("q.Id")
+        passing, is_by_date = 0, index == _BY_ID
         tags = sorted(tags, key=self.tag)
         if tags:
             conditions += _have_tags(tags[1:], "q.Id")

@@ -13,9 +13,13 @@ from typing import Any
 from markupsafe import Markup
 
 from so2docs.domain import license_at, license_url
+from so2docs.schema import HISTORY_TYPES
 from so2docs.serve.rendering import Text
 
 Values = dict[str, Any]
+
+_NOTICES = HISTORY_TYPES[33], HISTORY_TYPES[34]
+"""Events that add a notice to a post or remove it."""
 
 
 def document_texts(document: Values) -> Iterator[Text]:
@@ -220,7 +224,7 @@ class Known:
         proposed = entry.get("ProposedBy")
         reason, events = entry.get("CloseReason"), _list(entry, "Events")
         # The comment of a notice is an id in a table that no dump contains, so leave it out.
-        comment, is_notice = _text(entry, "Comment"), any("Notice" in str(name) for name in events)
+        comment, is_notice = _text(entry, "Comment"), any(name in _NOTICES for name in events)
         return {
             "what": _what(events),
             "date": _text(entry, "CreationDate"),

@@ -455,7 +455,6 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TEXT_TAGS = 20
 _LARGE_NUMBER = 10
 _KINDS = 20
-_SHARES = "questions with"
 
 
 def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
@@ -481,21 +480,23 @@ def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
             for name, lengths in stats.lengths.items()
         )
     shares = [("an accepted answer", stats.accepted), ("no answer", stats.unanswered)]
-    sections: list[tuple[str, Iterable[tuple[str, int]]]] = [
-        (_SHARES, [(label, count) for label, count in shares if count is not None]),
-        ("questions by year", stats.questions_by_year.items()),
-        ("answers by year", stats.answers_by_year.items()),
-        ("questions by number of answers", _by_number(stats.answers_per_question)),
-        ("questions by score", stats.question_scores.histogram.items()),
-        ("answers by score", stats.answer_scores.histogram.items()),
-        ("most frequent tags", list(stats.tags.items())[:_TEXT_TAGS]),
-        ("longest bodies, in characters", _longest(stats)),
-        ("posts by number of comments", _by_number(stats.comments_per_post or {})),
-        ("links by type", (stats.links or {}).items()),
-        ("votes by type", list((stats.votes or {}).items())[:_KINDS]),
+    questions = stats.questions
+    known = [(label, count) for label, count in shares if count is not None]
+    yield from _bars("questions with", known, ascii_only, total=questions, is_full=True)
+    sections: list[tuple[str, Iterable[tuple[str, int]], int | None]] = [
+        ("questions by year", stats.questions_by_year.items(), questions),
+        ("answers by year", stats.answers_by_year.items(), None),
+        ("questions by number of answers", _by_number(stats.answers_per_question), questions),
+        ("questions by score", stats.question_scores.histogram.items(), questions),
+        ("answers by score", stats.answer_scores.histogram.items(), None),
+        ("most frequent tags", list(stats.tags.items())[:_TEXT_TAGS], None),
+        ("longest bodies, in characters", _longest(stats), None),
+        ("posts by number of comments", _by_number(stats.comments_per_post or {}), None),
+        ("links by type", (stats.links or {}).items(), None),
+        ("votes by type", list((stats.votes or {}).items())[:_KINDS], None),
     ]
-    for title, rows in sections:
-        yield from _bars(title, list(rows), stats.questions, ascii_only)
+    for title, rows, total in sections:
+        yield from _bars(title, list(rows), ascii_only, total=total)
 
 
 def _period(stats: Stats) -> str:
@@ -555,17 +556,23 @@ def _scores(scores: Scores) -> str:
 
 
 def _bars(
-    title: str, rows: list[tuple[str, int]], questions: int, ascii_only: bool
+    title: str,
+    rows: list[tuple[str, int]],
+    ascii_only: bool,
+    *,
+    total: int | None = None,
+    is_full: bool = False,
 ) -> Iterator[str]:
+    """Yield a bar for each row, with its share of `total`; `is_full` scales the bars to `total`."""
     if not any(count for _, count in rows):
         return
     yield ""
     yield title
-    largest = questions if title == _SHARES else max(count for _, count in rows)
+    largest = total if is_full and total else max(count for _, count in rows)
     width = max(len(for_terminal(label)) for label, _ in rows)
     digits = max(len(f"{count:,}") for _, count in rows)
     for label, count in rows:
-        share = f" {count / questions:6.1%}" if title.startswith("questions") else ""
+        share = f" {count / total:6.1%}" if total else ""
         bar = _bar(count / largest, ascii_only)
         yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}  {bar}".rstrip()
 
