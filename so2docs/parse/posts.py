@@ -63,6 +63,7 @@ class RecordBuffer:
         rejected: Keys of rejected posts without a bucket, which are needed only to find repeated
             ids.
         reserved: Names forbidden for attributes, since documents use them for other values.
+        first_stray: The first row without a usable key; None if there is no such row.
     """
 
     buckets: defaultdict[int, Bucket] = field(default_factory=partial(defaultdict, new_bucket))
@@ -75,10 +76,27 @@ class RecordBuffer:
     similar_tags: Counter[str] = field(default_factory=Counter)
     rejected: bytearray = field(default_factory=bytearray)
     reserved: frozenset[str] = RESERVED
+    first_stray: dict[str, Any] | None = None
+
+    def add_stray(self, reason: str, row: dict[str, Any]) -> None:
+        """Add a typed row without a usable key to the strays."""
+        self.strays += stray_line(reason, row)
+        self.stray_reasons[reason] += 1
+        if self.first_stray is None:
+            self.first_stray = row
 
 
-class _UnusableRowError(Exception):
-    """A row without a usable key; the message is the reason that users see."""
+_WORDS = {
+    "Id": "id",
+    "ParentId": "parent_id",
+    "PostTypeId": "post_type_id",
+    "PostId": "post_id",
+    "VoteTypeId": "vote_type_id",
+    "PostHistoryTypeId": "post_history_type_id",
+    "UserId": "user_id",
+    "Class": "class",
+}
+"""The words in reasons for strays, by attribute."""
 
 
 class _Plan(NamedTuple):
@@ -210,53 +228,49 @@ def add(
         pairs += key[:PAIR_BYTES]
 
 
-def _add_carefully(posts: RecordBuffer, row: dict[str, Any], projection: Projection | None) -> None:
+def _add_carefully(
+    buffer: RecordBuffer, row: dict[str, Any], projection: Projection | None
+) -> None:
     """Add one row with any attributes; a row without a usable key becomes a stray."""
-    as_typed = convert_types(row)
-    try:
-        key = _key(as_typed, posts.reserved)
-    except _UnusableRowError as error:
-        posts.strays += stray_line(str(error), as_typed)
-        posts.stray_reasons[str(error)] += 1
+    row.update(convert_types(row))
+    if reason := _unusable(row, buffer.reserved):
+        buffer.add_stray(reason, row)
         return
-    if key is None:
-        posts.other_types[as_typed["PostTypeId"]] += 1
-        return
-    question_id, post_id, rank = key
-    json = orjson.dumps(as_typed if projection is None else projection(as_typed))
-    record = KEY.pack(question_id, post_id, rank, len(json) << 4 | as_typed["PostTypeId"])
-    bucket = posts.buckets[question_id >> BUCKET_BITS]
-    bucket.keys.extend(record)
-    bucket.json.extend(json)
-    posts.pairs += record[:PAIR_BYTES]
-
-
-def _key(row: dict[str, Any], reserved: frozenset[str]) -> tuple[int, int, int] | None:
-    """Return the question id, post id and rank of a question or answer; None for other post types.
-
-    Raises:
-        _UnusableRowError: The row has no usable key.
-    """
-    kind = _required_integer(row, "PostTypeId", "post_type_id")
+    kind = row["PostTypeId"]
     if kind not in (QUESTION, ANSWER):
-        return None
-    post_id = _required_integer(row, "Id", "id")
-    if not reserved.isdisjoint(row):
-        raise _UnusableRowError("reserved_attribute")
-    rank = row.get("AcceptedAnswerId" if kind == QUESTION else "Score")
+        buffer.other_types[kind] += 1
+        return
+    post_id = row["Id"]
+    if kind == QUESTION:
+        question_id, rank = post_id, row.get("AcceptedAnswerId")
+    else:
+        question_id, rank = row["ParentId"], row.get("Score")
     if not isinstance(rank, int):
         rank = post_id if kind == QUESTION else 0
-    if kind == QUESTION:
-        return post_id, post_id, rank
-    if "ParentId" not in row:
-        raise _UnusableRowError("answer_without_parent_id")
-    return _required_integer(row, "ParentId", "parent_id"), post_id, rank
+    json = orjson.dumps(row if projection is None else projection(row))
+    record = KEY.pack(question_id, post_id, rank, len(json) << 4 | kind)
+    bucket = buffer.buckets[question_id >> BUCKET_BITS]
+    bucket.keys.extend(record)
+    bucket.json.extend(json)
+    buffer.pairs += record[:PAIR_BYTES]
 
 
-def _required_integer(row: dict[str, Any], name: str, label: str) -> int:
-    value = row.get(name)
-    if value is None:
-        raise _UnusableRowError(f"missing_{label}")
-    if not isinstance(value, int):
-        raise _UnusableRowError(f"invalid_{label}")
-    return value
+def _unusable(row: dict[str, Any], reserved: frozenset[str]) -> str | None:
+    """Return the reason why a typed row cannot be used; None if it can, or is of another type."""
+    kind = row.get("PostTypeId")
+    if not isinstance(kind, int):
+        return not_integer(row, "PostTypeId")
+    if kind not in (QUESTION, ANSWER):
+        return None
+    if not isinstance(row.get("Id"), int):
+        return not_integer(row, "Id")
+    if not reserved.isdisjoint(row):
+        return "reserved_attribute"
+    if kind == ANSWER and not isinstance(row.get("ParentId"), int):
+        return not_integer(row, "ParentId") if "ParentId" in row else "answer_without_parent_id"
+    return None
+
+
+def not_integer(row: dict[str, Any], name: str) -> str:
+    """Return the reason why a row without an integer of this name cannot be used."""
+    return f"{'invalid' if name in row else 'missing'}_{_WORDS[name]}"

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from lxml import etree
 
@@ -406,7 +407,7 @@ def last_id(data: bytes) -> int | None:
     return row_id(rows[-1]) if rows else None
 
 
-def row_id(row: Row) -> int | None:
-    """Return the `Id` of a row; None if it is not a number."""
-    value = number(row.get("Id", ""))
+def row_id(row: Row | dict[str, Any]) -> int | None:
+    """Return the `Id` of a row, typed or not; None if it is not a number."""
+    value = number(str(row.get("Id", "")))
     return value if isinstance(value, int) else None

@@ -22,7 +22,7 @@ from typing import Any
 import orjson
 
 from so2docs.parse.keys import BUCKET_BITS, BY_OPTED_OUT, KEY
-from so2docs.parse.posts import Projection, RecordBuffer, number, stray_line
+from so2docs.parse.posts import Projection, RecordBuffer, not_integer, number
 from so2docs.schema import (
     BADGE_CLASSES,
     BOUNTY,
@@ -42,14 +42,6 @@ FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 MOST_USERS = 1 << 61
 """Upper bound for ids of users with badges: of the 64 bits of a key, class and sign take three."""
 
-_WORDS = {
-    "Id": "id",
-    "PostId": "post_id",
-    "VoteTypeId": "vote_type_id",
-    "PostHistoryTypeId": "post_history_type_id",
-    "UserId": "user_id",
-    "Class": "class",
-}
 _COUNT_BITS = 32
 _INT32 = 1 << 31
 
@@ -80,8 +72,7 @@ def unusable(row: Row, table: Table) -> str | None:
     """Return the reason why a typed row cannot be used; None if it can."""
     for name in table.required:
         if type(row.get(name)) is not int:
-            problem = "invalid" if name in row else "missing"
-            return f"{table.row}_{problem}_{_WORDS[name]}"
+            return f"{table.row}_{not_integer(row, name)}"
     if not table.reserved.isdisjoint(row):
         return f"{table.row}_reserved_attribute"
     if table.kind == VOTE and not -_INT32 <= row["VoteTypeId"] < _INT32:
@@ -102,8 +93,7 @@ def reject(posts: RecordBuffer, table: Table, rows: list[Row]) -> list[Row]:
             if BY_OPTED_OUT in row:
                 posts.filtered += 1
                 continue
-            posts.strays += stray_line(reason, row)
-            posts.stray_reasons[reason] += 1
+            posts.add_stray(reason, row)
         else:
             usable.append(row)
     return usable

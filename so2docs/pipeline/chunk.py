@@ -97,11 +97,11 @@ class RowSink(Visitor):
             self.posts.stray_reasons[self.malformed] += 1
         return True
 
-    def end_slice(self, dump: Dump, start: Location, data: bytes) -> None:
+    def end_slice(self, dump: Dump, start: Location, data: bytes, parsed: list[Row]) -> None:
         """Check the slice for `strict`, and write the collected records if there are enough."""
         options = self._options
         if options.strict and (self.tally.repaired_characters or self.posts.stray_reasons):
-            raise strict.in_slice(dump, data, start, self._table, options.reserved)
+            raise strict.in_slice(dump, data, start, parsed, self.posts)
         self._unwritten_bytes += len(data)
         if self._unwritten_bytes >= _FLUSH_EVERY:
             self._unwritten_bytes = 0

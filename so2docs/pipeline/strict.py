@@ -12,9 +12,10 @@ import orjson
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location, StrictError, flag
-from so2docs.parse import posts, rows, table_rows
+from so2docs.parse import rows
 from so2docs.parse.posts import RecordBuffer
-from so2docs.schema import POSTS, RESERVED, TABLES, Table
+from so2docs.parse.rows import Row
+from so2docs.schema import TABLES
 
 _TABLE_ROWS = {table.row for table in TABLES.values()}
 
@@ -25,26 +26,31 @@ def _advice() -> str:
 
 
 def in_slice(
-    dump: Dump,
-    data: bytes,
-    location: Location,
-    table: Table = POSTS,
-    reserved: frozenset[str] = RESERVED,
+    dump: Dump, data: bytes, location: Location, parsed: list[Row], records: RecordBuffer
 ) -> StrictError:
-    """Make the error for the first row of a slice that is repaired or has no usable key."""
+    """Make the error for the first row of a slice that is repaired or has no usable key.
+
+    Args:
+        dump: The dump that contains the slice.
+        data: The slice.
+        location: Location of the slice.
+        parsed: All rows of the slice; the first stray is one of these objects.
+        records: The records made from the rows, with the strays.
+    """
     opening, closing = dump.frame
-    last_id = location.last_id
-    # Parse the rows one by one to find the invalid row of this slice.
-    position, raw, problem = 0, data, None
+    position, raw, problem, last_id = 0, data, "", location.last_id
+    remaining = iter(parsed)
     for position, raw in rows.pieces(data):  # noqa: B007
-        for part in rows.parse(raw):
-            problem = None if isinstance(part, rows.Malformed) else _problem(part, table, reserved)
-            if problem or isinstance(part, rows.Malformed):
-                break
-            ids = [rows.row_id(row) for row in part.rows]
-            last_id = ids[-1] if ids and ids[-1] is not None else last_id
+        row = next(remaining) if rows.ROW_START.match(raw) else {}
+        if repaired := _count_repaired(raw):
+            problem = f"has {repaired:,} forbidden characters (strict: nothing is repaired)"
+        elif row is records.first_stray:
+            reason = next(iter(records.stray_reasons))
+            problem = f"has a stray, {reason} (strict: nothing is left out)"
         if problem:
             break
+        row_id = rows.row_id(row)
+        last_id = last_id if row_id is None else row_id
     line = None if location.line is None else location.line + data.count(b"\n", 0, position)
     return StrictError(
         dump.path,
@@ -55,19 +61,8 @@ def in_slice(
     )
 
 
-def _problem(part: rows.Rows, table: Table, reserved: frozenset[str]) -> str | None:
-    if part.repaired:
-        return f"has {part.repaired:,} forbidden characters (strict: nothing is repaired)"
-    posts_read = RecordBuffer(reserved=reserved)
-    # Pass copies, because `add` changes rows in place.
-    copies = [dict(row) for row in part.rows]
-    if table == POSTS:
-        posts.add(posts_read, copies)
-    else:
-        table_rows.reject(posts_read, table, copies)
-    if posts_read.stray_reasons:
-        return f"has a stray, {next(iter(posts_read.stray_reasons))} (strict: nothing is left out)"
-    return None
+def _count_repaired(raw: bytes) -> int:
+    return sum(part.repaired for part in rows.parse(raw) if isinstance(part, rows.Rows))
 
 
 def check_lines(dump: str, lines: list[bytes]) -> None:

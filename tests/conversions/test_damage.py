@@ -8,6 +8,7 @@ import os
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.dumps import END, START, answer, dump_of, question, row, unpacked, write_dump
@@ -231,6 +232,33 @@ def test_strict_names_the_stray(reason: str, chunk_bytes: int | None, tmp_path: 
         place = dump.read_bytes().rindex(b"<row")
         assert f"at byte {place}, line 5, after post 2" in str(error)
         check_excerpt(error, tmp_path, strict=True)
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize(
+    "options", [{"drop_users": "nines.txt"}, {"drop_fabricated": True}, {"min_score": 1}], ids=list
+)
+def test_strict_names_no_row_that_a_filter_leaves_out(
+    options: dict[str, Any], core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nines.txt").write_text("9\n")
+    left_out = {
+        "drop_users": row(Id=9, PostTypeId=2, OwnerUserId=9),
+        "drop_fabricated": row(Id=1_000_000_001, PostTypeId=2),
+        "min_score": question(9, Score=0),
+    }
+    rows = [left_out[name] for name in options]
+    dump = write_dump(tmp_path / "Posts.xml", *rows, question(1, Score=1))
+    report = so2docs.convert(dump, tmp_path / "q.jsonl", jobs=1, strict=True, core=core, **options)
+    assert report.filtered == 1
+    # A comment before the first row is a piece of the slice without a row.
+    rows = [b"<!-- &#1; -->", *rows, question(1, Score=1), row(Id=2, PostTypeId=2, OwnerUserId=8)]
+    dump = write_dump(tmp_path / "Posts.xml", *rows, row(Id="x", PostTypeId=1))
+    error = failure(dump, tmp_path, strict=True, core=core, **options)
+    place = dump.read_bytes().index(b'<row Id="2"')
+    assert error.problem.startswith("has a stray, answer_without_parent_id (strict")
+    assert str(error.location) == f"at byte {place}, line 5, after post 1"
 
 
 def test_strict_looks_at_what_an_earlier_session_let_pass(tmp_path: Path) -> None:

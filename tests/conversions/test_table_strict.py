@@ -84,6 +84,23 @@ def test_the_place_of_a_row(
     assert ROWS[reason].encode() in error.excerpt
 
 
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize("file", ["Comments.xml", "Votes.xml", "Users.xml"])
+def test_a_row_that_an_opt_out_leaves_out(file: str, core: str, tmp_path: Path) -> None:
+    dropped, stray = '<row Id="9" UserId="9" />', '<row PostId="" VoteTypeId="" />'
+    if file == "Users.xml":
+        dropped = dropped.replace("UserId", "Reputation")
+    elif file == "Votes.xml":
+        dropped = '<row Id="9" PostId="9" />'
+    folder = write_site(tmp_path, file, f"{dropped}\n{stray}")
+    nines = tmp_path / "nines.txt"
+    nines.write_text("9\n")
+    error = failure(folder, core=core, drop_users=nines, drop_posts=nines)
+    place = (folder / file).read_bytes().index(stray.encode())
+    assert str(error.location) == f"at byte {place}, line 5, after {ROW_OF[file]} 9"
+    assert f"has a stray, {ROW_OF[file]}_" in error.problem
+
+
 @pytest.mark.parametrize("reason", STRAYS)
 def test_the_name_of_a_stray(reason: str, tmp_path: Path) -> None:
     rows, name = STRAYS[reason]
