@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import Core
-from so2docs.options.option import Decides, Where, entries, spell_options
+from so2docs.options.option import Decides, Where, entries
 from so2docs.options.table import (
     ALL_TABLES,
     OPTIONS,
@@ -144,7 +144,7 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
     return tuple(table.name for table in tables_chosen if table.name in by_key.values())
 
 
-_FACTS = {
+FACTS = {
     "has_dates": "form of dates ({format=mongodb})",
     "has_all_keys": "{sample} together with {nest}",
     "site_field_name": "name of {site_field}",
@@ -180,21 +180,12 @@ class Fingerprint:
             _values_that_decide(options, "spill"), _values_that_decide(options, "output"), facts
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name, as JSON-compatible values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Fingerprint:
-        """Parse the result of `to_json`."""
-        return cls(**values)
-
     def by_option(self) -> dict[str, Any]:
         """Return the values of all recorded options by name."""
         return self.output | self.spill
 
     def differences(self, requested: Fingerprint, *, of_spill_only: bool) -> list[str]:
-        """List the options whose values differ and so prevent resuming this conversion.
+        """List the names of the options and facts that prevent resuming this conversion.
 
         Args:
             requested: Fingerprint of the requested conversion.
@@ -208,11 +199,7 @@ class Fingerprint:
         if requested.spill["skip_malformed"]:
             before["skip_malformed"] = True
         names = before.keys() | now.keys()
-        return [
-            spell_options(_FACTS.get(name, f"{{{name}}}"))
-            for name in sorted(names)
-            if before.get(name) != now.get(name)
-        ]
+        return [name for name in sorted(names) if before.get(name) != now.get(name)]
 
 
 def _values_that_decide(options: Options, decides: Decides) -> dict[str, Any]:

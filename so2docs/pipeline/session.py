@@ -11,7 +11,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from shutil import disk_usage
 from typing import Any
 
@@ -23,7 +23,8 @@ from so2docs.dump.source import End
 from so2docs.dump.stream import SMALLEST_PIECE
 from so2docs.dump.tables import TableFile, in_reading_order
 from so2docs.errors import SpillError, flag
-from so2docs.options.request import Fingerprint
+from so2docs.options.option import spell_options
+from so2docs.options.request import FACTS, Fingerprint
 from so2docs.options.table import Options, RunOptions
 from so2docs.output import retrieval_set
 from so2docs.output.part_files import LostFileError
@@ -99,7 +100,7 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     requested = Fingerprint.of(options)
     now, before = _state_of(posts, chunk_bytes), spill.get("source")
     if before is None:
-        spill.put_all({"source": now, "options": requested.to_json()})
+        spill.put_all({"source": now, "options": asdict(requested)})
         return chunk_bytes
     spill.check()
     if before["format"] != FORMAT:
@@ -107,17 +108,18 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     # After a finished conversion, only the first pass is reused, so only the options of the spill
     # must match.
     is_finished = bool(spill.get("finished"))
-    requested_before = Fingerprint.from_json(spill.get("options"))
+    requested_before = Fingerprint(**spill.get("options"))
     of_dump = _differences(before, now)
     of_options = requested_before.differences(requested, of_spill_only=is_finished)
-    if of_options == [flag("recipe")] and not spill.get("sealed"):
+    if of_options == ["recipe"] and not spill.get("sealed"):
         # Allow a changed recipe, which may have been corrected after a failure: the first pass does
         # not depend on it.
         spill.put("checkpoint", None)
         of_options = []
     if of_dump or of_options:
-        raise _another(spill, of_dump + of_options, is_other_dump=not of_options)
-    spill.put_all({"options": requested.to_json(), "finished": False})
+        labels = [spell_options(FACTS.get(name, f"{{{name}}}")) for name in of_options]
+        raise _another(spill, of_dump + labels, is_other_dump=not of_options)
+    spill.put_all({"options": asdict(requested), "finished": False})
     return int(before["chunk_bytes"])
 
 

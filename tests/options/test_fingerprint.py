@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def test_another_value_is_another_conversion(name: str, tmp_path: Path) -> None:
             file.write_text(text)
         values = files
     others = [fingerprint(**needed, **{name: value}) for value in values]
-    assert len({str(one.to_json()) for one in (usual, *others)}) == 1 + len(others)
+    assert len({str(asdict(one)) for one in (usual, *others)}) == 1 + len(others)
     for other in others:
         assert other.differences(usual, of_spill_only=False)
         # A spill without malformed rows serves `skip_malformed`, too, but not the reverse.
