@@ -13,6 +13,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 
 from so2docs.domain import LICENSE_FILE
@@ -144,14 +145,11 @@ class SourceFile:
             self._archive = None
 
 
-class Catalog:
+class Catalog(AbstractContextManager["Catalog"]):
     """The files that a conversion reads, by path; each is inspected only once."""
 
     def __init__(self) -> None:
         self._files: dict[str, SourceFile] = {}
-
-    def __enter__(self) -> Catalog:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         for file in self._files.values():

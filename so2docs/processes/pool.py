@@ -23,7 +23,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import IO, TypeVar
 
 from so2docs.errors import So2docsError, WorkerDiedError, flag, spelling
@@ -111,7 +111,7 @@ class _Worker:
                 pipe.close()
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """Runs tasks in up to `jobs` processes; a process is started when all others are busy.
 
     Attributes:
@@ -132,9 +132,6 @@ class Workers:
         self._workers: list[_Worker] = []
         self._local = threading.local()
         self._is_ending = False
-
-    def __enter__(self) -> Workers:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         if self._threads is None:

@@ -20,7 +20,7 @@ from so2docs.parse.core import Added
 from so2docs.parse.rows import Malformed, Row
 
 
-class Visitor:
+class Visitor(AbstractContextManager["Visitor"]):
     """Processes the rows of a chunk, in the order of the dump.
 
     Attributes:
@@ -32,9 +32,6 @@ class Visitor:
 
     def __init__(self) -> None:
         self.tally = ChunkTally()
-
-    def __enter__(self) -> Any:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         pass

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ class Block(NamedTuple):
     packed: int
 
 
-class BlockWriter:
+class BlockWriter(AbstractContextManager["BlockWriter"]):
     """Appends blocks to the file of a chunk.
 
     Args:
@@ -74,9 +74,6 @@ class BlockWriter:
         self._compress = zstandard.ZstdCompressor(compression_params=_ZSTD).compress
         self._room = room
         self.blocks: list[Block] = []
-
-    def __enter__(self) -> BlockWriter:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()
@@ -105,16 +102,13 @@ class BlockWriter:
         return self._file.write(data)
 
 
-class BlockReader:
+class BlockReader(AbstractContextManager["BlockReader"]):
     """Reads blocks in the worker that merges them, and keeps the files open."""
 
     def __init__(self) -> None:
         self._most_files = max(1, min(_MOST_FILES, open_files_limit() // 4))
         self._files: dict[str, int] = {}
         self._decompress = zstandard.ZstdDecompressor().decompress
-
-    def __enter__(self) -> BlockReader:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         for file in self._files.values():

@@ -16,6 +16,7 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import groupby
 
 from isal.isal_zlib import crc32
@@ -37,7 +38,7 @@ _MOST_KNOWN = 1 << 10
 _MARK = b"so2docsM"
 
 
-class MapFile:
+class MapFile(AbstractContextManager["MapFile"]):
     """Writes sorted pairs as blocks."""
 
     def __init__(self, path: str) -> None:
@@ -45,9 +46,6 @@ class MapFile:
         self._ids, self._values = array("q"), array("q")
         self._firsts, self._sums = array("q"), array("I")
         self._count = 0
-
-    def __enter__(self) -> MapFile:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()
@@ -79,7 +77,7 @@ class MapFile:
         self._file.write(index + head + struct.pack("=I", crc32(head, crc32(index))))
 
 
-class IdMap:
+class IdMap(AbstractContextManager["IdMap"]):
     """Reads a finished map."""
 
     def __init__(self, path: str) -> None:
@@ -103,9 +101,6 @@ class IdMap:
         except BaseException:
             self.__exit__()
             raise
-
-    def __enter__(self) -> IdMap:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         os.close(self._file)
@@ -183,7 +178,7 @@ _SAMPLE = 1 << 10
 """Interval of the ids of a run that are kept in memory, as samples."""
 
 
-class IdMapWriter:
+class IdMapWriter(AbstractContextManager["IdMapWriter"]):
     """Writes a map, which is complete only after `finish`."""
 
     def __init__(self, path: str, *, adds: bool = False) -> None:
@@ -194,9 +189,6 @@ class IdMapWriter:
         self._repeated = array("q")
         self._runs: list[_Run] = []
         self._file = AppendedFile(f"{path}.runs", "w+b")
-
-    def __enter__(self) -> IdMapWriter:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()

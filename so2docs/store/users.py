@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from isal.isal_zlib import crc32
@@ -54,7 +55,7 @@ class UserTable:
     badges: str = ""
 
 
-class Users:
+class Users(AbstractContextManager["Users"]):
     """Reads users by id."""
 
     def __init__(self, table: UserTable) -> None:
@@ -62,9 +63,6 @@ class Users:
         self._places = IdMap(table.places)
         self._badges = IdMap(table.badges) if table.badges else None
         self._reader = BlockReader()
-
-    def __enter__(self) -> Users:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._places.__exit__()
