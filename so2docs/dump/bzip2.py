@@ -21,7 +21,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol
 
 from so2docs.dump.kinds import BZIP2
 from so2docs.dump.places import START, Mark, Place
@@ -58,18 +57,8 @@ class Block:
     parts: Parts
 
 
-class Decoder(Protocol):
-    """Finds and decodes blocks; positions are in bits."""
-
-    def find(self, data: bytearray, start: int) -> list[int]:
-        """Return the positions of the numbers that mark starts of blocks and ends of streams."""
-
-    def decode(self, data: bytes, start: int, level: int) -> Block | None:
-        """Decode a block; None if it is damaged or incomplete."""
-
-
 class CompiledDecoder:
-    """Decodes blocks with the compiled core."""
+    """Finds and decodes blocks with the compiled core; positions are in bits."""
 
     def __init__(self) -> None:
         self._memories: list[object] = []
@@ -110,7 +99,7 @@ class CompiledDecoder:
 
 
 class LibraryDecoder:
-    """Decodes blocks with the standard library."""
+    """Finds and decodes blocks with the standard library; positions are in bits."""
 
     def find(self, data: bytearray, start: int) -> list[int]:
         """Return the positions of the numbers."""
@@ -123,6 +112,9 @@ class LibraryDecoder:
                 with suppress(OSError, EOFError, ValueError):
                     return decode_by_library(data, start, position, level)
         return None
+
+
+Decoder = CompiledDecoder | LibraryDecoder
 
 
 def _patterns() -> list[tuple[int, int, bytes]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import lzma
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import zstandard
 from isal.igzip_lib import DECOMP_DEFLATE, DECOMP_GZIP, IgzipDecompressor
@@ -25,23 +25,7 @@ _STEP_BYTES = 256 * 1024
 """Maximum output of a step in bytes; an error within a step loses the output of this step."""
 
 
-class Decompressor(Protocol):
-    """The interface of the standard library's decompressors."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the stream has ended."""
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether the decompressor needs more input."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """The bytes after the stream."""
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Add input, and return at most `max_length` bytes of output; -1 means no limit."""
+Decompressor = IgzipDecompressor | lzma.LZMADecompressor
 
 
 def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: bytes = b"") -> Parts:
