@@ -136,7 +136,7 @@ class TableColumns:
         Returns:
             An Arrow record batch and the `Id` of the last row; None if the slice is not canonical.
         """
-        parsed = core.read_columns(data, self._names, self._kinds)
+        parsed = core.compiled.read_columns(data, self._names, self._kinds)
         if parsed is None:
             return None
         import pyarrow as pa

@@ -18,7 +18,7 @@ from so2docs.options.choices import Core
 from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.parse.posts import RecordBuffer
 from so2docs.progress import log
-from so2docs.schema import Table
+from so2docs.schema import TABLES, Table
 
 FUNCTIONS = frozenset({
     "add_rows", "add_sizes", "count_lines", "count_votes", "decode_bzip2", "file_records",
@@ -53,12 +53,9 @@ VARIABLE = "SO2DOCS_CORE"
 
 _REINSTALL = "reinstall so2docs with pip's --force-reinstall and --no-cache-dir"
 
-_USERS = 4
-"""Number that selects the users table in `_core.read_table`; the kind of a table selects any other
-table."""
-
-_KNOWN = frozenset({"comments", "links", "votes", "closings", "history", "history-text"})
-"""Tables other than posts and users that the compiled core can parse."""
+_TABLES = ("comments", "links", "votes", "closings", "history", "history-text")
+_KINDS = {"users": 4} | {name: TABLES[name].kind for name in _TABLES}
+"""Numbers of the tables in `_core.read_table`; the core cannot parse other tables."""
 
 
 Added = tuple[int, int | None]
@@ -149,31 +146,19 @@ def has_tag(data: bytes | bytearray, size: int, tag: bytes) -> bool:
     return data.find(tag, 0, size) >= 0 if _core is None else _core.has_tag(data, size, tag)
 
 
-def read_users(data: bytes) -> tuple[Added, bytes, bytes] | None:
-    """Turn a slice of users into JSON with the compiled core.
-
-    Returns:
-        Number of rows and last `Id`, a key for each user (`Id` and size of the JSON), and the JSON;
-        None if the slice is not canonical.
-    """
-    return _read_table(data, _USERS)
-
-
 def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None:
-    """Turn a slice of a table other than posts and users into records with the compiled core.
+    """Turn a slice of a table other than posts into records with the compiled core.
 
     Returns:
-        Number of rows and last `Id`, a key for each record, and the JSON; None if the slice is not
-        canonical, or the core cannot parse the table.
+        Number of rows and last `Id`, a key for each record (for users, `Id` and size of the JSON),
+        and the JSON; None if the slice is not canonical, or the core cannot parse the table.
     """
-    return _read_table(data, table.kind) if table.name in _KNOWN else None
-
-
-def read_columns(
-    data: bytes, names: tuple[bytes, ...], kinds: bytes
-) -> tuple[int, int | None, list[tuple[int, bytes, bytes, bytes, bytes]]] | None:
-    """Turn a slice of any table into columns, as `_core.read_columns` describes."""
-    return _core.read_columns(data, names, kinds)
+    kind = _KINDS.get(table.name)
+    records = None if kind is None else _core.read_table(data, kind)
+    if records is None:
+        return None
+    count, last_id, keys, json = records
+    return (count, last_id), keys, json
 
 
 def to_markdown(body: str, sign: str = "") -> str:
@@ -215,24 +200,6 @@ def file_records(
         questions = as_bytes(question_ids[at:end])
         _core.file_records(keys, json, questions, posts.buckets, BUCKET_BITS)
         at = end
-
-
-def find_values(
-    firsts: array[int],
-    keys: array[int],
-    values: array[int],
-    get_block: Callable[[int], array[int]],
-) -> None:
-    """Look up ids in a map on disk, as `_core.find_values` describes."""
-    _core.find_values(firsts, keys, values, get_block)
-
-
-def _read_table(data: bytes, kind: int) -> tuple[Added, bytes, bytes] | None:
-    table = _core.read_table(data, kind)
-    if table is None:
-        return None
-    count, last_id, keys, json = table
-    return (count, last_id), keys, json
 
 
 @lru_cache(maxsize=4)

@@ -199,7 +199,7 @@ class _UserFiling(RowSink):
             self._add(row["Id"], json)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        compiled = core.read_users(data) if self._is_compiled else None
+        compiled = core.read_records(data, self._table) if self._is_compiled else None
         if compiled is None:
             return None
         added, keys, jsons = compiled
@@ -244,7 +244,7 @@ class _BadgeFiling(RowSink):
         self._count((row["UserId"], row["Class"]) for row in usable)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        columns = core.read_columns(data, *_BADGE_COLUMNS) if self._is_compiled else None
+        columns = core.compiled.read_columns(data, *_BADGE_COLUMNS) if self._is_compiled else None
         if columns is None:
             return None
         rows, last_id, (_, of_users, of_classes, _) = columns

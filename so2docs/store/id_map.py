@@ -148,7 +148,7 @@ class IdMap(AbstractContextManager["IdMap"]):
 
         The values at the indexes of missing ids stay unchanged.
         """
-        core.find_values(self._firsts, ids, values, self._block)
+        core.compiled.find_values(self._firsts, ids, values, self._block)
 
     def _block(self, number: int) -> array[int]:
         """Read the ids and values of a block; recent blocks are cached."""

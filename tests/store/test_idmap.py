@@ -150,12 +150,14 @@ def test_refuses_invalid_maps(tmp_path: Path) -> None:
     for block, expected in ([], [0, 0]), ([5], [0, 0]), ([6, 1], [0, 0]), ([5, 8], [8, 0]):
         values = array("q", [0, 0])
         words = array("q", block)
-        core.find_values(array("q", [5]), array("q", [5, 7]), values, lambda _, words=words: words)
+        core.compiled.find_values(
+            array("q", [5]), array("q", [5, 7]), values, lambda _, words=words: words
+        )
         assert values.tolist() == expected
     with pytest.raises(TypeError, match="bytes-like"):
-        core.find_values(values, values, values, lambda _: None)  # type: ignore[arg-type]
+        core.compiled.find_values(values, values, values, lambda _: None)  # type: ignore[arg-type]
     with pytest.raises(KeyError):
-        core.find_values(values, values, values, lambda number: {}[number])
+        core.compiled.find_values(values, values, values, lambda number: {}[number])
 
 
 @pytest.mark.parametrize("most", [1, 8, 24, 100])

@@ -200,7 +200,7 @@ def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
 def is_taken_of(table: str, data: bytes) -> bool:
     """Whether the compiled core accepts a slice of a table; asserts the result of the reference."""
     if table == "users":
-        read = core.read_users(data)
+        read = core.read_records(data, TABLES["users"])
         if read is None:
             return False
         at, records = 0, []
