@@ -309,10 +309,6 @@ def _candidates(data: bytes) -> Iterator[tuple[int, bytes]]:
 class _PostsVisitor(Visitor):
     """Collects the id and the JSON of each post that describes a tag."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._records: list[tuple[int, bytes]] = []
-
     def select(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         return _candidates(data)
 
@@ -320,18 +316,11 @@ class _PostsVisitor(Visitor):
         for row in rows:
             post = _typed(row, POSTS)
             if post.get("PostTypeId") in _TYPES and type(post.get("Id")) is int:
-                self._records.append((post["Id"], orjson.dumps(post)))
-
-    def result(self) -> list[tuple[int, bytes]]:
-        return self._records
+                self.records.append((post["Id"], orjson.dumps(post)))
 
 
 class _TagsVisitor(Visitor):
     """Collects the JSON of each tag, and counts strays."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._records: list[tuple[bytes]] = []
 
     def add(self, rows: list[Row]) -> None:
         strays = self.tally.strays
@@ -342,10 +331,7 @@ class _TagsVisitor(Visitor):
             elif not tag.get("TagName"):
                 strays["tag_missing_name"] += 1
             else:
-                self._records.append((orjson.dumps(tag),))
-
-    def result(self) -> list[tuple[bytes]]:
-        return self._records
+                self.records.append((orjson.dumps(tag),))
 
 
 _VISITORS = {POSTS.name: _PostsVisitor, _TAGS.name: _TagsVisitor}

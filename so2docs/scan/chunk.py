@@ -25,6 +25,7 @@ class Visitor(AbstractContextManager["Visitor"]):
 
     Attributes:
         tally: Counts of the chunk. `read_chunk` counts rows, lines and repaired characters.
+        records: The result for the chunk, unless `result` is overridden.
         slice_bytes: Size of a slice, in bytes.
     """
 
@@ -32,6 +33,7 @@ class Visitor(AbstractContextManager["Visitor"]):
 
     def __init__(self) -> None:
         self.tally = ChunkTally()
+        self.records: list[Any] = []
 
     def __exit__(self, *exception: object) -> None:
         pass
@@ -64,7 +66,7 @@ class Visitor(AbstractContextManager["Visitor"]):
 
     def result(self) -> Any:
         """Return the result for the chunk; called after `__exit__`."""
-        return None
+        return self.records
 
 
 @dataclass(frozen=True, slots=True)

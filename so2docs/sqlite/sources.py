@@ -131,21 +131,14 @@ class _ProfileVisitor(Visitor):
     Rows that are not well-formed XML are skipped, as in a conversion.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._profiles: list[tuple[Any, ...]] = []
-
     def add(self, rows: list[Row]) -> None:
         for row in rows:
             profile = tuple(row.get(name) for name in PROFILE)
             if any(profile):
-                self._profiles.append((*profile, number(row.get("Id", ""))))
+                self.records.append((*profile, number(row.get("Id", ""))))
 
     def reject(self, offset: int, row: Malformed) -> bool:
         return row.can_be_skipped
-
-    def result(self) -> list[tuple[Any, ...]]:
-        return self._profiles
 
 
 def read_profiles(
