@@ -10,6 +10,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from io import BufferedReader, BytesIO
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 import orjson
@@ -218,23 +219,11 @@ def _whole_lines(blocks: Iterator[Any]) -> Iterator[bytes]:
         yield bytes(buffer)
 
 
-class _Ended:
-    """A file object that appends a zstd frame to a file, to detect an incomplete last frame."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._end = _END_FRAME
-
-    def read(self, size: int) -> bytes:
-        if data := self._file.read(size):
-            return data
-        data, self._end = self._end, b""
-        return data
-
-
 def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
     """Decompress all zstd frames of a file; raise `EOFError` if the last one is truncated."""
-    reader: Any = _Ended(file)
+    # Append a frame to the file, to detect an incomplete last frame.
+    end = BytesIO(_END_FRAME)
+    reader: Any = SimpleNamespace(read=lambda size: file.read(size) or end.read(size))
     tail = b""
     frames = zstandard.ZstdDecompressor().stream_reader(reader, read_across_frames=True)
     for block in read_blocks(frames.read):
