@@ -32,6 +32,7 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any
@@ -155,37 +156,31 @@ MESSAGES = replace(
 MOST_PAIRS = 10
 
 
-def pairs(question: Document, **selection: Any) -> Iterator[Record]:
+def pairs(
+    question: Document,
+    *,
+    conversational: bool = False,
+    implicit_prompt: bool = False,
+    **selection: Any,
+) -> Iterator[Record]:
     """Make records from up to ten pairs of answers to a question, the best answers first.
 
     Args:
         question: The document.
+        conversational: Whether to make messages in place of texts.
+        implicit_prompt: Whether both sides start with the question, instead of a separate prompt.
         selection: Arguments of `draw_pairs`.
     """
     for asked, chosen, rejected, others in _pairs(question, **selection):
-        yield {"prompt": asked + SEPARATOR, "chosen": chosen, "rejected": rejected, **others}
-
-
-def pairs_without_prompt(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make the records of `pairs` with the question at the start of both sides, not as a prompt."""
-    for asked, *sides, others in _pairs(question, **selection):
-        chosen, rejected = (asked + SEPARATOR + side for side in sides)
-        yield {"chosen": chosen, "rejected": rejected, **others}
-
-
-def conversational(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make the records of `pairs` with messages in place of texts."""
-    for asked, *sides, others in _pairs(question, **selection):
-        chosen, rejected = ([_message("assistant", side)] for side in sides)
-        first = [_message("user", asked)]
-        yield {"prompt": first, "chosen": chosen, "rejected": rejected, **others}
-
-
-def conversational_without_prompt(question: Document, **selection: Any) -> Iterator[Record]:
-    """Make the records of `conversational` with the question at the start of both sides."""
-    for pair in conversational(question, **selection):
-        first = pair.pop("prompt")
-        yield {**pair, "chosen": first + pair["chosen"], "rejected": first + pair["rejected"]}
+        first: Any = asked + SEPARATOR
+        sides: list[Any] = [chosen, rejected]
+        if conversational:
+            first = [_message("user", asked)]
+            sides = [[_message("assistant", side)] for side in sides]
+        if implicit_prompt:
+            sides = [first + side for side in sides]
+        columns = {} if implicit_prompt else {"prompt": first}
+        yield {**columns, "chosen": sides[0], "rejected": sides[1], **others}
 
 
 def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str, Record]]:
@@ -265,18 +260,18 @@ PAIRS = replace(
     variants={
         "conversational": replace(
             _PAIRS,
-            function=conversational,
+            function=partial(pairs, conversational=True),
             schema=_pairs_schema(_MESSAGES, "prompt"),
             variants={
                 "implicit_prompt": replace(
                     _PAIRS,
-                    function=conversational_without_prompt,
+                    function=partial(pairs, conversational=True, implicit_prompt=True),
                     schema=_pairs_schema(_MESSAGES),
                 )
             },
         ),
         "implicit_prompt": replace(
-            _PAIRS, function=pairs_without_prompt, schema=_pairs_schema(TEXT)
+            _PAIRS, function=partial(pairs, implicit_prompt=True), schema=_pairs_schema(TEXT)
         ),
     },
 )
