@@ -16,7 +16,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, flag, require_packages
 
 CHARACTERS, TOKENS = 2000, 512
 """Default maximum length of a passage, in characters and in tokens."""
@@ -224,13 +224,9 @@ def make_splitter(tokenizer: str | None, most: int, *, is_plain: bool = False) -
     Raises:
         OptionError: The library is missing, or the tokenizer is unknown.
     """
-    try:
-        import semantic_text_splitter as library
-    except ImportError:
-        raise OptionError(
-            f"{flag('recipe', 'chunks')} needs semantic-text-splitter: "
-            "pip install semantic-text-splitter"
-        ) from None
+    require_packages(flag("recipe", "chunks"), "semantic-text-splitter")
+    import semantic_text_splitter as library
+
     kind: Any = library.TextSplitter if is_plain else library.MarkdownSplitter
     if tokenizer is None:
         return kind(most)
