@@ -88,7 +88,15 @@ def is_damage(error: Exception) -> bool:
     return not isinstance(error, So2docsError | MemoryError)
 
 
-class Stream(io.RawIOBase):
+class _ReadableFile(io.RawIOBase):
+    """Base class of files that can be read."""
+
+    def readable(self) -> bool:
+        """Whether the file can be read."""
+        return True
+
+
+class Stream(_ReadableFile):
     """A readable file over a generator of byte blocks.
 
     Counts the bytes read, and converts decompressor errors to `DumpError`.
@@ -101,10 +109,6 @@ class Stream(io.RawIOBase):
         self._kind = kind
         self._held = memoryview(b"")
         self.count = 0
-
-    def readable(self) -> bool:
-        """Whether the file can be read."""
-        return True
 
     def readinto(self, buffer: Any, /) -> int:
         """Read bytes into a buffer, and return their number; 0 at the end.
@@ -166,7 +170,7 @@ class Stream(io.RawIOBase):
             self._parts.close()
 
 
-class PolledFile(io.RawIOBase):
+class PolledFile(_ReadableFile):
     """A pipe or another open file descriptor; counts the bytes read.
 
     A signal that arrives just before a read does not interrupt it. Therefore, `poll` waits for
@@ -179,10 +183,6 @@ class PolledFile(io.RawIOBase):
         self._poll = select.poll()
         self._poll.register(file, select.POLLIN)
         self.count = 0
-
-    def readable(self) -> bool:
-        """Whether the file can be read."""
-        return True
 
     def readinto(self, buffer: Any, /) -> int:
         """Read bytes into a buffer, and return their number; 0 at the end.
@@ -202,7 +202,7 @@ class PolledFile(io.RawIOBase):
         return size
 
 
-class ReadAhead(io.RawIOBase):
+class ReadAhead(_ReadableFile):
     """Reads a file in a thread, several blocks ahead.
 
     Decompressors release the GIL, so the thread runs in parallel with the reader. Blocks are
@@ -225,10 +225,6 @@ class ReadAhead(io.RawIOBase):
         self._is_at_end = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
-
-    def readable(self) -> bool:
-        """Whether the file can be read."""
-        return True
 
     def readinto(self, buffer: Any, /) -> int:
         """Read bytes into a buffer; return their number, 0 at the end. Raise the thread's error."""
