@@ -218,18 +218,18 @@ class Ending:
         match = self._tag.match(data)
         return match.end() if match else 0
 
-    def content_after(self, data: bytes, end: int) -> MalformedDumpError:
-        """Make the error for content after the closing tag.
+    def content_after(self, data: bytes, end: int, offset: int = 0) -> MalformedDumpError:
+        """Make the error for content after the closing tag, with lines counted from 0.
 
         Args:
-            data: Bytes that start with the closing tag; the location is relative to their start,
-                with lines counted from 0.
+            data: Bytes that start with the closing tag.
             end: Offset of the end of the closing tag in `data`.
+            offset: Offset of `data`.
         """
         return MalformedDumpError(
             self._path,
             f"has content after its closing {self.name}",
-            Location(end, data.count(b"\n", 0, end), row=self._table.row),
+            Location(offset + end, data.count(b"\n", 0, end), row=self._table.row),
             advice="if two dumps were joined, split them and convert each",
         )
 

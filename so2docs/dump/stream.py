@@ -139,19 +139,18 @@ class StreamedRows:
             raise self._ending.cut_off()
         return limit
 
-    def check_rest(self) -> None:
-        """Read the stream to its end, and raise an error unless only comments follow the root.
+    def check_rest(self, offset: int) -> None:
+        """Read the stream from the end of the rows, at `offset`, to its end.
 
         Raises:
-            MalformedDumpError: Content follows the root; the location is relative to the end of the
-                rows.
+            MalformedDumpError: Content other than comments follows the root.
         """
         data = self._held()
         if self._is_empty:
-            error = empty_root_error(self._path, Location(0, 0))
+            error = empty_root_error(self._path, Location(offset, 0))
         else:
             end = self._ending.after(data)
-            error, data = self._ending.content_after(data, end), data[end:]
+            error, data = self._ending.content_after(data, end, offset), data[end:]
         check_misc(data, self._reader.read1, error)
 
 
@@ -255,22 +254,13 @@ class StreamDump:
                         yield Chunk(number, piece, 0, length)
                 offset += length
                 number += 1
-            self._check_rest(offset)
+            self._rows.check_rest(offset)
         except DumpError as error:
             error.location = error.location or Location(offset, 0)
             self._error = error
             return
         self.size = offset + len(self.frame[1])
         self._end = End(self.size, self.source.repaired, number)
-
-    def _check_rest(self, offset: int) -> None:
-        """Check the bytes after the rows, which end at `offset`; raise errors with locations."""
-        try:
-            self._rows.check_rest()
-        except DumpError as error:
-            if error.location is not None:
-                error.location.offset += offset
-            raise
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
         """Write a piece of about `size` bytes to `path`; return it as a separate dump."""
