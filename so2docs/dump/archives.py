@@ -39,7 +39,7 @@ from so2docs.dump.compressed import (
     read_range,
 )
 from so2docs.dump.kinds import Kind, join_names, members_with
-from so2docs.dump.lzma2 import Lzma2, ReadAt
+from so2docs.dump.lzma2 import ReadAt, decompress_blocks
 from so2docs.dump.places import START, Mark, Place
 from so2docs.dump.source import BLOCK_BYTES, Parts, Read, Stream, read_blocks
 from so2docs.errors import ArchiveError, DumpError
@@ -312,10 +312,14 @@ class SevenZip(Archive):
                 # Files in object stores are read once, in order, so decompress them as one stream.
                 if not is_lzma2 or not isinstance(self.file, io.FileIO | io.BufferedIOBase):
                     return decompress_streams(packed, new)
-                dictionary = lzma2_dictionary(properties)
-                read_at = self._reader_at(start, size)
-                stream = Lzma2(read_at, size, new, dictionary=dictionary, work_dir=work_dir)
-                return stream.parts(threads, self._tell_wanted(number), place, self._mark)
+                return decompress_blocks(
+                    self._reader_at(start, size),
+                    *(size, new, threads, self._tell_wanted(number)),
+                    place=place,
+                    mark=self._mark,
+                    dictionary=lzma2_dictionary(properties),
+                    work_dir=work_dir,
+                )
         _check_chain(name, folder.coders)
         return _decompress_by_py7zr(packed, folder.get_decompressor(size))
 

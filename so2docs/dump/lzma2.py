@@ -19,6 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -102,7 +103,10 @@ class _Decoding:
     def run(self) -> None:
         """Decompress the block; `parts` raises any error after the bytes before the error."""
         try:
-            for part in self._decompress():
+            block = self._block
+            # Add the end marker, since only the last block has one.
+            read = _reader(self._read_at, block.start, block.start + block.size, b"\0")
+            for part in decompress_streams(read, self._new):
                 with self._changed:
                     if self._is_stopped:
                         return
@@ -116,20 +120,6 @@ class _Decoding:
         with self._changed:
             self._end = end
             self._changed.notify()
-
-    def _decompress(self) -> Parts:
-        at, stop = self._block.start, self._block.start + self._block.size
-
-        def read(size: int, /) -> bytes:
-            nonlocal at
-            if at == stop:
-                at += 1
-                return b"\0"  # Add the end marker, since only the last block has one.
-            data = self._read_at(min(size, stop - at), at) if at < stop else b""
-            at += len(data)
-            return data
-
-        return decompress_streams(read, self._new)
 
     def parts(self) -> Parts:
         """Yield the bytes of the block, as the thread writes them."""
@@ -155,103 +145,101 @@ class _Decoding:
             self._file.close()
 
 
-class Lzma2:
-    """An LZMA2 stream, decompressed several blocks at a time.
+def decompress_blocks(
+    read_at: ReadAt,
+    size: int,
+    new: Callable[[], Decompressor],
+    threads: int,
+    is_wanted: Callable[[int, int], bool],
+    *,
+    place: Place = START,
+    mark: Mark = lambda _: None,
+    dictionary: int,
+    work_dir: str | None,
+) -> Parts:
+    """Decompress an LZMA2 stream, several blocks at a time.
 
     Args:
         read_at: Reads the stream; called by several threads.
         size: Size of the stream in bytes.
         new: Makes a decompressor.
+        threads: Number of decompression threads; fewer if they would take too much memory.
+        is_wanted: Returns whether any byte between two offsets in the decompressed stream is
+            needed. A block without needed bytes is skipped: zeros replace its bytes.
+        place: Start of the first block.
+        mark: Called with the place of each block, if there are several.
         dictionary: Size of a decompressor's dictionary in bytes.
         work_dir: Folder for temporary files; the system's temporary folder if None.
+
+    Yields:
+        The decompressed bytes.
+
+    Raises:
+        EOFError: The stream is truncated.
+        lzma.LZMAError: The stream is damaged.
     """
+    blocks = find_blocks(read_at, size, place)
+    first = list(islice(blocks, 2))
+    end = place.packed
+    if len(first) > 1:
+        threads = min(threads, max(1, _DICTIONARIES // dictionary))
+        start = partial(_Decoding, read_at=read_at, new=new, work_dir=work_dir)
+        for block, parts in _decode(chain(first, blocks), threads, is_wanted, start):
+            mark(Place(block.offset, block.start))
+            yield from parts
+            end = block.start + block.size
+    if end < size or not end:
+        yield from decompress_streams(_reader(read_at, end, size), new)
 
-    def __init__(
-        self,
-        read_at: ReadAt,
-        size: int,
-        new: Callable[[], Decompressor],
-        *,
-        dictionary: int,
-        work_dir: str | None,
-    ) -> None:
-        self._read_at, self._size, self._new = read_at, size, new
-        self._most_threads = max(1, _DICTIONARIES // dictionary)
-        self._work_dir = work_dir
 
-    def parts(
-        self,
-        threads: int,
-        is_wanted: Callable[[int, int], bool],
-        place: Place = START,
-        mark: Mark = lambda _: None,
-    ) -> Parts:
-        """Yield the decompressed bytes.
+def _decode(
+    blocks: Iterator[Block],
+    threads: int,
+    is_wanted: Callable[[int, int], bool],
+    start: Callable[[Block], _Decoding],
+) -> Iterator[tuple[Block, Parts]]:
+    """Yield all blocks with their bytes, in order, while threads decompress the next blocks."""
+    waiting: deque[tuple[Block, _Decoding | None]] = deque()
+    with ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:
+        try:
+            while True:
+                ahead = sum(decoding is not None for _, decoding in waiting)
+                while ahead <= threads and len(waiting) < _MOST_AHEAD:
+                    block = next(blocks, None)
+                    if block is None:
+                        break
+                    decoding = None
+                    if is_wanted(block.offset, block.offset + block.length):
+                        decoding = start(block)
+                        pool.submit(decoding.run)
+                        ahead += 1
+                    waiting.append((block, decoding))
+                if not waiting:
+                    return
+                block, decoding = waiting[0]
+                yield block, _zeros(block.length) if decoding is None else decoding.parts()
+                waiting.popleft()
+                if decoding is not None:
+                    decoding.close()
+        finally:
+            for _, decoding in waiting:
+                if decoding is not None:
+                    decoding.close()
 
-        Args:
-            threads: Number of decompression threads; fewer if they would take too much memory.
-            is_wanted: Returns whether any byte between two offsets in the decompressed stream is
-                needed. A block without needed bytes is skipped: zeros replace its bytes.
-            place: Start of the first block.
-            mark: Called with the place of each block, if there are several.
 
-        Raises:
-            EOFError: The stream is truncated.
-            lzma.LZMAError: The stream is damaged.
-        """
-        blocks = find_blocks(self._read_at, self._size, place)
-        first = list(islice(blocks, 2))
-        end = place.packed
-        if len(first) > 1:
-            for block, parts in self._decode(chain(first, blocks), threads, is_wanted):
-                mark(Place(block.offset, block.start))
-                yield from parts
-                end = block.start + block.size
-        if end < self._size or not end:
-            yield from decompress_streams(self._read_from(end), self._new)
+def _reader(read_at: ReadAt, at: int, stop: int, ending: bytes = b"") -> Read:
+    """Return a function that reads a part of the stream, followed by `ending`."""
 
-    def _decode(
-        self, blocks: Iterator[Block], threads: int, is_wanted: Callable[[int, int], bool]
-    ) -> Iterator[tuple[Block, Parts]]:
-        """Yield all blocks with their bytes, in order, while threads decompress the next blocks."""
-        threads = min(threads, self._most_threads)
-        waiting: deque[tuple[Block, _Decoding | None]] = deque()
-        with ThreadPoolExecutor(threads, "so2docs-lzma2") as pool:
-            try:
-                while True:
-                    ahead = sum(decoding is not None for _, decoding in waiting)
-                    while ahead <= threads and len(waiting) < _MOST_AHEAD:
-                        block = next(blocks, None)
-                        if block is None:
-                            break
-                        decoding = None
-                        if is_wanted(block.offset, block.offset + block.length):
-                            decoding = _Decoding(block, self._read_at, self._new, self._work_dir)
-                            pool.submit(decoding.run)
-                            ahead += 1
-                        waiting.append((block, decoding))
-                    if not waiting:
-                        return
-                    block, decoding = waiting[0]
-                    yield block, _zeros(block.length) if decoding is None else decoding.parts()
-                    waiting.popleft()
-                    if decoding is not None:
-                        decoding.close()
-            finally:
-                for _, decoding in waiting:
-                    if decoding is not None:
-                        decoding.close()
-
-    def _read_from(self, start: int) -> Read:
-        at = start
-
-        def read(size: int, /) -> bytes:
-            nonlocal at
-            data = self._read_at(min(size, self._size - at), at) if at < self._size else b""
+    def read(size: int, /) -> bytes:
+        nonlocal at, ending
+        if at < stop:
+            data = read_at(min(size, stop - at), at)
             at += len(data)
-            return data
+        else:
+            data, ending = ending, b""
+        return data
 
-        return read
+    return read
 
 
 def _zeros(size: int) -> Parts:

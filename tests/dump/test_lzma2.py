@@ -15,7 +15,7 @@ from support.table_sites import SITE, converted
 from so2docs.dump import lzma2
 from so2docs.dump.archives import SevenZip
 from so2docs.dump.compressed import decompress_streams
-from so2docs.dump.lzma2 import Lzma2, find_blocks
+from so2docs.dump.lzma2 import decompress_blocks, find_blocks
 
 RNG = random.Random(1)
 WORDS = [RNG.randbytes(RNG.randint(2, 9)) for _ in range(400)]
@@ -54,10 +54,12 @@ def outcome(
         return packed[offset : offset + length]
 
     size = len(packed) if size is None else size
-    stream = Lzma2(read_at, size, new, dictionary=DICTIONARY, work_dir=None)
     data = bytearray()
+    parts = decompress_blocks(
+        *(read_at, size, new, threads, is_wanted), dictionary=DICTIONARY, work_dir=None
+    )
     try:
-        for part in stream.parts(threads, is_wanted):
+        for part in parts:
             data += part
     except Exception as error:
         return bytes(data), type(error)
