@@ -14,7 +14,7 @@ from support.oracle import AnswersBy, nest
 from so2docs import merge
 from so2docs.counts import RowCounts
 from so2docs.parse import posts, repeats
-from so2docs.parse.keys import KEY, QUESTION
+from so2docs.parse.keys import KEY, QUESTION, integers
 from so2docs.parse.table_rows import count_votes
 from so2docs.schema import VOTE
 
@@ -45,7 +45,8 @@ def nested(
     chunks = [as_posts(rows[a:b]) for a, b in pairwise(edges)]
     seen, within = repeats.SeenIds(), {}
     for number, chunk in enumerate(chunks):
-        pages, first_questions = repeats.of_chunk(chunk.pairs)
+        ids = integers(chunk.pairs)
+        pages, first_questions = repeats.of_chunk(ids[::2], ids[1::2])
         seen.add(pages)
         if first_questions:
             within[number] = first_questions

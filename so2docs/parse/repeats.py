@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
-from so2docs.parse.keys import KEY, integers
+from so2docs.parse.keys import KEY
 
 _PAGE_BITS = 12
 _PAGE = 1 << _PAGE_BITS
@@ -39,34 +39,25 @@ def _as_pages(ids: list[int]) -> Pages:
     return pages
 
 
-def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
+def of_chunk(question_ids: array[int], post_ids: array[int]) -> tuple[Pages, dict[int, int]]:
     """Collect the post ids of a chunk, and find those under several questions.
 
     Args:
-        pairs: Question id and post id of every post in the chunk, as 64-bit integers.
+        question_ids: Question id of every post in the chunk.
+        post_ids: Ids of these posts.
 
     Returns:
         The pages of the post ids, and the first question id of each post id with several questions
         in the chunk.
     """
-    both = integers(pairs)
-    ids = sorted(set(both[1::2]))
+    ids = sorted(set(post_ids))
     first: dict[int, int] = {}
     first_questions: dict[int, int] = {}
-    if 2 * len(ids) < len(both):
-        for question_id, post_id in zip(both[::2], both[1::2], strict=True):
+    if len(ids) < len(post_ids):
+        for question_id, post_id in zip(question_ids, post_ids, strict=True):
             if first.setdefault(post_id, question_id) != question_id:
                 first_questions[post_id] = first[post_id]
     return _as_pages(ids), first_questions
-
-
-def pairs(keys: bytes) -> bytearray:
-    """Return the question id and post id of each key, as 64-bit integers."""
-    # Copy whole words without interpreting them, so that the byte order does not matter.
-    both = array("q", keys)
-    id_pairs = array("q", bytes(len(keys) // 2))
-    id_pairs[::2], id_pairs[1::2] = both[::4], both[1::4]
-    return bytearray(id_pairs.tobytes())
 
 
 class SeenIds:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import orjson
 from isal.isal_zlib import crc32
@@ -25,7 +24,7 @@ from so2docs.options.table import Options
 from so2docs.parse import core, posts, repeats, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.keep_lists import Found, KeepLists
-from so2docs.parse.keys import KEY
+from so2docs.parse.keys import KEY, integers
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.row_filter import RowFilter, make_projection, projection_of_table
@@ -52,14 +51,6 @@ _MOST_BUFFERED = 48 * 1024 * 1024
 _MOST_KEYS = 16 * 1024 * 1024
 _MOST_COUNTS = 1 << 17
 _BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other"), bytes([1, 1, 1, 5])
-
-
-class SpilledChunk(NamedTuple):
-    """A spilled chunk, ready to be committed."""
-
-    path: str
-    blocks: list[Block]
-    pages: repeats.Pages
 
 
 class RowSink(Visitor):
@@ -115,17 +106,18 @@ class RowSink(Visitor):
         """Write the buckets with enough records for a block."""
         self._write(_FULL_BLOCK)
 
-    def result(self) -> SpilledChunk:
-        """Add the counts to the tally, and return the written blocks."""
+    def result(self) -> tuple[str, list[Block], repeats.Pages]:
+        """Add the counts to the tally; return the file, the written blocks and the post ids."""
         tally, posts = self.tally, self.posts
         tally.filtered, tally.dropped = posts.filtered, posts.dropped
         tally.similar_tags = posts.similar_tags
         tally.strays.update(posts.stray_reasons)
         for kind, count in posts.other_types.items():
             tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
-        pages, tally.first_questions = repeats.of_chunk(posts.pairs)
+        ids = integers(posts.pairs)
+        pages, tally.first_questions = repeats.of_chunk(ids[::2], ids[1::2])
         tally.kept = self.kept()
-        return SpilledChunk(self._writer.path, self._writer.blocks, pages)
+        return self._writer.path, self._writer.blocks, pages
 
     def finish(self) -> None:
         """Write the remaining records."""

@@ -453,7 +453,8 @@ class Session:
         seen_ids, earlier_tallies = repeats.SeenIds(), self.posts.tallies()
         if earlier_tallies:
             for _, keys in self.spill.all_keys():
-                pages, _ = repeats.of_chunk(repeats.pairs(keys))
+                ids = integers(keys)
+                pages, _ = repeats.of_chunk(ids[::_FIELDS], ids[1::_FIELDS])
                 seen_ids.add(pages)
             log.info(
                 f"resuming: {self.spilled_share(earlier_tallies)} of the dump is already spilled"
