@@ -372,7 +372,15 @@ class Session:
             self.names.remove_temporaries()
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
-        spare = self.check_room(self.run_options.spill_budget or 0)
+        uncompressed, _ = self.spill.block_sizes()
+        spare = check_room(
+            int((self.dump_bytes + self.table_bytes) * self.options.filters.expected_share),
+            self.spill.folder,
+            self.names.output,
+            self.options.form.packing,
+            uncompressed=uncompressed,
+            budget=self.run_options.spill_budget or 0,
+        )
         self.spill.put("sealed", None)
         self.spill.start_run()
         self.set_uncompressed_limit(spare)
@@ -407,23 +415,6 @@ class Session:
             )
             self.spill.put("sealed", finalized.to_json())
         publish_all(self.names, finalized.output, finalized.strays, finalized.record)
-
-    def check_room(self, budget: int) -> int:
-        """Check that spill and output will fit; return the bytes left on the disk of the spill.
-
-        Raises:
-            DiskFullError: There is not enough disk space.
-        """
-        size = int((self.dump_bytes + self.table_bytes) * self.options.filters.expected_share)
-        uncompressed, _ = self.spill.block_sizes()
-        return check_room(
-            size,
-            self.spill.folder,
-            self.names.output,
-            self.options.form.packing,
-            uncompressed=uncompressed,
-            budget=budget,
-        )
 
     def set_uncompressed_limit(self, spare: int) -> None:
         """Limit the uncompressed data in the spill as requested, or else as `spare` allows."""
