@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate, count, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from so2docs import merge
 from so2docs.counts import RowCounts
@@ -47,7 +47,7 @@ _MOST_WAITING = 4
 """Number of waiting copy tasks in addition to one per worker; each may hold temporary files."""
 
 
-class Copies:
+class PendingCopies:
     """Pending copies, and the checkpoints waiting for them."""
 
     def __init__(self, workers: Workers, save: Callable[[Any], None]) -> None:
@@ -111,12 +111,8 @@ Blocks = list[tuple[str, Block]]
 """Blocks in the order of the dump, each with its file."""
 
 
-class Part(NamedTuple):
-    """A range of question ids for one task."""
-
-    ids: range
-    size: int
-    blocks: Blocks
+Part = tuple[range, int, Blocks]
+"""A range of question ids for one task, with the size of its JSON and its blocks."""
 
 
 def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> list[Part]:
@@ -128,7 +124,7 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
     start, stop = number << BUCKET_BITS, (number + 1) << BUCKET_BITS
     limit = PART_BYTES_NESTED if options.nest else PART_BYTES
     if json_bytes <= limit:
-        return [Part(range(start, stop), json_bytes, blocks)]
+        return [(range(start, stop), json_bytes, blocks)]
     ids, ends, spans = _question_sizes(number, blocks, options.core)
     parts: list[Part] = []
     for low, high in pairwise((start, *_halves(range(start, stop), ids, ends, limit), stop)):
@@ -138,7 +134,7 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
             if first < high and last >= low
         ]
         size = ends[bisect_left(ids, high)] - ends[bisect_left(ids, low)]
-        parts.append(Part(range(low, high), size, blocks_of_part))
+        parts.append((range(low, high), size, blocks_of_part))
     return parts
 
 
@@ -331,7 +327,7 @@ class SecondPass:
         state = saved or Checkpoint()
         self.cuts = cuts(self.spill, self.buckets, self.options)
         size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
-        copies = Copies(workers, lambda checkpoint: self.spill.put("checkpoint", checkpoint))
+        copies = PendingCopies(workers, lambda checkpoint: self.spill.put("checkpoint", checkpoint))
         provenance, settle = self.provenance, copies.settle
         with (
             Writer(
@@ -512,18 +508,21 @@ class SecondPass:
         for number, json_bytes in self.buckets:
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
                 continue
-            for part in divide(number, json_bytes, self.spill.blocks(number), self.options):
-                if next_id is None or part.ids.start >= next_id:
+            blocks = self.spill.blocks(number)
+            for ids, size, of_part in divide(number, json_bytes, blocks, self.options):
+                if next_id is None or ids.start >= next_id:
                     yield BucketTask(
-                        *part,
+                        ids,
+                        size,
+                        of_part,
                         self.first_question_of,
                         self.options,
-                        tuple(cut for cut in self.cuts if part.ids.start <= cut < part.ids.stop),
+                        tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
                         limit,
                         self.users,
                         self.spill.temporary(next(numbers)) if is_stored else None,
                         self.names.strays_compression,
-                        None if self.kept is None else self.kept.within(part.ids),
+                        None if self.kept is None else self.kept.within(ids),
                     )
 
     def write_keyless_strays(self, strays: Output) -> None:

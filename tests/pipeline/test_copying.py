@@ -13,7 +13,7 @@ from so2docs.output import segments
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.segments import Segment
-from so2docs.pipeline.second_pass import Copies
+from so2docs.pipeline.second_pass import PendingCopies
 from so2docs.processes.pool import Workers
 
 
@@ -50,7 +50,7 @@ def test_a_checkpoint_counts_when_all_before_it_was_copied(tmp_path: Path) -> No
     source.write_bytes(b"0123456789" * 1000)
     part.append(compress(b"<", "none", 0))
     with Workers(2) as workers:
-        copies = Copies(workers, saved.append)
+        copies = PendingCopies(workers, saved.append)
         for offset, size in ((0, 4000), (4000, 3000), (0, 1000)):
             copies.add(part.place(stored(source, offset, size)))
         part.append(compress(b">", "none", 0))
