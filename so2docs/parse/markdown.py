@@ -59,6 +59,14 @@ _BLOCKS = frozenset(
     )
 )
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+_NOT_LEFT = {
+    "/ul": ("blockquote",),
+    "/ol": ("blockquote",),
+    "/li": ("ul", "ol", "blockquote"),
+    "/blockquote": (),
+}
+"""Containers that keep a closing tag from ending its element, if they are inside the element."""
+
 _DEEPEST = 32
 """Maximum depth of nested lists, quotations and emphasis; deeper levels become plain text."""
 
@@ -268,18 +276,18 @@ class _Writer:
         if len(self._prefix) < len(self._low):
             self._low = self._prefix
 
-    def _leave_to(self, tags: tuple[str, ...], stop: tuple[str, ...]) -> None:
-        """End the innermost container with one of `tags`, unless one of `stop` is inside it."""
+    def _leave_to(self, tag: str, stop: tuple[str, ...]) -> None:
+        """End the innermost container with this tag, unless one of `stop` is inside it."""
         for depth in range(len(self._containers) - 1, -1, -1):
-            tag = self._containers[depth].tag
-            if tag in tags:
+            open_tag = self._containers[depth].tag
+            if open_tag == tag:
                 while len(self._containers) > depth:
                     if self._containers[-1].tag in ("ul", "ol"):
                         self._end_list()
                     else:
                         self._leave()
                 return
-            if tag in stop:
+            if open_tag in stop:
                 return
 
     def _end_list(self) -> None:
@@ -294,13 +302,9 @@ class _Writer:
             self._flush()
         self._in_paragraph = tag == "p"
 
-    def _start_heading(self, tag: str, attributes: str) -> None:
+    def _set_heading(self, tag: str, attributes: str) -> None:
         self._flush()
-        self._heading = _HEADINGS[tag]
-
-    def _end_heading(self, tag: str, attributes: str) -> None:
-        self._flush()
-        self._heading = ""
+        self._heading = _HEADINGS.get(tag, "")
 
     def _start_list(self, tag: str, attributes: str) -> None:
         self._flush()
@@ -316,13 +320,9 @@ class _Writer:
         self._containers.append(_Container(tag, self._prefix, self._lead, -1))
         self._lists.append((markers[second], start))
 
-    def _finish_list(self, tag: str, attributes: str) -> None:
-        self._flush()
-        self._leave_to((tag[1:],), ("blockquote",))
-
     def _start_item(self, tag: str, attributes: str) -> None:
         self._flush()
-        self._leave_to(("li",), ("ul", "ol", "blockquote"))
+        self._leave_to("li", _NOT_LEFT["/li"])
         self._in_paragraph = False
         if not self._lists or self._containers[-1].tag not in ("ul", "ol"):
             return
@@ -331,19 +331,15 @@ class _Writer:
         first = f"{marker} " if marker in "-+" else f"{number}{marker} "
         self._enter("li", first, " " * len(first))
 
-    def _finish_item(self, tag: str, attributes: str) -> None:
-        self._flush()
-        self._leave_to(("li",), ("ul", "ol", "blockquote"))
-
     def _start_quotation(self, tag: str, attributes: str) -> None:
         self._flush()
         self._in_paragraph = False
         if len(self._containers) < _DEEPEST:
             self._enter("blockquote", "> ", "> ")
 
-    def _finish_quotation(self, tag: str, attributes: str) -> None:
+    def _finish(self, tag: str, attributes: str) -> None:
         self._flush()
-        self._leave_to(("blockquote",), ())
+        self._leave_to(tag[1:], _NOT_LEFT[tag])
 
     def _rule(self, tag: str, attributes: str) -> None:
         self._flush()
@@ -692,17 +688,14 @@ _INLINE = frozenset((*_EMPHASIS, *_RAW, "a", "code", "img", "br", "span"))
 
 _HANDLERS: dict[str, Callable[[_Writer, str, str], None]] = {
     **dict.fromkeys((*_BLOCKS, *(f"/{tag}" for tag in _BLOCKS)), _Writer._block),
-    **dict.fromkeys(_HEADINGS, _Writer._start_heading),
-    **dict.fromkeys((f"/{tag}" for tag in _HEADINGS), _Writer._end_heading),
+    **dict.fromkeys((*_HEADINGS, *(f"/{tag}" for tag in _HEADINGS)), _Writer._set_heading),
     **dict.fromkeys(("ul", "ol"), _Writer._start_list),
-    **dict.fromkeys(("/ul", "/ol"), _Writer._finish_list),
+    **dict.fromkeys(_NOT_LEFT, _Writer._finish),
     **dict.fromkeys(_EMPHASIS, _Writer._start_emphasis),
     **dict.fromkeys(_RAW, _Writer._start_raw),
     **dict.fromkeys((f"/{tag}" for tag in (*_EMPHASIS, *_RAW, "a", "code")), _Writer._end_format),
     "li": _Writer._start_item,
-    "/li": _Writer._finish_item,
     "blockquote": _Writer._start_quotation,
-    "/blockquote": _Writer._finish_quotation,
     "hr": _Writer._rule,
     "pre": _Writer._code_block,
     "table": _Writer._table,
