@@ -116,17 +116,19 @@ def describe() -> str:
     return f"{built()} core{broken}"
 
 
-def add_fast(data: bytes, posts: RecordBuffer) -> Added | None:
+def add_fast(data: bytes, buffer: RecordBuffer) -> Added | None:
     """Turn a slice into posts with the compiled core.
 
     Returns:
-        Number of rows and last `Id`; None, with `posts` unchanged, if the slice is not canonical.
+        Number of rows and last `Id`; None, with `buffer` unchanged, if the slice is not canonical.
     """
-    added = _core.add_rows(data, posts.buckets, posts.pairs, BUCKET_BITS, _encoded(posts.reserved))
+    added = _core.add_rows(
+        data, buffer.buckets, buffer.pairs, BUCKET_BITS, _encoded(buffer.reserved)
+    )
     if added is None:
         return None
     count, last_id, other_types = added
-    posts.other_types.update(other_types)
+    buffer.other_types.update(other_types)
     return count, last_id
 
 
@@ -177,14 +179,14 @@ def to_markdown(body: str, sign: str = "") -> str:
 
 def file_records(
     slices: Iterable[tuple[bytes, bytes]],
-    posts: RecordBuffer,
+    buffer: RecordBuffer,
     find_questions: Callable[[array[int], array[int]], None],
 ) -> None:
     """Add the records made by `read_records` to the buckets of their questions.
 
     Args:
         slices: Keys and JSON of each slice, in the order of the dump.
-        posts: The buffer to add the records to.
+        buffer: The buffer to add the records to.
         find_questions: Called with an array of post ids and a copy of it; replaces each id in the
             copy by the question id if the post is in the dump.
     """
@@ -198,7 +200,7 @@ def file_records(
     for keys, json in slices:
         end = at + len(keys) // KEY.size
         questions = as_bytes(question_ids[at:end])
-        _core.file_records(keys, json, questions, posts.buckets, BUCKET_BITS)
+        _core.file_records(keys, json, questions, buffer.buckets, BUCKET_BITS)
         at = end
 
 

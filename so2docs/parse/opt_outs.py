@@ -75,37 +75,37 @@ class OptOuts:
     def __bool__(self) -> bool:
         return bool(self._users or self._posts)
 
-    def filter(self, rows: list[Row], posts: RecordBuffer) -> list[Row]:
+    def filter(self, rows: list[Row], buffer: RecordBuffer) -> list[Row]:
         """Return the rows to keep, and count all other rows as filtered."""
         if not self:
             return rows
-        remaining = [row for row in rows if not self.drops(row, posts)]
-        posts.filtered += len(rows) - len(remaining)
+        remaining = [row for row in rows if not self.drops(row, buffer)]
+        buffer.filtered += len(rows) - len(remaining)
         return remaining
 
-    def drops(self, row: Row, posts: RecordBuffer) -> bool:
+    def drops(self, row: Row, buffer: RecordBuffer) -> bool:
         """Decide whether to leave a row out; remove listed ids from a row that is kept.
 
         A post or comment counts as dropped if its author or the post itself is listed.
 
         Args:
             row: Attributes of the row as strings, changed in place.
-            posts: The counts to add to.
+            buffer: The counts to add to.
         """
         is_listed = _number(row, self._author) in self._users or (
             self._is_of_posts and _number(row, "Id") in self._posts
         )
         if is_listed or any(_number(row, name) in self._posts for name in self._post_ids):
-            posts.dropped += is_listed and self._is_counted
+            buffer.dropped += is_listed and self._is_counted
             return True
         self._forget(row)
         return False
 
-    def drops_malformed(self, raw: bytes, posts: RecordBuffer) -> bool:
+    def drops_malformed(self, raw: bytes, buffer: RecordBuffer) -> bool:
         """Decide whether to leave out a row that is not XML; if so, add it to the counts."""
         is_dropped = self.mentions(raw)
-        posts.filtered += is_dropped
-        posts.dropped += is_dropped and self._is_counted
+        buffer.filtered += is_dropped
+        buffer.dropped += is_dropped and self._is_counted
         return is_dropped
 
     def mentions(self, raw: bytes) -> bool:

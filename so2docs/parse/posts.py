@@ -178,17 +178,17 @@ def malformed_line(offset: int, raw: bytes, reason: str = "malformed_row") -> by
 
 
 def add(
-    posts: RecordBuffer, rows: list[dict[str, Any]], projection: Projection | None = None
+    buffer: RecordBuffer, rows: list[dict[str, Any]], projection: Projection | None = None
 ) -> None:
     """Turn rows into posts; rows without a usable key become strays.
 
     Args:
-        posts: The buffer to add the posts and strays to.
+        buffer: The buffer to add the posts and strays to.
         rows: Attributes of the rows, in the order of the dump; they are changed in place.
         projection: Changes each row before it becomes JSON.
     """
-    buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
-    reserved = posts.reserved
+    buckets, pairs, pack, dumps = buffer.buckets, buffer.pairs, KEY.pack, orjson.dumps
+    reserved = buffer.reserved
     known_plan = _plans_without(reserved).get
     last_bucket, keys, jsons = None, bytearray(), bytearray()
     for row in rows:
@@ -198,7 +198,7 @@ def add(
         )
         kind = row.get("PostTypeId")
         if kind not in _NESTED or is_reserved:
-            _add_carefully(posts, row, projection)
+            _add_carefully(buffer, row, projection)
             continue
         values = values_of(row)
         digits = "".join(values)
@@ -218,7 +218,7 @@ def add(
             key = pack(question_id, post_id, rank, len(json) << 4 | kind)
         except (ValueError, KeyError, TypeError, struct.error):
             row.update(zip(number_names, values, strict=True))
-            _add_carefully(posts, row, projection)
+            _add_carefully(buffer, row, projection)
             continue
         number = question_id >> BUCKET_BITS
         if number != last_bucket:

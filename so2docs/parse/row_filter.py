@@ -50,33 +50,30 @@ class RowFilter:
         for checks in self._checks.values():
             checks.extend(_post_checks(filters))
 
-    def add(self, posts_read: RecordBuffer, rows: list[Row]) -> None:
+    def add(self, buffer: RecordBuffer, rows: list[Row]) -> None:
         """Turn rows into posts, as `posts.add` does.
 
         Args:
-            posts_read: The buffer to add the posts to.
+            buffer: The buffer to add the posts to.
             rows: Attributes of the rows, in the order of the dump; they are changed in place.
         """
         passed: list[Row] = []
         for row in rows:
-            ids = find_ids(row, posts_read.reserved)
-            is_dropped = bool(self._opt_outs) and self._opt_outs.drops(row, posts_read)
+            ids = find_ids(row, buffer.reserved)
+            is_dropped = bool(self._opt_outs) and self._opt_outs.drops(row, buffer)
             if ids is None:
                 # Check rows without ids too, since one of the made-up answers has no ParentId.
                 if is_dropped or (self._drops_fabricated and is_fabricated(row)):
-                    posts_read.filtered += 1
+                    buffer.filtered += 1
                     if is_dropped:
-                        _reject_rows_of(row, posts_read)
+                        _reject_rows_of(row, buffer)
                 else:
                     passed.append(row)
                 continue
             sampled = self._is_sampled(ids[1])
-            if self._tags and ids[0] == QUESTION:
-                has_tags = self._match_tags(row, posts_read)
-            else:
-                has_tags = True
+            is_tagged = not self._tags or ids[0] != QUESTION or self._match_tags(row, buffer)
             if (
-                has_tags
+                is_tagged
                 and sampled
                 and not is_dropped
                 and all(check(row) for check in self._checks[ids[0]])
@@ -86,16 +83,16 @@ class RowFilter:
             # Keep the keys in the order of the dump, because the first post with a repeated id is
             # kept.
             if passed:
-                posts.add(posts_read, passed, self._projection)
+                posts.add(buffer, passed, self._projection)
                 passed = []
-            _reject(ids, posts_read, in_bucket=sampled or self._all_keys)
-        posts.add(posts_read, passed, self._projection)
+            _reject(ids, buffer, in_bucket=sampled or self._all_keys)
+        posts.add(buffer, passed, self._projection)
 
-    def _match_tags(self, row: Row, posts_read: RecordBuffer) -> bool:
+    def _match_tags(self, row: Row, buffer: RecordBuffer) -> bool:
         """Whether the tags of a question pass the filter; count tags similar to a wanted tag."""
         tag_names = tags(row.get("Tags", "").lower())
         for tag in filter(self._is_similar, tag_names):
-            posts_read.similar_tags[tag] += 1
+            buffer.similar_tags[tag] += 1
         return self._has_tags(tag_names)
 
     def _is_sampled(self, question_id: int) -> bool:
@@ -108,20 +105,20 @@ def is_fabricated(row: Row) -> bool:
     return isinstance(post_id, int) and post_id >= FIRST_FABRICATED_ID
 
 
-def _reject(ids: _Ids, posts: RecordBuffer, *, in_bucket: bool) -> None:
+def _reject(ids: _Ids, buffer: RecordBuffer, *, in_bucket: bool) -> None:
     """Store the key of a rejected post: in its bucket if `in_bucket`, otherwise in `rejected`."""
     kind, question_id, post_id = ids
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
     key = KEY.pack(question_id, post_id, 0, rejected)
     if in_bucket:
-        posts.buckets[question_id >> BUCKET_BITS].keys.extend(key)
+        buffer.buckets[question_id >> BUCKET_BITS].keys.extend(key)
     else:
-        posts.rejected += key
-    posts.pairs += key[:PAIR_BYTES]
-    posts.filtered += 1
+        buffer.rejected += key
+    buffer.pairs += key[:PAIR_BYTES]
+    buffer.filtered += 1
 
 
-def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
+def _reject_rows_of(row: Row, buffer: RecordBuffer) -> None:
     """Add the key of a dropped post that is neither question nor answer, as a rejected question.
 
     Because of this key, the rows of this post in other tables are filtered, not strays.
@@ -129,7 +126,7 @@ def _reject_rows_of(row: Row, posts: RecordBuffer) -> None:
     post_id = _id(row.get("Id", ""))
     if isinstance(post_id, int):
         key = KEY.pack(post_id, post_id, 0, REJECTED_QUESTION)
-        posts.buckets[post_id >> BUCKET_BITS].keys.extend(key)
+        buffer.buckets[post_id >> BUCKET_BITS].keys.extend(key)
 
 
 def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:

@@ -84,23 +84,23 @@ def unusable(row: Row, table: Table) -> str | None:
     return None
 
 
-def reject(posts: RecordBuffer, table: Table, rows: list[Row]) -> list[Row]:
+def reject(buffer: RecordBuffer, table: Table, rows: list[Row]) -> list[Row]:
     """Convert the numbers of rows; add unusable rows to the strays, and return usable rows."""
     usable = []
     for row in rows:
         type_numbers(row, table.numbers)
         if reason := unusable(row, table):
             if BY_OPTED_OUT in row:
-                posts.filtered += 1
+                buffer.filtered += 1
                 continue
-            posts.add_stray(reason, row)
+            buffer.add_stray(reason, row)
         else:
             usable.append(row)
     return usable
 
 
 def add_rows(
-    posts: RecordBuffer,
+    buffer: RecordBuffer,
     table: Table,
     rows: list[Row],
     questions: FindQuestions,
@@ -110,16 +110,16 @@ def add_rows(
 
     The rows are changed in place.
     """
-    usable: list[Row] = reject(posts, table, rows)
+    usable: list[Row] = reject(buffer, table, rows)
     places = questions({row["PostId"] for row in usable})
-    buckets, pack, dumps, kind = posts.buckets, KEY.pack, orjson.dumps, table.kind
+    buckets, pack, dumps, kind = buffer.buckets, KEY.pack, orjson.dumps, table.kind
     prepare = _PREPARE.get(table.name)
     for row in usable:
         post_id: int = row["PostId"]
         rank: int = row["Id"]
         question_id = places.get(post_id, post_id)
         if prepare is not None and not prepare(row):
-            posts.filtered += 1
+            buffer.filtered += 1
             continue
         json = dumps(row if projection is None else projection(row))
         bucket = buckets[question_id >> BUCKET_BITS]
@@ -152,7 +152,7 @@ _PREPARE: dict[str, Callable[[Row], bool]] = {
 """Functions that change a typed row before it becomes JSON, by table; False leaves the row out."""
 
 
-def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
+def add_votes(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:
     """Turn votes into records that count them by post and type; rows may be changed in place."""
     try:
         pairs = list(map(itemgetter("PostId", "VoteTypeId"), rows))
@@ -163,11 +163,11 @@ def add_votes(posts: RecordBuffer, rows: list[Row], questions: FindQuestions) ->
     sizes = set(map(len, texts))
     # Numbers of up to nine digits always fit into a key.
     if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
-        usable = reject(posts, TABLES["votes"], rows)
+        usable = reject(buffer, TABLES["votes"], rows)
         pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
     counts = [(int(post), int(kind), count) for (post, kind), count in Counter(pairs).items()]
     places = questions({post_id for post_id, _, _ in counts})
-    buckets, pack = posts.buckets, KEY.pack
+    buckets, pack = buffer.buckets, KEY.pack
     for post_id, kind, count in sorted(counts):
         question_id = places.get(post_id, post_id)
         bucket = buckets[question_id >> BUCKET_BITS]
@@ -180,7 +180,7 @@ def with_bounty(rows: Iterable[Row]) -> list[Row]:
 
 
 def add_bounties(
-    posts: RecordBuffer,
+    buffer: RecordBuffer,
     rows: list[Row],
     questions: FindQuestions,
     projection: Projection | None = None,
@@ -210,16 +210,16 @@ def add_bounties(
             bounty["UserId"] = row["UserId"]
         json = orjson.dumps(bounty if projection is None else projection(bounty))
         question_id = places.get(post_id, post_id)
-        bucket = posts.buckets[question_id >> BUCKET_BITS]
+        bucket = buffer.buckets[question_id >> BUCKET_BITS]
         key = (question_id, post_id, rank if type(rank) is int else 0, len(json) << 4 | BOUNTY)
         bucket.keys.extend(KEY.pack(*key))
         bucket.json.extend(json)
 
 
-def add_records(posts: RecordBuffer, keys: bytes, json: bytes, questions: FindQuestions) -> None:
+def add_records(buffer: RecordBuffer, keys: bytes, json: bytes, questions: FindQuestions) -> None:
     """Add records that were made before the questions of their posts were known."""
     places = questions({post_id for _, post_id, _, _ in KEY.iter_unpack(keys)})
-    buckets, at = posts.buckets, 0
+    buckets, at = buffer.buckets, 0
     for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
         question_id = places.get(post_id, post_id)
         end = at + (size_and_kind >> 4)

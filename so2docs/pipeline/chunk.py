@@ -57,7 +57,7 @@ class RowSink(Visitor):
     """The destination of the rows of a chunk; one subclass for each kind of table.
 
     Attributes:
-        posts: The posts, or the records made from the rows, until written.
+        buffer: The posts, or the records made from the rows, until written.
         malformed: The reason recorded for strays that are not XML.
         opt_outs: Decides which rows concern listed users or posts.
     """
@@ -65,10 +65,10 @@ class RowSink(Visitor):
     malformed = "malformed_row"
 
     def __init__(
-        self, options: Options, table: Table, posts: RecordBuffer, writer: BlockWriter
+        self, options: Options, table: Table, buffer: RecordBuffer, writer: BlockWriter
     ) -> None:
         super().__init__()
-        self.posts = posts
+        self.buffer = buffer
         self.opt_outs = OptOuts(options.filters, table)
         self._options, self._table = options, table
         self._writer = writer
@@ -83,16 +83,16 @@ class RowSink(Visitor):
         """Store a row that is not well-formed XML as a stray; return False if options forbid it."""
         if not (self._options.skip_malformed and row.can_be_skipped):
             return False
-        if not self.opt_outs.drops_malformed(row.raw, self.posts):
-            self.posts.strays += posts.malformed_line(offset, row.raw, self.malformed)
-            self.posts.stray_reasons[self.malformed] += 1
+        if not self.opt_outs.drops_malformed(row.raw, self.buffer):
+            self.buffer.strays += posts.malformed_line(offset, row.raw, self.malformed)
+            self.buffer.stray_reasons[self.malformed] += 1
         return True
 
     def end_slice(self, dump: Dump, start: Location, data: bytes, parsed: list[Row]) -> None:
         """Check the slice for `strict`, and write the collected records if there are enough."""
         options = self._options
-        if options.strict and (self.tally.repaired_characters or self.posts.stray_reasons):
-            raise strict.in_slice(dump, data, start, parsed, self.posts)
+        if options.strict and (self.tally.repaired_characters or self.buffer.stray_reasons):
+            raise strict.in_slice(dump, data, start, parsed, self.buffer)
         self._unwritten_bytes += len(data)
         if self._unwritten_bytes >= _FLUSH_EVERY:
             self._unwritten_bytes = 0
@@ -108,13 +108,13 @@ class RowSink(Visitor):
 
     def result(self) -> tuple[str, list[Block], repeats.Pages]:
         """Add the counts to the tally; return the file, the written blocks and the post ids."""
-        tally, posts = self.tally, self.posts
-        tally.filtered, tally.dropped = posts.filtered, posts.dropped
-        tally.similar_tags = posts.similar_tags
-        tally.strays.update(posts.stray_reasons)
-        for kind, count in posts.other_types.items():
+        tally, buffer = self.tally, self.buffer
+        tally.filtered, tally.dropped = buffer.filtered, buffer.dropped
+        tally.similar_tags = buffer.similar_tags
+        tally.strays.update(buffer.stray_reasons)
+        for kind, count in buffer.other_types.items():
             tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
-        ids = integers(posts.pairs)
+        ids = integers(buffer.pairs)
         pages, tally.first_questions = repeats.of_chunk(ids[::2], ids[1::2])
         tally.kept = self.kept()
         return self._writer.path, self._writer.blocks, pages
@@ -125,19 +125,19 @@ class RowSink(Visitor):
 
     def _write(self, least: int) -> None:
         """Write the buckets of at least `least` bytes, or all buckets if the total is too large."""
-        posts, buckets = self.posts, self.posts.buckets
+        buffer, buckets = self.buffer, self.buffer.buckets
         if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
             least = 0
-        self._write_buckets(posts, least)
-        if posts.rejected and len(posts.rejected) >= least:
-            self._writer.write(REJECTED, posts.rejected, bytearray())
-            posts.rejected = bytearray()
-        if posts.strays and len(posts.strays) >= least:
-            self._writer.write(None, bytearray(), posts.strays)
-            posts.strays = bytearray()
+        self._write_buckets(buffer, least)
+        if buffer.rejected and len(buffer.rejected) >= least:
+            self._writer.write(REJECTED, buffer.rejected, bytearray())
+            buffer.rejected = bytearray()
+        if buffer.strays and len(buffer.strays) >= least:
+            self._writer.write(None, bytearray(), buffer.strays)
+            buffer.strays = bytearray()
 
-    def _write_buckets(self, posts: RecordBuffer, least: int) -> None:
-        buckets = posts.buckets
+    def _write_buckets(self, buffer: RecordBuffer, least: int) -> None:
+        buckets = buffer.buckets
         for number in sorted(n for n, bucket in buckets.items() if len(bucket.json) >= least):
             bucket = buckets.pop(number)
             self._writer.write(number, bucket.keys, bucket.json)
@@ -157,18 +157,18 @@ class _PostFiling(RowSink):
     def add(self, rows: list[Row]) -> None:
         self._keep_lists.look_at(rows)
         if self._filter is None:
-            posts.add(self.posts, rows, self._projection)
+            posts.add(self.buffer, rows, self._projection)
         else:
-            self._filter.add(self.posts, rows)
+            self._filter.add(self.buffer, rows)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        added = core.add_fast(data, self.posts) if self._is_compiled else None
+        added = core.add_fast(data, self.buffer) if self._is_compiled else None
         if added is not None:
             self._keep_lists.look_at_slice(data)
         return added
 
     def kept(self) -> Found:
-        return self._keep_lists.found(self.posts.pairs)
+        return self._keep_lists.found(self.buffer.pairs)
 
 
 class _UserFiling(RowSink):
@@ -184,8 +184,8 @@ class _UserFiling(RowSink):
 
     def add(self, rows: list[Row]) -> None:
         project = self._projection
-        rows = self.opt_outs.filter(rows, self.posts)
-        for row in table_rows.reject(self.posts, TABLES["users"], rows):
+        rows = self.opt_outs.filter(rows, self.buffer)
+        for row in table_rows.reject(self.buffer, TABLES["users"], rows):
             attributes = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
             json = orjson.dumps(attributes if project is None else project(attributes))
             self._add(row["Id"], json)
@@ -199,7 +199,7 @@ class _UserFiling(RowSink):
         for user_id, _, _, size_and_kind in KEY.iter_unpack(keys):
             end = at + (size_and_kind >> 4)
             if self.opt_outs.lists_user(user_id):
-                self.posts.filtered += 1
+                self.buffer.filtered += 1
             else:
                 self._add(user_id, jsons[at:end])
             at = end
@@ -231,8 +231,8 @@ class _BadgeFiling(RowSink):
         self._counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, rows: list[Row]) -> None:
-        rows = self.opt_outs.filter(rows, self.posts)
-        usable = table_rows.reject(self.posts, TABLES["badges"], rows)
+        rows = self.opt_outs.filter(rows, self.buffer)
+        usable = table_rows.reject(self.buffer, TABLES["badges"], rows)
         self._count((row["UserId"], row["Class"]) for row in usable)
 
     def add_compiled(self, data: bytes) -> Added | None:
@@ -288,12 +288,12 @@ class _RowFiling(RowSink):
 
     def add(self, rows: list[Row]) -> None:
         self.look_up()
-        rows = self.opt_outs.filter(rows, self.posts)
+        rows = self.opt_outs.filter(rows, self.buffer)
         if self._counts:
             self._add_bounties(table_rows.with_bounty(rows))
-            table_rows.add_votes(self.posts, rows, self._known.find)
+            table_rows.add_votes(self.buffer, rows, self._known.find)
         else:
-            table_rows.add_rows(self.posts, self._table, rows, self._known.find, self._projection)
+            table_rows.add_rows(self.buffer, self._table, rows, self._known.find, self._projection)
 
     def add_compiled(self, data: bytes) -> Added | None:
         compiled = core.read_records(data, self._table) if self._is_compiled else None
@@ -304,11 +304,11 @@ class _RowFiling(RowSink):
             for part in parse(json) if json else ():
                 if not isinstance(part, Malformed):
                     # Do not count dropped votes here: the merge counts the votes of listed posts.
-                    rows = [row for row in part.rows if not self.opt_outs.drops(row, self.posts)]
+                    rows = [row for row in part.rows if not self.opt_outs.drops(row, self.buffer)]
                     self._add_bounties(rows)
             json = b""
         else:  # Rows that were not requested have no record; count them as filtered.
-            self.posts.filtered += added[0] - len(keys) // KEY.size
+            self.buffer.filtered += added[0] - len(keys) // KEY.size
         self._read.append((keys, json))
         return added
 
@@ -321,12 +321,12 @@ class _RowFiling(RowSink):
         elif self._has_core:
             self._read.append((keys, json))
         else:
-            table_rows.add_records(self.posts, keys, json, self._known.find)
+            table_rows.add_records(self.buffer, keys, json, self._known.find)
 
     def look_up(self) -> None:
         """Look up the questions of all rows read so far, and file these rows."""
         if self._read:
-            core.file_records(self._read, self.posts, self._known.replace)
+            core.file_records(self._read, self.buffer, self._known.replace)
             self._read.clear()
 
     def flush(self) -> None:
@@ -334,7 +334,7 @@ class _RowFiling(RowSink):
         if not self._counts:
             super().flush()
         # Count the bytes of keys: votes have no JSON, and bounties are in separate blocks.
-        elif sum(len(bucket.keys) for bucket in self.posts.buckets.values()) >= _MOST_KEYS:
+        elif sum(len(bucket.keys) for bucket in self.buffer.buckets.values()) >= _MOST_KEYS:
             self._write(0)
             self._write_buckets(self._bounties, 0)
 
