@@ -9,7 +9,7 @@ from pathlib import Path
 from so2docs.domain import site_host
 from so2docs.errors import OptionError, flag
 
-_EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
+_EXTENSIONS = re.compile(r"(?<!^)(?:\.(?:7z|zip|gz|bz2|xz|zst|xml))+$", re.IGNORECASE)
 _TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
 _WHEN = (
     r"(?:(?:19|20)\d\d(?:[-_.]?(?:0[1-9]|1[0-2])(?:[-_.]?(?:0[1-9]|[12]\d|3[01]))?|[-_.]?q[1-4])?"
@@ -49,11 +49,7 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
 
 def stem(name: str) -> str:
     """Remove the extensions and `Posts` from the name of a dump's file; `Posts.xml` gives ""."""
-    while shorter := _EXTENSION.sub("", name):
-        if shorter == name:
-            break
-        name = shorter
-    return _TABLE.sub("", name)
+    return _TABLE.sub("", _EXTENSIONS.sub("", name))
 
 
 def without_date(name: str) -> str:
