@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import os
 import re
-import struct
 import threading
 import time
 from collections import OrderedDict
@@ -39,10 +38,11 @@ from so2docs.errors import (
 from so2docs.output import index
 from so2docs.output.compression import (
     GZIP_HEADER,
-    LAST_BLOCK,
     SEGMENT_BYTES,
+    gzip_end,
     is_seek_table,
     seek_table_bytes,
+    trailer_bytes,
 )
 from so2docs.output.index import (
     Index,
@@ -69,7 +69,6 @@ from so2docs.reader.reading import (
 
 _MARK = b"\x00\x00\xff\xff"
 _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
-_TRAILER = struct.Struct("<II")
 _READ_BYTES = 1024 * 1024
 _LARGEST_SEGMENT = 16 * 1024 * 1024
 _HEADER_BYTES = 18  # Maximum size of a zstd frame header.
@@ -93,15 +92,16 @@ def _plain_segments(file: BinaryIO) -> Iterator[_Segment]:
 
 
 def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """Yield the segments of a gzip output, and check its checksum at the end.
+    """Yield the segments of a gzip output, and check its checksum and its size at the end.
 
     Raises:
         OutputError: The output is damaged, or was compressed by another program.
     """
     before: _Segment | None = None
-    total = 0
+    crc = raw_size = 0
     for segment in _find_flushes(name, file, size):
-        total = isal_zlib.crc32_combine(total, isal_zlib.crc32(segment.raw), len(segment.raw))
+        crc = isal_zlib.crc32_combine(crc, isal_zlib.crc32(segment.raw), len(segment.raw))
+        raw_size += len(segment.raw)
         if before is not None and not segment.raw:
             # ISA-L sometimes flushes twice; add the second flush to the same segment.
             before = before._replace(end=segment.end)
@@ -111,7 +111,9 @@ def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
         before = segment
     if before is not None:
         yield before
-    _check_trailer(name, file, size, total)
+    file.seek(max(0, size - trailer_bytes("gzip", 0)))
+    if file.read() != gzip_end(crc, raw_size):
+        raise _damage_error(name, "at its end")
 
 
 def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
@@ -119,7 +121,7 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)
     offset, searched, buffer = len(GZIP_HEADER), 0, bytearray()
-    remaining = size - len(LAST_BLOCK) - _TRAILER.size - offset
+    remaining = size - trailer_bytes("gzip", 0) - offset
     while len(buffer) <= _LARGEST_SEGMENT:
         at = buffer.find(_MARK, searched)
         if at < 0:
@@ -197,13 +199,6 @@ def _inflate(name: str, data: bytes) -> bytes | None:
         raise _foreign(name)
     is_whole = stream.eof and not stream.unused_data and raw[-1:] in b"\n"
     return raw if is_whole else None
-
-
-def _check_trailer(name: str, file: BinaryIO, size: int, crc: int) -> None:
-    file.seek(max(0, size - len(LAST_BLOCK) - _TRAILER.size))
-    end = file.read()
-    if end[: len(LAST_BLOCK)] != LAST_BLOCK or end[2:6] != struct.pack("<I", crc):
-        raise _damage_error(name, "at its end")
 
 
 def _foreign(name: str) -> OutputError:
