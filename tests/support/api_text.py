@@ -15,6 +15,8 @@ from textwrap import dedent
 from typing import Any
 
 import so2docs
+from so2docs.options.keywords import describe
+from so2docs.options.table import OPTIONS
 
 _SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Examples):")
 _NOTE = re.compile(r"  # .*$", re.MULTILINE)
@@ -88,8 +90,11 @@ def _described(
     node: ast.FunctionDef | ast.ClassDef, types: dict[str, str] | None = None
 ) -> Iterator[str]:
     """Convert the docstring to Markdown."""
-    section = ""
-    for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
+    section, text = "", ast.get_docstring(node) or ""
+    if types and node.name.endswith("Keywords"):
+        described = (describe(OPTIONS[name]) for name in types)
+        text = "\n".join((f"{text}\n\nAttributes:", *described))
+    for paragraph in text.split("\n\n"):
         lines = paragraph.splitlines()
         if heading := _SECTION.fullmatch(lines[0]):
             section = heading[1]

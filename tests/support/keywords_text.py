@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from so2docs.options.keywords import describe
 from so2docs.options.option import Option
 from so2docs.options.table import taken_by
 
@@ -48,9 +47,8 @@ def text() -> str:
 
 def _class(name: str, bases: str, where: tuple[Any, ...], about: str) -> str:
     options = taken_by(*where).values()
-    lines = [f"class {name}({bases}, total=False):", f'    """{about}', "", "    Attributes:"]
-    lines += [describe(entry, " " * 8) for entry in options]
-    lines += ['    """', "", *(f"    {entry.name}: {_type(entry)}" for entry in options)]
+    lines = [f"class {name}({bases}, total=False):", f'    """{about}"""', ""]
+    lines += [f"    {entry.name}: {_type(entry)}" for entry in options]
     return "\n".join(lines)
 
 
