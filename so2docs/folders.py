@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -27,16 +27,18 @@ from so2docs.changes.changes_file import ChangeReader, OutputIdentity, write_emp
 from so2docs.changes.compare import Operation
 from so2docs.changes.diff import ChangesFile, diff
 from so2docs.changes.patch import PatchedOutput
+from so2docs.dump.opening import Catalog
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
     OptionError,
     OutputError,
     OutputNotFoundError,
+    So2docsError,
     flag,
 )
 from so2docs.flat.tables import tables
 from so2docs.flat.tags import TagsFile, tags
-from so2docs.inspection.inspect import inspect
+from so2docs.inspection.inspect import inspect, locate_all
 from so2docs.metadata.manifest import Manifest, load, manifests_of_report, verify
 from so2docs.options.choices import ChangesFormat, Search
 from so2docs.options.output_form import output_suffix
@@ -493,7 +495,9 @@ def inspect_all(
     """Inspect several dumps, and continue if one fails.
 
     Args:
-        sources: The dumps, each in any form that `inspect` takes.
+        sources: The dumps, each in any form that `inspect` takes. A file that belongs to another
+            of them, such as `stackoverflow.com-Comments.7z` to `stackoverflow.com-Posts.7z`, is
+            only inspected with it.
         sha256: See `inspect`.
         jobs: Worker processes; all cores if None.
         work_dir: Folder for temporary files; None for the system's temporary folder.
@@ -509,9 +513,22 @@ def inspect_all(
         OptionError: A dump is standard input.
     """
     paths = [os.fspath(source) for source in sources]
+    others = _tables_of_others(paths)
+    paths = [path for path in paths if os.path.realpath(path) not in others]
     dumps = [(path, site_from_name(path), path) for path in paths]
     kwargs = {"sha256": sha256, "jobs": jobs, "work_dir": work_dir, "progress": progress}
     return run_dumps(_inspect, dumps, kwargs, when_done)
+
+
+def _tables_of_others(paths: list[str]) -> set[str]:
+    """Return the real paths of files that `inspect` reads with another of these dumps."""
+    others: set[str] = set()
+    with Catalog() as catalog:
+        for path in paths:
+            with suppress(So2docsError):  # `inspect` will raise it again.
+                files = set(map(os.path.realpath, locate_all(path, catalog).values()))
+                others |= files - {os.path.realpath(path)}
+    return others
 
 
 def _inspect(source: str, output: str, **kwargs: Any) -> Done:

@@ -201,8 +201,8 @@ def inspect(
         >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
 
     Args:
-        dump: An archive or a folder with the tables of a site, or the file of one table, plain or
-            compressed, with the others next to it.
+        dump: An archive or a folder with the tables of a site; or the file of its posts, plain or
+            compressed, with the tables next to it; or the file of another table, without them.
         sha256: Read the files once more to compute their SHA-256.
         jobs: Worker processes; all cores if None, but one for a small dump.
         work_dir: Folder for temporary files, which take 9 bytes per post.
@@ -259,17 +259,29 @@ def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
 
 def _find(path: str, catalog: Catalog) -> list[TableFile]:
     """Find the tables of a dump, without opening them; return them in reading order."""
-    paths = [locate(path, table, catalog) for table in _TABLES]
-    if path not in paths and not os.path.isdir(path) and catalog.look(path).archive() is None:
-        paths[_TABLES.index(POSTS)] = path  # A conversion reads any other file as posts.
     files = [
-        _table(catalog.look(found), table)
-        for table, found in zip(_TABLES, paths, strict=True)
-        if found is not None
+        _table(catalog.look(found), _BY_FILE[name])
+        for name, found in locate_all(path, catalog).items()
     ]
     if not files:
         raise DumpError(path, "holds no table of a dump", advice="give the archive of a site")
     return sorted(files, key=attrgetter("place"))
+
+
+def locate_all(path: str, catalog: Catalog) -> dict[str, str]:
+    """Return the paths of the tables to inspect, by the name of their file in a dump.
+
+    With the file of posts, these include the tables next to it; with the file of another table,
+    only the tables in this file.
+    """
+    located = {table.file: locate(path, table, catalog) for table in _TABLES}
+    paths = {name: found for name, found in located.items() if found is not None}
+    if path not in paths.values():
+        if not os.path.isdir(path) and catalog.look(path).archive() is None:
+            paths[POSTS.file] = path  # A conversion reads any other file as posts.
+    elif paths.get(POSTS.file) != path:
+        paths = {name: found for name, found in paths.items() if found == path}
+    return paths
 
 
 def _table(source: SourceFile, table: Table) -> TableFile:

@@ -196,12 +196,24 @@ def test_finds_the_tables_next_to_a_file(name: str, tmp_path: Path) -> None:
     (site / "Posts.xml").rename(site / name)
     if name.endswith(".gz"):
         (site / name).write_bytes(gzip.compress((site / name).read_bytes()))
-    for file in (name, "Comments.xml") if name.lower().startswith("posts") else (name,):
-        inspection = so2docs.inspect(site / file, jobs=1)
-        assert {*inspection.tables} == {*FILES}
-        assert inspection.checks == expected.checks
-        files = {Path(file.path).name for file in inspection.files}
-        assert files == {*FILES} - {"Posts.xml"} | {name}
+    inspection = so2docs.inspect(site / name, jobs=1)
+    assert {*inspection.tables} == {*FILES}
+    assert inspection.checks == expected.checks
+    files = {Path(file.path).name for file in inspection.files}
+    assert files == {*FILES} - {"Posts.xml"} | {name}
+    assert {*so2docs.inspect(site / "Comments.xml", jobs=1).tables} == {"Comments.xml"}
+
+
+def test_reads_each_table_once_if_all_files_of_a_dump_are_given(tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        with py7zr.SevenZipFile(tmp_path / f"tea-{name.removesuffix('.xml')}.7z", "w") as archive:
+            archive.writestr(content, name)
+    files = sorted(tmp_path.iterdir())
+    (result,) = so2docs.inspect_all(files, jobs=1)
+    assert {*result.result.tables} == {*FILES}
+    others = [path for path in files if "Posts" not in path.name]
+    tables = [{*result.result.tables} for result in so2docs.inspect_all(others, jobs=1)]
+    assert tables == [{f"{path.stem.removeprefix('tea-')}.xml"} for path in others]
 
 
 def test_reads_the_file_of_another_table_as_that_table(tmp_path: Path) -> None:
