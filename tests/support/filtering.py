@@ -75,7 +75,7 @@ def _is_kept(post: Document, options: dict[str, Any]) -> bool:
     size = len(post.get("Body", "").encode())
     return size <= options.get("max_body", size) and not (
         (options.get("drop_fabricated") and post["Id"] > 10**9)
-        or post["Id"] in options.get("drop_posts", ())
+        or {post["Id"], post.get("ParentId")} & {*options.get("drop_posts", ())}
         or post.get("OwnerUserId") in options.get("drop_users", ())
     )
 
