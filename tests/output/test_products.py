@@ -17,7 +17,7 @@ from support.places import version
 
 import so2docs
 from so2docs.changes.changes_file import ChangeReader
-from so2docs.changes.diff import _ChangesFile
+from so2docs.changes.diff import ChangesFile
 from so2docs.changes.patch import PatchedOutput
 from so2docs.flat.tables import _TableFiles
 from so2docs.flat.tags import TagsFile, write_tags
@@ -187,7 +187,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
         )
     ],
-    _ChangesFile: [
+    ChangesFile: [
         Case(
             diff,
             "c.jsonl",
