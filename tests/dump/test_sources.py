@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import py7zr
@@ -559,7 +560,7 @@ BOMBS = {
 @pytest.mark.parametrize("form", BOMBS)
 def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, output: Path) -> None:
     bomb = tmp_path / "bomb"
-    bomb.write_bytes(BOMBS[form](b"<posts>" + b" " * 250_000_000))
+    bomb.write_bytes(BOMBS[form](b"<posts>" + b" " * 150_000_000))
     result = subprocess.run(
         [sys.executable, "-c", BOMB, str(bomb), str(output)],
         capture_output=True,
@@ -574,7 +575,7 @@ def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, outp
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["read", "open", "stats"])
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("pack", [partial(gzip.compress, compresslevel=1), zstandard.compress])
 def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path: Path) -> None:
     bomb = tmp_path / "q.jsonl.x"
     bomb.write_bytes(pack(b" " * BLANKS))
