@@ -33,6 +33,7 @@ from so2docs.output.segments import Journal, Segment, copy_all
 from so2docs.output.writer import OpenFiles
 from so2docs.schema import OTHER, TEXT, Table, Type
 from so2docs.sqlite import file as sqlite_file
+from so2docs.store.disk import tells_full
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
 """Extensions of files, by format; other formats write a database with all tables."""
@@ -374,7 +375,7 @@ def _explain_duckdb(path: str) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         reason = str(error).partition("\n")[0]
-        if "No space left" in reason:
+        if tells_full(reason):
             message = f"{part_path(path)}: the disk is full"
             raise DiskFullError(message, retry="free some space") from error
         message = f"{part_path(path)}: cannot be written: {reason}"

@@ -37,6 +37,11 @@ def is_full(error: OSError) -> bool:
     return error.errno in _FULL
 
 
+def tells_full(text: str) -> bool:
+    """Whether an error text without a code contains the system's words for the same."""
+    return any(os.strerror(code) in text for code in _FULL)
+
+
 def explain_os_error(error: OSError) -> OutputError:
     """Convert an error of the system that nothing else converted; the message gives advice."""
     name = error.filename or "standard output, or a temporary file"
