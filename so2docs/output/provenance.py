@@ -265,7 +265,11 @@ def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
 def load(data: bytes) -> Provenance | None:
     """Parse the result of `to_json`; None if the data is damaged or lacks a field."""
     try:
-        return Provenance(**parse_files(orjson.loads(data)))
+        values = parse_files(orjson.loads(data))
+        are_objects = isinstance(values["options"], dict) and isinstance(
+            values.get("counts", {}), dict
+        )
+        return Provenance(**values) if are_objects else None
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
 
