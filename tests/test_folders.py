@@ -19,7 +19,7 @@ from support.dumps import answer, question, write_dump
 from support.messages import heard
 
 import so2docs
-from so2docs.errors import OptionError, OutputError
+from so2docs.errors import RESUMES, OptionError, OutputError
 
 
 def posts(questions: int, score: int = 1) -> list[bytes]:
@@ -147,7 +147,7 @@ def test_a_broken_site_does_not_stop_the_others(
     changes = tmp_path / "changes"
     result = run("diff", old, new, changes, "--jobs", "2")
     assert result.returncode == 1
-    assert "beer.jsonl.gz: is damaged or truncated" in result.stderr
+    assert "beer.jsonl.gz: is damaged" in result.stderr
     assert [line[0] for line in table(result.stderr).values()] == [
         *("state", "failed", "unchanged", "gone", "new"),
         *("5", "sites:"),
@@ -165,7 +165,7 @@ def test_a_broken_site_does_not_stop_the_others(
     for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
         result = run(*command)
         assert result.returncode == 1
-        assert "beer.jsonl.gz: is damaged or truncated" in result.stderr
+        assert "beer.jsonl.gz: is damaged" in result.stderr
         counted = table(result.stdout or result.stderr)
         assert counted["beer"][:2] == ["failed", f"{new / 'beer.jsonl.gz'}:"]
         assert counted["total"][:2] == ["8", "8"]
@@ -220,7 +220,7 @@ def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> No
         (new / name).write_text("{}")
     result = run("diff", old, new, tmp_path / "changes")
     assert result.returncode == 1
-    assert "tea.parquet: is Parquet, and only JSON lines can be looked up" in result.stderr
+    assert "tea.parquet: is Parquet" in result.stderr
     assert table(result.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
     so2docs.patch_all(old, tmp_path / "changes", tmp_path / "copy")
     name = "beer.jsonl.zst"
@@ -297,7 +297,8 @@ def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_pat
         "gone": "gone",
         "new": "new",
     }
-    assert "converted with different options (min_score)" in str(results[0].error)
+    assert isinstance(results[0].error, OptionError)
+    assert "(min_score)" in str(results[0].error)
 
 
 @pytest.fixture
@@ -329,7 +330,7 @@ def test_verify(verified: Path, tmp_path: Path) -> None:
     assert result.returncode == 1
     stderr = result.stderr
     assert "coffee.jsonl.gz: cannot be read" in stderr
-    assert "the report has no manifest of mocha.jsonl.gz" in stderr
+    assert "manifest of mocha.jsonl.gz" in stderr
 
 
 def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
@@ -348,55 +349,39 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
     ("words", "code", "message"),
     [
         (["diff", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
-        (["diff", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file; give a fol"),
+        (["diff", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file"),
         (["diff", "OLD", "NEW"], 2, "outputs of several sites go to a folder; give its name"),
-        (["diff", "OLD", "NEW", "-"], 2, "outputs of several sites go to a folder; give its name"),
-        (["diff", "OLD", "NEW", "NEW"], 2, "NEW: is also an input; choose another folder"),
+        (["diff", "OLD", "NEW", "-"], 2, "go to a folder"),
+        (["diff", "OLD", "NEW", "NEW"], 2, "NEW: is also an input"),
         (["diff", "OLD", "NEW", "NEW/beer.jsonl.gz"], 2, "is a file; outputs of several sites go"),
         (["diff", "OLD", "NEW", "x", "--only", "all"], 2, "--only is 'all'"),
         (["diff", "OLD", "NEW", "x", "--format", "jsonl"], 2, "cannot represent deletions"),
-        (
-            ["diff", "OLD", "NEW", "x", "--nest", "votes"],
-            2,
-            "--nest applies only to dumps, but OLD is",
-        ),
+        (["diff", "OLD", "NEW", "x", "--nest", "votes"], 2, "--nest applies only"),
         (
             ["diff", "OLD", "NEW", "x", "--format", "jsonl", "--deleted", "x"],
             2,
             "x: is the folder of the changes; give another --deleted",
         ),
-        (
-            ["diff", "OLD", "EMPTY", "x"],
-            1,
-            "EMPTY: is a folder without outputs of convert",
-        ),
+        (["diff", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
         (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
-        (
-            ["diff", "OLD", "DUMP", "x"],
-            1,
-            "DUMP: is a folder without outputs of convert",
-        ),
-        (["patch", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
-        (["patch", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file; give a fol"),
-        (
-            ["patch", "OLD", "EMPTY", "x"],
-            1,
-            "EMPTY: is a folder without outputs of convert",
-        ),
-        (["patch", "OLD", "NEW", "OLD"], 2, "OLD: is also an input; choose another folder"),
+        (["diff", "OLD", "DUMP", "x"], 1, "DUMP: is a folder without"),
+        (["patch", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file"),
+        (["patch", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file"),
+        (["patch", "OLD", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
+        (["patch", "OLD", "NEW", "OLD"], 2, "OLD: is also an input"),
         (["stats", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
         (["stats", "OLD", "--html", "x.html"], 2, "--html applies to one output; OLD is a folder"),
-        (["verify", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
+        (["verify", "EMPTY"], 1, "EMPTY: is a folder without"),
         (["verify", "OLD", "--report", "DUMP/Posts.xml"], 1, "Posts.xml: the report is damaged"),
         (["sqlite", "OLD"], 2, "OLD: is a folder of outputs; give one folder for their databases"),
-        (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs; give one folder for their d"),
+        (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs"),
         (
             ["sqlite", "OLD", "x", "--site", "a.test"],
             2,
             "--site applies to one output; OLD holds 3",
         ),
-        (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest applies only to dumps, but OLD is"),
-        (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without outputs of convert; it holds no"),
+        (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest applies only"),
+        (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
     ],
 )
 def test_refused(
@@ -414,7 +399,7 @@ def test_refused(
 
 def test_names_that_are_empty(quarters: tuple[Path, Path]) -> None:
     old, new = quarters
-    with pytest.raises(OptionError, match="go to a folder; give its name"):
+    with pytest.raises(OptionError, match="go to a folder"):
         so2docs.diff_all(old, new, "")
     with pytest.raises(OutputError, match="the name is empty"):
         so2docs.diff_all(old, "")
@@ -446,7 +431,7 @@ def test_stopped(number: int, tmp_path: Path) -> None:
         pytest.skip("all was done before the signal came")
     if number == signal.SIGINT:
         assert process.returncode == 130
-        assert stderr.splitlines()[-1].endswith(b"; run the same command again to resume")
+        assert stderr.splitlines()[-1].endswith(f"; {RESUMES}".encode())
         records = {f".{name}.record" for name in outputs(changes)}
         assert {path.name for path in changes.iterdir() if path.name.startswith(".")} == records
     results = so2docs.diff_all(old, new, changes, jobs=2)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from so2docs.counts import ChunkTally
-from so2docs.errors import DiskFullError, SpillError
+from so2docs.errors import DiskFullError, SpillError, SpillTakenError
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store import blocks
 from so2docs.store.blocks import BlockReader, BlockWriter
@@ -116,7 +116,7 @@ def test_chunks_of_a_table_and_of_the_posts_have_other_files(folder: Path) -> No
 def test_a_transaction_is_whole_or_not_there(folder: Path) -> None:
     spill = Spill(folder)
     path = fill(spill, 0, {1: (b"k" * 32, b"{}")})
-    with pytest.raises(SpillError, match="the index of the spill is damaged"):
+    with pytest.raises(SpillError, match=r"index .* damaged"):
         spill.commit(0, path, [], ChunkTally())
     spill.put_all({"a": [1], "b": None})
     assert (spill.get("a"), spill.get("b"), spill.get("c")) == ([1], None, None)
@@ -133,10 +133,12 @@ def test_every_byte_of_a_block_is_checked(room: int, folder: Path) -> None:
     for at in range(len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         with BlockReader() as reader:
-            with pytest.raises(SpillError, match=r"the spill is damaged at byte 0; run the"):
+            with pytest.raises(
+                SpillError, match="damaged at byte 0; run the command again with restart=True"
+            ):
                 reader.read(str(path), block)
             if at < block.keys_size:
-                with pytest.raises(SpillError, match="the spill is damaged at byte 0"):
+                with pytest.raises(SpillError, match="damaged at byte 0"):
                     reader.read_keys(str(path), block)
     path.unlink()
     with BlockReader() as reader, pytest.raises(SpillError, match=r"cannot be read .No such file"):
@@ -171,9 +173,7 @@ def test_every_row_of_the_index_is_checked(change: str, folder: Path) -> None:
 
 def test_one_owner(folder: Path) -> None:
     spill = Spill(folder)
-    with pytest.raises(
-        SpillError, match="another so2docs process is working on this conversion; wait"
-    ):
+    with pytest.raises(SpillTakenError, match="working on this conversion; wait for it"):
         Spill(folder)
     spill.close()
     Spill(folder).close()
@@ -192,10 +192,9 @@ def test_an_index_that_cannot_grow(folder: Path) -> None:
     run = spill._database._connection.execute
     (pages,) = run("PRAGMA page_count").fetchone()
     run(f"PRAGMA max_page_count={pages + 1}")
-    with pytest.raises(
-        DiskFullError, match=r"x.spill: the disk is full; free some space; the same"
-    ):
+    with pytest.raises(DiskFullError, match=r"x\.spill: ") as full:
         spill.put("big", "x" * 300_000)
+    assert full.value.retry == "free some space"
     spill.put("small", 1)
     spill.close()
 
@@ -206,7 +205,7 @@ def test_removes_only_its_own_files(folder: Path) -> None:
     (folder / "thesis.txt").touch()
     spill.remove()
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
-    with pytest.raises(SpillError, match="is neither a spill nor empty; choose another work_dir"):
+    with pytest.raises(SpillTakenError, match="neither a spill nor empty; choose another work_dir"):
         Spill(folder)
 
 

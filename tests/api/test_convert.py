@@ -75,17 +75,17 @@ def test_html_of_a_report_escapes_names() -> None:
 
 
 def test_report_notices_a_row_that_went_nowhere() -> None:
-    with pytest.raises(so2docs.InternalError, match="3 rows were read but 2 accounted for"):
+    with pytest.raises(so2docs.InternalError, match=r"3 rows .* 2 accounted"):
         so2docs.Report(dump="Posts.xml", output="q", rows=3, questions=1, answers=1).check()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"jobs": 0}, "jobs is 0; it must be 1 or more"),
-        ({"level": 10}, "level is 10; it must be 0 to 9"),
-        ({"answers_by": "age"}, "answers_by is 'age'; it must be one of: id, votes"),
-        ({"chunk_bytes": 0}, "chunk_bytes is 0; it must be a size such as 16MB"),
+        ({"jobs": 0}, "jobs is 0"),
+        ({"level": 10}, "level is 10"),
+        ({"answers_by": "age"}, "answers_by is 'age'"),
+        ({"chunk_bytes": 0}, "chunk_bytes is 0"),
     ],
 )
 def test_options_are_checked_first(
@@ -134,7 +134,7 @@ def test_read_says_that_a_dump_is_one(name: str, kind: str, samples: Path, tmp_p
     if not path.exists():
         path = tmp_path / name
         path.write_bytes(b"7z\xbc\xaf\x27\x1c\0\4\xff\n\xff")
-    with pytest.raises(so2docs.OutputError, match=f"is {kind}, .*; convert it with so2docs"):
+    with pytest.raises(so2docs.OutputError, match=f"is {kind}, .*so2docs convert"):
         list(so2docs.read(path))
 
 

@@ -12,6 +12,7 @@ from support.dumps import some_rows, write_dump
 from support.places import SAMPLES
 
 import so2docs
+from so2docs.errors import STARTS_OVER
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="forks")
 
@@ -168,7 +169,7 @@ def test_within_a_destructor(number: int, code: int, word: str, tmp_path: Path) 
         check=False,
     )
     assert result.returncode == code
-    assert result.stderr.strip() == f"so2docs: {word}; the same command starts over"
+    assert result.stderr.strip() == f"so2docs: {word}; {STARTS_OVER}"
     assert os.listdir(tmp_path) == ["Posts.xml"]
 
 
@@ -209,7 +210,7 @@ def test_no_advice_to_resume_where_a_command_starts_again(
     )
     assert result.returncode == code, result.stderr
     message = result.stderr.splitlines()[-1]
-    assert message in (f"so2docs: {word}", f"so2docs: {word}; the same command starts over")
+    assert message in (f"so2docs: {word}", f"so2docs: {word}; {STARTS_OVER}")
     assert sorted(tmp_path.iterdir()) == before
 
 
