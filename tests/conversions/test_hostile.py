@@ -136,9 +136,9 @@ def test_two_dumps_in_one_file(tmp_path: Path) -> None:
 
 
 def test_refuses_folders_without_posts(tmp_path: Path) -> None:
-    with pytest.raises(so2docs.DumpError, match=r"is a folder without a Posts\.xml"):
+    with pytest.raises(so2docs.DumpError, match=r"folder without a Posts\.xml"):
         so2docs.convert(tmp_path, tmp_path / "questions.jsonl.gz")
-    with pytest.raises(so2docs.DumpError, match=r"is not a Posts\.xml: no root element"):
+    with pytest.raises(so2docs.DumpError, match=r"is not a Posts\.xml"):
         so2docs.convert("/dev/zero", tmp_path / "questions.jsonl.gz")
     with pytest.raises(so2docs.DumpError, match="cannot be read: No such file"):
         so2docs.convert(tmp_path / "missing.xml", tmp_path / "questions.jsonl.gz")
@@ -326,7 +326,7 @@ def test_links_to_the_dump_are_not_written_to(tmp_path: Path) -> None:
     for name in names:
         for link in (os.link, os.symlink):
             link(dump, tmp_path / name)
-            with pytest.raises(so2docs.OutputError, match="is also an input; choose another"):
+            with pytest.raises(so2docs.OutputError, match=f"{name}: is also an input"):
                 convert(dump)
             assert dump.read_bytes() == data
             (tmp_path / name).unlink()

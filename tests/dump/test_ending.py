@@ -74,15 +74,18 @@ def test_file_and_stream_agree(kind: str, skip_malformed: bool, tmp_path: Path) 
             assert streamed == plain
 
 
+AFTER_END = "content after its closing </posts>"
+
+
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("vertical-tab", "has content after its closing </posts>"),
+        ("vertical-tab", f"has {AFTER_END}"),
         ("comment-with-the-tag", ""),
         ("comment-with-a-row", ""),
-        ("comment-that-does-not-end", "has content after its closing </posts>"),
+        ("comment-that-does-not-end", f"has {AFTER_END}"),
         ("blanks", ""),
-        ("two-dumps", "is not well-formed XML (content after its closing </posts>) in the row"),
+        ("two-dumps", f"is not well-formed XML ({AFTER_END}) in the row"),
         ("cut-in-the-tag", "is truncated: it ends without </posts>"),
         ("tag-with-blanks", ""),
     ],

@@ -272,7 +272,7 @@ def test_half_a_character_of_utf_7_is_counted(
 
 
 def test_unknown_encoding(write_file: Callable[[bytes], Path], output: Path) -> None:
-    with pytest.raises(so2docs.DumpError, match="declared to be encoded as klingon-8"):
+    with pytest.raises(so2docs.DumpError, match="klingon-8"):
         so2docs.convert(write_file(PLAIN.replace(b"utf-8", b"klingon-8")[3:]), output)
 
 
@@ -510,7 +510,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
         (gzip.compress, b'<posts><row Id="1" Body="', "has no <row in 128 MiB"),
         (bz2.compress, b'<posts><row Id="1" Body="', "has no <row in 128 MiB"),
         (gzip.compress, b"<posts></posts>", ""),
-        (gzip.compress, b"<posts></posts><!--", "has content after its closing </posts>"),
+        (gzip.compress, b"<posts></posts><!--", "has content after"),
     ],
 )
 def test_bombs_take_no_memory(
@@ -606,7 +606,7 @@ def test_refuses_an_encoding_that_is_not_of_text(
     label: str, write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     data = PLAIN.replace(b"utf-8", label.encode())[3:]
-    with pytest.raises(so2docs.DumpError, match=f"declared to be encoded as {label}, which is not"):
+    with pytest.raises(so2docs.DumpError, match=f" encoded as {label}, which is not"):
         so2docs.convert(write_file(data), output)
 
 

@@ -34,6 +34,7 @@ from so2docs.dump.dump import Dump
 from so2docs.errors import STARTS_OVER
 from so2docs.flat import tables as flat_tables
 from so2docs.options.choices import Core, TableFormat
+from so2docs.output.product import ExistingOutputError
 from so2docs.scan import table as scan_table
 from so2docs.scan.chunk import ChunkResult, ChunkTask, read_chunk
 from so2docs.schema import DUMP
@@ -243,8 +244,9 @@ def test_a_file_of_unknown_origin_is_not_overwritten(site: Path, tmp_path: Path)
     out = tmp_path / "out"
     out.mkdir()
     (out / "Posts.parquet").write_bytes(b"mine")
-    with pytest.raises(so2docs.OutputExistsError, match="has no record of how it was made"):
+    with pytest.raises(ExistingOutputError, match=r"Posts\.parquet: .* no record") as refused:
         so2docs.tables(site, out)
+    assert refused.value.state == "unknown"
     assert (out / "Posts.parquet").read_bytes() == b"mine"
     assert so2docs.tables(site, out, force=True)["posts"].is_new
 
@@ -254,8 +256,9 @@ def test_a_file_that_was_cut_is_written_again(site: Path, tmp_path: Path) -> Non
     so2docs.tables(site, out, only="posts")
     whole = (out / "Posts.parquet").read_bytes()
     (out / "Posts.parquet").write_bytes(whole[:100])
-    with pytest.raises(so2docs.OutputExistsError, match="is not the file that was written"):
+    with pytest.raises(ExistingOutputError, match="is not the file") as refused:
         so2docs.tables(site, out, only="posts")
+    assert refused.value.state == "unknown"
     so2docs.tables(site, out, only="posts", update=True)
     assert (out / "Posts.parquet").read_bytes() == whole
 
@@ -274,7 +277,7 @@ def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_
     assert {path: path.read_bytes() for path in out.rglob("*.parquet")} == whole
     first.unlink()
     others[0].write_bytes(b"mine")
-    with pytest.raises(so2docs.OutputExistsError, match="is not the file that was written"):
+    with pytest.raises(ExistingOutputError, match="is not the file"):
         so2docs.tables(site, out, only="posts", split_by="year")
 
 
@@ -306,8 +309,9 @@ def test_a_damaged_record(
     values = orjson.loads(record.read_bytes())
     damage(values)
     record.write_bytes(orjson.dumps(values))
-    with pytest.raises(so2docs.OutputExistsError, match="has no record of how it was made"):
+    with pytest.raises(ExistingOutputError, match=r"Tags\.parquet: .* no record") as refused:
         so2docs.tables(site, out, only="tags")
+    assert refused.value.state == "unknown"
     assert so2docs.tables(site, out, only="tags", update=True)["tags"].is_new
 
 
@@ -356,7 +360,7 @@ def test_detects_a_changed_file_of_the_same_size(site: Path, tmp_path: Path) -> 
     data = bytearray((out / "Posts.parquet").read_bytes())
     data[10] ^= 1
     (out / "Posts.parquet").write_bytes(data)
-    with pytest.raises(so2docs.OutputExistsError, match="is not the file that was written"):
+    with pytest.raises(ExistingOutputError, match="is not the file"):
         so2docs.tables(site, out, only="posts")
 
 

@@ -162,8 +162,8 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
     ("name", "problem"),
     [
         ("gone.jsonl", "not found, or split into several files; give its report, or convert"),
-        ("plain.jsonl", "has no record of how it was made; give its report"),
-        ("bulk.ndjson", "supports the formats jsonl, json, parquet, not elasticsearch"),
+        ("plain.jsonl", "plain.jsonl: has no record"),
+        ("bulk.ndjson", "parquet, not elasticsearch"),
     ],
 )
 def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
     elsewhere = {**describe_file(output), "name": "../x"}
     for name, value in [("files", [elsewhere]), ("format", 2)]:
         manifest_of(output).write_text(json.dumps(resealed(values, **{name: value})))
-        with pytest.raises(so2docs.OutputError, match="convert the dump again with card=True"):
+        with pytest.raises(so2docs.OutputError, match="again with card=True"):
             so2docs.verify(output)
     manifest_of(output).unlink()
     with pytest.raises(so2docs.OutputError, match="No such file"):
@@ -394,7 +394,7 @@ def test_without_the_validator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
     card = tmp_path / "README.md"
     card.write_text("# My own\n")
-    with pytest.raises(so2docs.OutputError, match=r"README\.md: exists and is not a card"):
+    with pytest.raises(so2docs.OutputError, match=r"README\.md: .* not a card"):
         convert(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     convert(tmp_path, force=True)
@@ -662,13 +662,13 @@ def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> N
         )
         assert manifest["site"] == docs.provenance.site
     edit(output, options={**manifest["options"], "min_score": 7})
-    with pytest.raises(so2docs.OutputError, match=r"made with other options \(min_score\) than"):
+    with pytest.raises(so2docs.OutputError, match=r"other options \(min_score\) than"):
         so2docs.verify(output)
     edit(output, options=manifest["options"])
     output.with_name(f".{output.name}.index").unlink()
     with heard() as messages:
         assert so2docs.verify(output).validated
-    assert any("no record of how it was made" in message for message in messages)
+    assert any("no record" in message for message in messages)
 
 
 def section_on_the_dump(folder: Path) -> str:
@@ -694,7 +694,7 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
     section = section_on_the_dump(tmp_path)
     assert "| Posts.xml | 2 | 2020-01-02 | 2024-03-31 | 1 |" in section
     assert "last row of 2024-03-31" in section
-    assert "- AnswerCount is the number of answers: does not hold for 1 of 1 (1)\n" in section
+    assert re.search(r"- AnswerCount is .* 1 of 1 \(1\)\n", section)
     assert "\n    Licence: *see* <b>there</b>\n" in section
     manifest = json.loads(manifest_of(output).read_text())
     assert manifest["inspection"]["tables"]["Posts.xml"]["rows"] == 2
@@ -735,7 +735,7 @@ def test_the_card_says_what_license_txt_says(tmp_path: Path) -> None:
     assert run("card", output, "--inspect", dump).returncode == 0
     section = section_on_the_dump(tmp_path)
     assert section.count(said) == 1
-    assert "so probably the release of 2024-06-30" in section
+    assert "the release of 2024-06-30" in section
     so2docs.verify(output)
 
 
