@@ -317,23 +317,23 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
     ("options", "problem"),
     [
         ({"all_tags": True}, "all_tags=True needs tags"),
-        ({"tags": ["a b"]}, "must be a tag such as"),
-        ({"tags": "<a>"}, "must be a tag such as"),
-        ({"tags": "[a]*"}, "must be a tag such as"),
-        ({"since": "yesterday"}, "a date in UTC such as 2020"),
-        ({"since": "2020-02-31"}, "a date in UTC such as 2020"),
+        ({"tags": ["a b"]}, "'a b'; it must be a tag such as"),
+        ({"tags": "<a>"}, "'<a>'; .* a tag"),
+        ({"tags": "[a]*"}, r"'\[a\]\*'; .* a tag"),
+        ({"since": "yesterday"}, "since is 'yesterday'; .* a date in UTC such as 2020"),
+        ({"since": "2020-02-31"}, "since is '2020-02-31'; .* a date"),
         ({"since": "2020-01-01", "until": "2020-01-01"}, "since=.* must be before until="),
-        ({"sample": "0%"}, "above 0% and at most 100%"),
-        ({"sample": "101%"}, "above 0% and at most 100%"),
-        ({"sample": "1"}, "such as 1% or 0.01"),
-        ({"sample": "some"}, "such as 1% or 0.01"),
-        ({"limit": 0}, "it must be 1 or more"),
+        ({"sample": "0%"}, "sample is '0%'; .* above 0% and at most 100%"),
+        ({"sample": "101%"}, "sample is '101%'"),
+        ({"sample": "1"}, "sample is '1'; .* such as 1% or"),
+        ({"sample": "some"}, "sample is 'some'"),
+        ({"limit": 0}, "limit is 0"),
         ({"fields": "id"}, r"no field 'id'; did you mean Id\?"),
         ({"fields": "Answers.Boddy"}, r"did you mean Answers\.Body\?"),
         ({"fields": " , "}, "fields is empty"),
         ({"fields": "Id", "without": "Body"}, "fields and without contradict each other"),
         ({"without": "Answers", "min_answer_score": 1}, "min_answer_score needs the answers"),
-        ({"body": "pdf"}, "must be one of: html, text, markdown"),
+        ({"body": "pdf"}, "body is 'pdf'; .*: html, text, markdown"),
         ({"body": "text", "fields": "Id,Title"}, "body='text' needs Body"),
         ({"limit": 5, "split_files": 3}, "split_files contradicts limit"),
     ],
@@ -451,7 +451,7 @@ def test_made_up_questions_and_answers_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", ["", "many", "-1", "0", "3 apples"])
 def test_refuses_an_invalid_size(size: str, tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match=r"max_body is .*; it must be a size such as"):
+    with pytest.raises(so2docs.OptionError, match=f"max_body is '{size}'; "):
         convert(SAMPLES / "posts.xml", tmp_path / "none.jsonl", max_body=size)
 
 

@@ -1,6 +1,7 @@
 """Selecting fields of nested rows equals selecting them from the complete documents."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,8 @@ def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
     )
     votes = report.tables["votes"]
     assert (votes.nested, votes.filtered) == (kept, complete.tables["votes"].nested - kept)
-    assert "comments nested      3 of 14, filtered 4, 3 of 14 rows have no post, strays 4" in str(
-        report
-    )
+    line = dict(report.lines())["comments nested"]
+    assert re.match("3 of 14, filtered 4, 3 of 14 .*, strays 4 ", line)
 
 
 def test_strays_without_a_post_have_all_that_is_known(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_shortage_before_the_start_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "_SPILL_SHARE", 1e15)
-    with pytest.raises(so2docs.DiskFullError, match="is needed for the spill"):
+    with pytest.raises(so2docs.DiskFullError, match="for the spill"):
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl")
     assert os.listdir(tmp_path) == []
 

@@ -90,7 +90,7 @@ def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -
 
     def documents() -> Iterator[dict[str, Any]]:
         yield {"Id": 1}
-        with pytest.raises(OutputError, match="another so2docs process is writing it"):
+        with pytest.raises(OutputError, match=r"q\.db: another so2docs process"):
             so2docs.to_sqlite([{"Id": 2}, {"Id": 3}], path, force=True)
         assert (path.read_bytes() if former else None) == before
         yield {"Id": 4}
@@ -145,7 +145,7 @@ def test_removes_published_files_after_a_failure(tmp_path: Path) -> None:
     (tmp_path / "main" / "file").rmdir()
     (tmp_path / "main").rmdir()
 
-    with pytest.raises(LostFileError, match=r"main\.part: was removed or changed"):
+    with pytest.raises(LostFileError, match=r"main\.part: "):
         make(losing="main")
     assert os.listdir(tmp_path) == []
     make()

@@ -53,7 +53,7 @@ def test_index_of_a_file_that_was_replaced_meanwhile_is_not_saved(
     replace(tmp_path, former, NAMES[:1])
 
     def notify(message: str) -> None:
-        assert "there is no index next to it" in message
+        assert f"{NAMES[0]}: there is no index" in message
         replace(tmp_path, later, (NAMES[1], NAMES[0]))
 
     with heard(notify), pytest.raises(OutputError, match="was replaced while being read"):

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -129,7 +130,7 @@ def test_interrupted(
         file.write(b"more")
     with heard() as messages:
         assert convert(dump, output, split_by=by).resumed
-    assert [message for message in messages if "% of the documents were already written" in message]
+    assert [message for message in messages if re.match(r"resuming: \d+ % of the doc", message)]
     assert left_by(output) == left_by(tmp_path / "wanted" / name)
 
 
@@ -233,9 +234,9 @@ def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("output", "keywords", "message"),
     [
-        ("q.jsonl", {"split_by": "week"}, "split_by is 'week'; it must be one of: year, month"),
+        ("q.jsonl", {"split_by": "week"}, "split_by is 'week'; .*: year, month"),
         ("q.jsonl", {"split_files": 3}, "split_files and split_by contradict each other"),
-        ("-", {}, "split_by='month' does not support standard output"),
+        ("-", {}, "split_by='month' .* standard output"),
         ("q.jsonl", {"without": "CreationDate"}, "split_by='month' needs CreationDate"),
         ("q.jsonl", {"fields": "Id,Answers.Id"}, "split_by='month' needs CreationDate"),
         ("q", {"recipe": "beir"}, "leave split_by out"),

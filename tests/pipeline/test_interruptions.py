@@ -176,9 +176,7 @@ def test_a_worker_killed_alone(
     os.kill(children(running.pid)[0], signal.SIGKILL)
     _, messages = running.communicate(timeout=60)
     assert running.returncode == 1
-    assert (
-        "WorkerDiedError: a worker process was killed, perhaps because memory ran out" in messages
-    )
+    assert "WorkerDiedError: a worker process was killed" in messages
     wait_for(lambda: not members(running.pid))
     is_begun = output.with_name(output.name + ".spill").exists()
     assert ("resuming: " in finish(dump, output, undisturbed)) == is_begun
@@ -190,9 +188,7 @@ def test_frozen_and_thawed(
     running = start(dump, output)
     wait_for_chunks(output, running)
     os.killpg(running.pid, signal.SIGSTOP)
-    with pytest.raises(
-        so2docs.SpillError, match=r"another so2docs process is working on this conversion"
-    ):
+    with pytest.raises(so2docs.SpillTakenError, match="is working on this"):
         so2docs.convert(dump, output, jobs=1, chunk_bytes=CHUNK_BYTES)
     os.killpg(running.pid, signal.SIGCONT)
     _, messages = running.communicate(timeout=300)

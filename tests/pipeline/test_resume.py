@@ -21,6 +21,7 @@ import so2docs
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import Filters, Options
 from so2docs.output.new_files import output_lock
+from so2docs.output.part_files import LostFileError
 from so2docs.pipeline import bucket as bucket_side
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.scan import chunk as chunk_side
@@ -141,7 +142,7 @@ def test_going_on_where_only_the_end_was_left(
     monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path, expected: dict[str, bytes]
 ) -> None:
     stop_in(monkeypatch, dump, output, sealing=True)
-    assert convert(dump, output)[1][1] == "resuming: 100 % of the documents were already written"
+    assert convert(dump, output)[1][1].startswith("resuming: 100 % of the documents")
     assert left_by(output) == expected
 
 
@@ -185,7 +186,7 @@ def test_the_command_says_it(monkeypatch: pytest.MonkeyPatch, dump: Path, output
         stop_in(monkeypatch, dump, output, bucket=1)
         result = run_process("convert", dump, output, *quiet)
         assert result.returncode == 0
-        assert ("so2docs: resuming: all of the dump is already" in result.stderr) == (not quiet)
+        assert ("so2docs: resuming: all of the dump" in result.stderr) == (not quiet)
         output.unlink()
         output.with_name(".questions.jsonl.gz.strays.gz").unlink()
 
@@ -243,9 +244,7 @@ def test_a_file_that_is_lost_before_it_has_its_name(
 
     with monkeypatch.context() as patch:
         patch.setattr(SecondPass, "seal", losing)
-        with pytest.raises(
-            so2docs.OutputError, match=f"{lost}.part: was removed or changed.* changes it"
-        ):
+        with pytest.raises(LostFileError, match=f"{lost}.part: "):
             convert(dump, output, **options)
     assert spill_of(output).exists()
     convert(dump, output, **options)
@@ -423,7 +422,7 @@ def test_a_foreign_index(
     if kind == "empty":
         convert(dump, output)
     else:
-        with pytest.raises(so2docs.SpillError, match="run the command again with restart=True"):
+        with pytest.raises(so2docs.SpillError, match=r"\.spill: .* again with restart=True"):
             convert(dump, output)
         convert(dump, output, restart=True)
     assert left_by(output) == expected
@@ -433,9 +432,7 @@ def test_keeps_a_folder_that_is_not_a_spill(dump: Path, output: Path) -> None:
     spill_of(output).mkdir()
     (spill_of(output) / "thesis.txt").write_text("dear")
     for restart in (False, True):
-        with pytest.raises(
-            so2docs.SpillError, match="is neither a spill nor empty; choose another"
-        ):
+        with pytest.raises(so2docs.SpillTakenError, match="neither a spill nor"):
             convert(dump, output, restart=restart)
     assert (spill_of(output) / "thesis.txt").read_text() == "dear"
 
@@ -457,7 +454,7 @@ def test_a_spill_in_use_is_not_touched(
     assert owner.stdout is not None
     owner.stdout.readline()
     for restart in (False, True):
-        with pytest.raises(so2docs.SpillError, match="another so2docs process is working on this"):
+        with pytest.raises(so2docs.SpillTakenError, match="is working on this"):
             convert(dump, output, restart=restart)
     owner.kill()
     owner.communicate()
@@ -469,7 +466,8 @@ def test_a_kept_spill_serves_another_output(dump: Path, output: Path) -> None:
     convert(dump, output, keep_spill=True)
     first = output.read_bytes()
     report, messages = convert(dump, output, keep_spill=True, force=True, answers_by="votes")
-    assert messages == ["resuming: all of the dump is already spilled"]
+    assert messages[0].startswith("resuming: all of the dump")
+    assert len(messages) == 1
     assert report.resumed
     convert(dump, output, force=True)
     assert output.read_bytes() == first
@@ -500,7 +498,7 @@ def test_a_foreign_folder_in_that_of_the_spill_is_left_alone(dump: Path, output:
     foreign.mkdir(parents=True)
     (foreign / "mine.txt").touch()
     for restart in (False, True):
-        with pytest.raises(so2docs.SpillError, match="is neither a spill nor empty"):
+        with pytest.raises(so2docs.SpillTakenError, match="neither a spill nor"):
             convert(dump, output, restart=restart)
         assert (foreign / "mine.txt").exists()
 
@@ -509,7 +507,7 @@ def test_a_foreign_folder_in_that_of_the_spill_is_left_alone(dump: Path, output:
 def test_an_output_is_written_by_one_conversion(dump: Path, output: Path, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     with output_lock(str(output)):
-        with pytest.raises(so2docs.OutputError, match=r"gz: another so2docs process is writing"):
+        with pytest.raises(so2docs.OutputError, match=r"gz: another so2docs process"):
             convert(dump, output, work_dir=tmp_path / "work")
         assert [path.name for path in output.parent.iterdir()] == [f".{output.name}.lock"]
     lock = output.with_name(f".{output.name}.lock")

@@ -117,15 +117,11 @@ def test_every_byte_is_checked(count: int, tmp_path: Path, monkeypatch: pytest.M
     read()
     for at in range(len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
-        with pytest.raises(
-            so2docs.SpillError, match=r"ids\.map: the spill is damaged.*restart=True"
-        ):
+        with pytest.raises(so2docs.SpillError, match=r"ids\.map: .*damaged.*restart=True"):
             read()
     for size in range(len(data)):
         path.write_bytes(data[:size])
-        with pytest.raises(
-            so2docs.SpillError, match=r"ids\.map: the spill is damaged.*restart=True"
-        ):
+        with pytest.raises(so2docs.SpillError, match=r"ids\.map: .*damaged.*restart=True"):
             read()
 
 
@@ -192,5 +188,5 @@ def test_every_byte_of_a_run_is_checked(
             assert len(data) == 16 * len(ids)
             after = b"" if cut else bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
             runs.write_bytes(data[:at] + after)
-            with pytest.raises(so2docs.SpillError, match=r"ids\.map\.runs: the spill is damaged"):
+            with pytest.raises(so2docs.SpillError, match=r"ids\.map\.runs: .*damaged"):
                 writer.finish()
