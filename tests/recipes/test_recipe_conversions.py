@@ -20,6 +20,7 @@ from support.messages import heard
 from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
+from so2docs.output.product import ExistingOutputError
 from so2docs.parse.markdown import to_markdown
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
@@ -346,8 +347,9 @@ def test_records_with_flat_metadata(recipe: str, tmp_path: Path) -> None:
     result = run("schema", "--recipe", recipe, "--metadata", "flat")
     properties = json.loads(result.stdout)["properties"]
     assert properties.keys() >= expected[0].keys()
-    with pytest.raises(so2docs.OutputError, match="made with other options"):
+    with pytest.raises(ExistingOutputError, match=r"\(metadata\)") as refused:
         so2docs.convert(dump, tmp_path / "q.jsonl", **{**options, "metadata": "nested"})
+    assert refused.value.state == "other options"
 
 
 def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path) -> None:
@@ -477,12 +479,12 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
         ({"recipe": counted, "format": "parquet"}, "needs columns; give a Recipe"),
         ({"attribution": True, "without": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
-        ({"recipe": "qa"}, "cannot be derived from 'samples'; give it, as in site="),
-        ({"recipe": "qa", "site": "samples"}, "site is 'samples'; it must be a host such as"),
+        ({"recipe": "qa"}, "cannot be derived from 'samples'"),
+        ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
         ({"site": "beer.stackexchange.com"}, "or a recipe that writes URLs"),
         ({"metadata": "flat"}, "metadata='flat' needs a recipe whose schema has a column metadata"),
         ({"recipe": "hub", "metadata": "flat"}, "has a column metadata, or recipe='chunks'"),
-        ({"recipe": counted, "metadata": "flat"}, "metadata='flat' needs a recipe whose schema"),
+        ({"recipe": counted, "metadata": "flat"}, "metadata='flat' needs a recipe"),
         (
             {"recipe": "qa", "metadata": "flat", "without": "metadata", "site": "a.example"},
             "metadata='flat' contradicts without='metadata'; give one of them",
@@ -491,7 +493,7 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"best": True}, "best=True needs recipe='preferences', or one of: pairs, triplets"),
         ({"system": "Be brief."}, "system='Be brief.' needs recipe='messages'"),
         ({"recipe": "qa", "overlap": 5}, "overlap=5 needs recipe='chunks'"),
-        ({"recipe": "chunks", "max_length": 0}, "max_length is 0; it must be 1 or more"),
+        ({"recipe": "chunks", "max_length": 0}, "max_length is 0"),
         ({"recipe": "chunks", "overlap": 2000}, "overlap=2000 must be less than the length of a"),
         ({"recipe": "rag", "tokenizer": "none"}, "tokenizer is 'none', which cannot be read: No"),
         ({"recipe": "rag", "tokenizer": "no/t.json"}, "cannot be read: No such file or directory"),
@@ -536,7 +538,8 @@ def test_a_recipe_that_fails_in_a_worker(tmp_path: Path) -> None:
 def test_a_message_names_a_missing_optional_table(tmp_path: Path) -> None:
     with heard() as messages:
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com")
-    assert messages == ["recipe qa: records do not contain the users, which were not found"]
+    [message] = messages
+    assert message.startswith("recipe qa: records do not contain the users")
 
 
 def test_every_record_is_json(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from support.dumps import question, row, write_dump
 from support.serve_site import served
 
 import so2docs
+from so2docs.output.product import ExistingOutputError
 
 ABOUT = (
     '<h2>Baker</h2><p>Ask <a href="/q/1">me</a> or <a href="javascript:x">x</a>.</p>'
@@ -62,8 +63,9 @@ def test_profiles_of_the_users_in_the_documents(site: Path, output: Path, tmp_pa
         assert b"SECRET" not in (tmp_path / name).read_bytes()
     so2docs.to_sqlite(output, tmp_path / "without.db", jobs=1)
     assert {row[1:] for row in profiles(tmp_path / "without.db")} == {(None, None, None)}
-    with pytest.raises(so2docs.OutputError, match="made with other options"):
+    with pytest.raises(ExistingOutputError, match=r"without\.db: .* \(profiles\)") as refused:
         so2docs.to_sqlite(output, tmp_path / "without.db", profiles=site, jobs=1)
+    assert refused.value.state == "other options"
 
 
 def test_users_left_out_have_no_profile(site: Path, tmp_path: Path) -> None:

@@ -521,7 +521,7 @@ def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     from so2docs.serve.opening import open_stores
 
-    with pytest.raises(so2docs.OutputNotFoundError, match="a folder without outputs"):
+    with pytest.raises(so2docs.OutputNotFoundError, match="folder without outputs"):
         open_stores([str(tmp_path / "empty")])
 
 

@@ -245,7 +245,7 @@ def test_a_database_that_is_replaced_is_opened_again(tmp_path: Path) -> None:
         assert client.get("/questions/1").status_code == 200
         (tmp_path / "text").write_text("no database")
         os.replace(tmp_path / "text", database)
-        assert "is not a database of so2docs" in client.get("/").text
+        assert "is not a database" in client.get("/").text
 
 
 def test_a_database_that_is_overwritten_in_place(tmp_path: Path) -> None:

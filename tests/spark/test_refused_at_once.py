@@ -1,5 +1,6 @@
 """Errors before Spark is started."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,5 +48,5 @@ def test_a_report_in_the_place_of_something_else(tmp_path: Path) -> None:
     precious.write_text("precious")
     result = run("spark", SAMPLES / "posts.xml", tmp_path / "out", "--report", precious)
     assert result.returncode == 1
-    assert "thesis.txt: exists and is not a report; choose another --report" in result.stderr
+    assert re.search(r"thesis\.txt: .* not a report; .* --report", result.stderr)
     assert precious.read_text() == "precious"

@@ -423,7 +423,7 @@ def test_a_second_run_into_one_folder_is_noticed(
         return convert_site(site, **keywords)
 
     monkeypatch.setattr(api, "convert_site", convert_late)
-    with pytest.raises(so2docs.OutputError, match="another run is writing to this folder"):
+    with pytest.raises(so2docs.OutputError, match="posts: another run is writing"):
         on_spark.convert(session, dump, out)
     assert files_of(out) == {"samples/_run": b"another run"}
 
@@ -449,7 +449,7 @@ def test_the_later_of_two_applications_has_the_folder(session: Any, tmp_path: Pa
                 os.kill(pid, signal.SIGCONT)
         stderr = earlier.communicate(timeout=120)[1]
     assert earlier.returncode == 1, stderr
-    assert "another run is writing to this folder" in stderr
+    assert "wide: another run is writing" in stderr
     assert list(report.sites) == ["wide"]
     assert sorted(files_of(out)) == ["wide/_SUCCESS", "wide/part-00000.jsonl.gz"]
     assert_same_as_plain(dump, out / "wide", tmp_path / "plain")

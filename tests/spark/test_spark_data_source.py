@@ -58,8 +58,8 @@ def test_a_pattern_is_a_partition_a_dump(session: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_score": "high"}, "min_score is 'high'; it must be a whole number"),
-        ({"nest": "posts"}, "nest is 'posts'; it must be one or more of"),
+        ({"min_score": "high"}, "min_score is 'high'"),
+        ({"nest": "posts"}, "nest is 'posts'"),
         ({"tag": "c"}, "unexpected keyword argument 'tag'"),
         ({"on_error": "go"}, "on_error is 'go'; it must be 'stop' or 'skip'"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -23,6 +24,7 @@ from support.command import run, start
 from support.places import SAMPLES, real_dumps
 
 import so2docs
+from so2docs.errors import STARTS_OVER
 from so2docs.parse.bodies import converter
 from so2docs.sqlite.about import connect_to_site, read_about
 from so2docs.sqlite.rows import html_to_text, stored_documents
@@ -224,7 +226,7 @@ def test_the_address_of_the_site_is_a_host(tmp_path: Path) -> None:
     path = tmp_path / "q.db"
     so2docs.to_sqlite(SAMPLES / "posts.xml", path, site="https://Beer.stackexchange.com/")
     assert [site.host for site in read_about(str(path)).sites] == ["alcohol.stackexchange.com"]
-    with pytest.raises(so2docs.OptionError, match="must be a host such as"):
+    with pytest.raises(so2docs.OptionError, match=r"x\.com/users"):
         so2docs.to_sqlite(SAMPLES / "posts.xml", tmp_path / "bad.db", site="x.com/users")
     assert not (tmp_path / "bad.db").exists()
 
@@ -387,7 +389,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "questions.db: is up to date" in again.stderr
     other = run("sqlite", SITE, "--stemming", cwd=tmp_path)
     assert other.returncode == 1
-    assert "questions.db: exists, made with other options (--stemming); choose" in other.stderr
+    assert re.search(r"questions\.db: exists, .* \(--stemming\)", other.stderr)
     forced = run("sqlite", SITE, "questions.db", "--force", "--quiet", cwd=tmp_path)
     assert (forced.returncode, forced.stderr) == (0, "")
 
@@ -399,8 +401,8 @@ def test_the_command(tmp_path: Path) -> None:
         (["a.jsonl", "b.jsonl", "q.db"], 2, "for several inputs, name a column with --site-field"),
         (["a.jsonl", "--site-field", "Score"], 2, "must be a name that no column has"),
         (["a.jsonl", "--with", "users"], 2, "is an output, but --with applies only to dumps"),
-        (["a.jsonl", "nope/q.db"], 1, "the folder nope does not exist; create it first"),
-        (["cut.jsonl.gz", "q.db"], 1, "is damaged or truncated in line"),
+        (["a.jsonl", "nope/q.db"], 1, "nope/q.db: the folder nope does not exist"),
+        (["cut.jsonl.gz", "q.db"], 1, "cut.jsonl.gz: is damaged"),
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
         (["noid.jsonl", "q.db"], 1, "noid.jsonl: line 1: Id: is missing or not an integer"),
         (["twice.jsonl", "q.db"], 1, "twice.jsonl: line 2: Id: 1 occurs twice"),
@@ -475,7 +477,7 @@ def test_stopped_midway_it_leaves_nothing(
     process.send_signal(number)
     stderr = process.communicate(timeout=60)[1]
     assert process.returncode == code, stderr
-    assert "; the same command starts over\n" in stderr
+    assert stderr.endswith(f"; {STARTS_OVER}\n")
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
