@@ -215,7 +215,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("convert posts.xml out.xml", "no output format has the extension .xml"),
+        ("convert posts.xml out.xml", "the extension .xml"),
         ("convert posts.xml out.csv", "so2docs sqlite for flat tables"),
         ("convert posts.xml --format csv", "so2docs sqlite for flat tables"),
         (

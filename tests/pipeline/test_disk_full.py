@@ -229,7 +229,7 @@ def _check_closed_folders(small: Path, tmp_path: Path) -> None:
     report = folder / "report.json"
     commands = {
         "is not writable; choose another output": [folder / "q.jsonl.gz"],
-        "the folder for the spill cannot be created": [
+        "the folder for the spill cannot": [
             tmp_path / "q.jsonl.gz",
             "--work-dir",
             folder,

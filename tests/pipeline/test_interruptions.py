@@ -21,6 +21,7 @@ from support.places import CHECKOUT
 from support.processes import children, members
 
 import so2docs
+from so2docs.errors import RESUMES, STARTS_OVER
 
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
 CHUNK_BYTES = 700_000
@@ -162,8 +163,7 @@ def test_asked_to_stop(
     _, messages = running.communicate(timeout=60)
     assert running.returncode == code, messages
     is_begun = output.with_name(output.name + ".spill").exists()
-    advice = "run the same command again to resume" if is_begun else "the same command starts over"
-    assert messages.strip() == f"so2docs: {word}; {advice}"
+    assert messages.strip() == f"so2docs: {word}; {RESUMES if is_begun else STARTS_OVER}"
     wait_for(lambda: not members(running.pid))
     assert not output.exists()
 

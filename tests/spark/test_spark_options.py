@@ -121,7 +121,7 @@ def test_strict_refuses_what_only_the_merge_can_see(session: Any, tmp_path: Path
 def test_options_are_checked_before_anything_is_read(session: Any, tmp_path: Path) -> None:
     for options, message in (
         ({"level": 12}, "level is 12"),
-        ({"format": "parquet", "compression": "gzip"}, "has a compression of its own"),
+        ({"format": "parquet", "compression": "gzip"}, "format='parquet' has a compression"),
         ({"fields": "Tilte"}, "did you mean Title"),
     ):
         with pytest.raises(so2docs.OptionError, match=message):

@@ -404,7 +404,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["a.jsonl", "nope/q.db"], 1, "nope/q.db: the folder nope does not exist"),
         (["cut.jsonl.gz", "q.db"], 1, "cut.jsonl.gz: is damaged"),
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
-        (["noid.jsonl", "q.db"], 1, "noid.jsonl: line 1: Id: is missing or not an integer"),
+        (["noid.jsonl", "q.db"], 1, "noid.jsonl: line 1: Id: is missing"),
         (["twice.jsonl", "q.db"], 1, "twice.jsonl: line 2: Id: 1 occurs twice"),
         (["rows.xml", "q.db"], 1, "is truncated"),
     ],
