@@ -30,7 +30,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # These tests kill and freeze processes by signals that Windows lacks.
-collect_ignore = ["faults", "pipeline/test_closed_pipes.py"] if os.name == "nt" else []
+collect_ignore = (
+    ["conversions/test_faults.py", "pipeline/test_closed_pipes.py"] if os.name == "nt" else []
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
