@@ -74,8 +74,11 @@ class Case:
     with_all: dict[str, Any] = field(default_factory=dict)
 
 
-def diff(folder: Path, *, only: Any = None, ignore: Any = None, **options: Any) -> None:
-    changes = so2docs.diff(folder / "old.jsonl", folder / "new.jsonl", only=only, ignore=ignore)
+def diff(
+    folder: Path, *, suffix: str = ".jsonl", only: Any = None, ignore: Any = None, **options: Any
+) -> None:
+    old, new = folder / f"old{suffix}", folder / f"new{suffix}"
+    changes = so2docs.diff(old, new, only=only, ignore=ignore)
     deleted = folder / "ids" if options.pop("deleted", False) else None
     changes.write(folder / "c.jsonl", deleted=deleted, **options)
 
@@ -121,6 +124,14 @@ def tables(form: str, path: str) -> Case:
         {"format": None, "split_by": None, **_FILTERS},
         {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
     )
+
+
+DIFF_OF_DUMPS = Case(
+    partial(diff, suffix=""),
+    "c.jsonl",
+    {"only": "added", "ignore": "Score", "deleted": True},
+    {"old posts": "old/Posts.xml", "new posts": "new/Posts.xml"},
+)
 
 
 CASES: dict[type[Product[Any]], list[Case]] = {
@@ -176,6 +187,17 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             read=lambda path: read_about(path).record,
             with_all={"nest": ["comments", "users"], "tags": True, "profiles": True},
         ),
+        Case(
+            lambda folder, **options: so2docs.to_sqlite(
+                [folder / "old.jsonl", folder / "new.jsonl"], folder / "q.db", jobs=1, **options
+            ),
+            "q.db",
+            {"search": "titles", "stemming": True, "site_field": "Place"}
+            | dict.fromkeys(("site", "nest", "tags", "profiles")),
+            {"1 output": "old.jsonl", "2 output": "new.jsonl"},
+            read=lambda path: read_about(path).record,
+            with_all={"site_field": "Site"},
+        ),
     ],
     TagsFile: [
         Case(
@@ -200,7 +222,8 @@ CASES: dict[type[Product[Any]], list[Case]] = {
                 "ignore": "Score",
             },
             {"old": "old.jsonl", "new": "new.jsonl"},
-        )
+        ),
+        DIFF_OF_DUMPS,
     ],
 }
 CASES_OF_ALL = [case for cases in CASES.values() for case in cases]
@@ -236,7 +259,8 @@ def test_another_option_or_input_is_told(case: Case, tmp_path: Path) -> None:
     record = case.read(str(folder / case.path))
     assert record is not None
     assert {file.role for file in record.input} == case.inputs.keys()
-    assert record.options.keys() == case.options.keys() or case is CONVERT
+    # test_fingerprint checks which options of conversions are recorded.
+    assert record.options.keys() == case.options.keys() or case in (CONVERT, DIFF_OF_DUMPS)
     for name, value in case.options.items():
         if value is None:
             continue
