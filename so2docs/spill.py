@@ -205,7 +205,7 @@ class StateDatabase:
         self.run((sql, [(name, text, checksum(name, text)) for name, text in texts.items()]))
 
 
-FORMAT = 8
+FORMAT = 9
 """Version of the index and the block files."""
 
 SEQUENCE_BITS = 32
