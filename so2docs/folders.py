@@ -281,7 +281,7 @@ def stats_all(
         SiteTask(site, paths[0], input_size(paths), partial(_count, paths), is_divisible=True)
         for site, paths in _outputs(folder).items()
     ]
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=False)
 
 
 def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
@@ -330,7 +330,7 @@ def verify_all(
     for name, paths in sorted(files_by_output.items()):
         path = os.path.join(folder, name)
         tasks.append(SiteTask(name, path, input_size(paths), partial(_verify, path, report)))
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=False)
 
 
 def _manifests(folder: str) -> dict[str, list[str]]:
@@ -517,7 +517,7 @@ def inspect_all(
     paths = [path for path in paths if os.path.realpath(path) not in others]
     dumps = [(path, site_from_name(path), path) for path in paths]
     kwargs = {"sha256": sha256, "jobs": jobs, "work_dir": work_dir, "progress": progress}
-    return run_dumps(_inspect, dumps, kwargs, when_done)
+    return run_dumps(_inspect, dumps, kwargs, when_done, resumes=False)
 
 
 def _tables_of_others(paths: list[str]) -> set[str]:

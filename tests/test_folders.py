@@ -19,7 +19,7 @@ from support.dumps import answer, question, write_dump
 from support.messages import heard
 
 import so2docs
-from so2docs.errors import RESUMES, OptionError, OutputError
+from so2docs.errors import RESUMES, STARTS_OVER, OptionError, OutputError
 
 
 def posts(questions: int, score: int = 1) -> list[bytes]:
@@ -207,6 +207,20 @@ def test_large_sites_in_turn_are_the_same_as_side_by_side(
     assert in_turn == together
     assert [result.site for result in in_turn] == ["beer", "coffee", "new"]
     assert done == ["coffee", "new", "beer"]
+
+
+@pytest.mark.parametrize("name", ["inspect", "stats", "verify"])
+def test_counts_that_were_interrupted_start_over(
+    name: str, quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, **keywords: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"so2docs.folders.{name}", interrupted)
+    folder = str(quarters[0])
+    with pytest.raises(KeyboardInterrupt) as end:
+        getattr(so2docs, f"{name}_all")([folder] if name == "inspect" else folder, jobs=1)
+    assert str(end.value) == STARTS_OVER
 
 
 def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> None:

@@ -169,6 +169,7 @@ def run_sites(
     progress: bool,
     when_done: WhenDone | None,
     is_alone: bool = False,
+    resumes: bool = True,
 ) -> list[SiteResult]:
     """Run a task for each site, and continue if one fails.
 
@@ -181,6 +182,7 @@ def run_sites(
         progress: Show a progress bar.
         when_done: Function called with the result of each task as it ends.
         is_alone: Run divisible tasks in this process, for work that workers cannot import.
+        resumes: Whether the same call would skip tasks that are done, because they write files.
 
     Returns:
         The results, in the order of the tasks.
@@ -198,7 +200,7 @@ def run_sites(
 
     bars = Progress(shown=progress)
     bars.plan(sum(task.size for task in tasks))
-    with resumable(True), bars:  # Running the command again skips complete outputs.
+    with resumable(resumes), bars:
         if small:
             total = sum(tasks[number].size for number in small)
             work = closing(_side_by_side([tasks[number] for number in small], together))
@@ -249,6 +251,7 @@ def run_dumps(
     when_done: WhenDone | None,
     *,
     is_alone: bool = False,
+    resumes: bool = True,
 ) -> list[SiteResult]:
     """Make an output from each of several dumps with `run_sites`.
 
@@ -258,6 +261,7 @@ def run_dumps(
         kwargs: The keywords, including `jobs` and `progress`.
         when_done: Function called with the result of each site.
         is_alone: Make all outputs in this process, for a `make` that workers cannot run.
+        resumes: See `run_sites`.
     """
     settings = dict(kwargs)
     jobs, progress = settings.pop("jobs", None), bool(settings.pop("progress", False))
@@ -272,7 +276,9 @@ def run_dumps(
         )
         for source, site, output in dumps
     ]
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done, is_alone=is_alone)
+    return run_sites(
+        tasks, jobs, progress=progress, when_done=when_done, is_alone=is_alone, resumes=resumes
+    )
 
 
 def plan_outputs(
