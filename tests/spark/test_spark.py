@@ -423,7 +423,7 @@ def test_a_second_run_into_one_folder_is_noticed(
         return convert_site(site, **keywords)
 
     monkeypatch.setattr(api, "convert_site", convert_late)
-    with pytest.raises(so2docs.OutputError, match="posts: another run is writing"):
+    with pytest.raises(so2docs.OutputError, match="samples: another run is writing"):
         on_spark.convert(session, dump, out)
     assert files_of(out) == {"samples/_run": b"another run"}
 
