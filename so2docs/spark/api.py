@@ -280,16 +280,11 @@ def documents(
         "site_field": site_field,
         "site": site,
         "on_error": on_error and sites.check_on_error(on_error),
-        "push_filters": _is_set(spark, "spark.sql.python.filterPushdown.enabled"),
-        "ignoreCorruptFiles": _is_set(spark, "spark.sql.files.ignoreCorruptFiles"),
+        "ignoreCorruptFiles": spark.conf.get("spark.sql.files.ignoreCorruptFiles", "false"),
     }
     spark.dataSource.register(Questions)
     reader = spark.read.format(Questions.name()).options(**to_texts({**kwargs, **settings}))
     return reader.load(sites.patterns(source))
-
-
-def _is_set(spark: SparkSession, name: str) -> bool:
-    return bool(spark.conf.get(name, "false") == "true")
 
 
 def _make_options(kwargs: Mapping[str, Any]) -> Options:

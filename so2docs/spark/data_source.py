@@ -8,31 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta
+from datetime import date
 from functools import partial
-from operator import contains, eq
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    StringContains,
-    StringEndsWith,
-    StringStartsWith,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from so2docs.errors import DumpError, OptionError, So2docsError
 from so2docs.options.request import build_options, validate_keywords
@@ -49,7 +31,7 @@ _IGNORES_ERRORS = "ignorecorruptfiles"
 """The option of Spark's file sources that sets the default of `on_error`. Spark converts the names
 of all options to lower case."""
 
-_OWN = ("path", "paths", "typed", "site_field", "site", "push_filters", "on_error", _IGNORES_ERRORS)
+_OWN = ("path", "paths", "typed", "site_field", "site", "on_error", _IGNORES_ERRORS)
 _OF_TABLES = "provider"
 """An option that Spark adds for `CREATE TABLE … USING so2docs`. If it is present, the names of the
 user's options start with `option.`, and Spark has added other options."""
@@ -102,7 +84,7 @@ class Questions(DataSource):  # type: ignore[misc]
         saved = schema.fields[0].metadata.get(_METADATA) if schema.fields else None
         texts = self._texts if saved is None else json.loads(saved) | self._texts
         request = _Request(texts)
-        return (FilteringReader if request.push_filters else DumpReader)(request, schema)
+        return DumpReader(request, schema)
 
 
 class _Request:
@@ -117,8 +99,6 @@ class _Request:
             )
         self.patterns = sites.patterns([path] if path else json.loads(paths or ""))
         self.typed = _parse_switch(texts.get("typed", "true"))
-        # Push filters only if Spark's setting allows it: otherwise Spark rejects such a reader.
-        self.push_filters = _parse_switch(texts.get("push_filters", "false"))
         ignores_errors = _parse_switch(texts.get(_IGNORES_ERRORS, "false"))
         self.on_error = sites.check_on_error(
             texts.get("on_error", "skip" if ignores_errors else "stop")
@@ -147,7 +127,6 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
     def __init__(self, request: _Request, schema: StructType) -> None:
         self._request = request
-        self._filters: Sequence[Filter] = ()
         self._columns = schema.fieldNames()
         self._prune(schema)
 
@@ -178,14 +157,10 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
 
     @_without_traceback()
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a partition for each dump that passes the filters on `Site`, the largest first."""
+        """Return a partition for each dump, the largest first."""
         request = self._request
         options = request.options
-        selected = [
-            site
-            for site in sites.find(request.patterns, _run_here)
-            if all(_passes(filter_, site.name) for filter_ in self._filters)
-        ]
+        selected = sites.find(request.patterns, _run_here)
         sizes = _run_here(partial(sites.inspect, nest=options.nest), selected)
         failures: dict[str, So2docsError] | None = {} if request.on_error == "skip" else None
         sized = dict(sites.raise_or_note(zip(selected, sizes, strict=True), failures))
@@ -214,77 +189,6 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
             if self._request.on_error == "stop":
                 raise
             log.warning("%s; left out", error)
-
-
-class FilteringReader(DumpReader):
-    """Reads dumps, leaving out the dumps and questions that the filters of a query exclude."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Apply filters on `Site` to select dumps, and filters on other columns while parsing.
-
-        All filters are returned, so that Spark applies them again to the rows.
-        """
-        self._filters = filters
-        if self._request.kwargs.get("limit") is None:  # Filters would change the limited rows.
-            for filter_ in filters:
-                self._push(filter_)
-        return filters
-
-    def _push(self, filter_: Filter) -> None:
-        match filter_:
-            case EqualTo((name,), value):
-                self._limit(_MINIMA, name, value, -_MILLISECOND)
-                self._limit(_MAXIMA, name, value, _MILLISECOND)
-            case GreaterThan((name,), value) | GreaterThanOrEqual((name,), value):
-                self._limit(_MINIMA, name, value, -_MILLISECOND)
-            case LessThan((name,), value) | LessThanOrEqual((name,), value):
-                self._limit(_MAXIMA, name, value, _MILLISECOND)
-            case IsNotNull(("AcceptedAnswerId",)):
-                self._request.kwargs.setdefault("accepted", True)
-
-    def _limit(
-        self, keywords: Mapping[str, str], column: str, value: Any, margin: timedelta
-    ) -> None:
-        """Set the keyword that limits a column, unless another filter has set it.
-
-        Args:
-            keywords: The keywords for minima or maxima, by column.
-            column: The column.
-            value: Value in the condition.
-            margin: Added to `value` if it is a date.
-        """
-        if column in keywords and isinstance(value, int | datetime):
-            bound = value + margin if isinstance(value, datetime) else value
-            self._request.kwargs.setdefault(keywords[column], bound)
-
-
-_MINIMA = {"Score": "min_score", "AnswerCount": "min_answers", "CreationDate": "since"}
-_MAXIMA = {"AnswerCount": "max_answers", "CreationDate": "until"}
-"""Keywords of `documents` for the minimum and the maximum of a column, by column."""
-
-_MILLISECOND = timedelta(milliseconds=1)
-"""The precision of dates in dumps. Bounds are widened by it, because `until` and Spark differ on
-whether a bound is included."""
-
-_TESTS: dict[type[Filter], Callable[[str, Any], bool]] = {
-    EqualTo: eq,
-    EqualNullSafe: eq,
-    In: lambda site, sites: site in sites,
-    StringStartsWith: str.startswith,
-    StringEndsWith: str.endswith,
-    StringContains: contains,
-}
-"""For each filter type, the function that compares the site name with the filter's value."""
-
-
-def _passes(filter_: Filter, site: str) -> bool:
-    """Whether a site's questions may pass a filter; True for filters not on `Site`."""
-    is_negated = isinstance(filter_, Not)
-    condition = filter_.child if is_negated else filter_
-    test = _TESTS.get(type(condition))
-    if test is None or condition.attribute != ("Site",):
-        return True
-    return test(site, condition.value) != is_negated
 
 
 def _run_here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:

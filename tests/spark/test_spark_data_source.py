@@ -1,7 +1,6 @@
 """`spark.read.format("so2docs")`: the columns and rows of Parquet."""
 
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,7 @@ from so2docs.spark.sites import Site
 
 pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
-from pyspark.sql.datasource import (
-    GreaterThan,
-    GreaterThanOrEqual,
-    InputPartition,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-    StringStartsWith,
-)
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from so2docs.spark.data_source import Questions
@@ -58,7 +49,9 @@ def test_a_pattern_is_a_partition_a_dump(session: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_score": "high"}, "min_score is 'high'"),
+        ({"min_score": "high"}, "min_score is 'high'; it must be a whole number"),
+        ({"since": "0"}, "since is '0'; it must be a date in UTC"),
+        ({"fields": "Tilte"}, "did you mean Title"),
         ({"nest": "posts"}, "nest is 'posts'"),
         ({"tag": "c"}, "unexpected keyword argument 'tag'"),
         ({"on_error": "go"}, "on_error is 'go'; it must be 'stop' or 'skip'"),
@@ -165,65 +158,20 @@ def test_a_pruned_column_is_not_made() -> None:
     assert reader._request.kwargs["fields"] == ["Id", "Id", "Title"]
 
 
-CONDITIONS = [
-    "Score >= 3",
-    "Score > 2 AND Score < 20",
-    "Score = 7",
-    "CreationDate >= timestamp'2024-01-10 00:00:00'",
-    "CreationDate <= timestamp'2024-01-09 00:00:00'",
-    "CreationDate = timestamp'2024-01-09 00:00:00'",
-    "AnswerCount > 0 AND AnswerCount <= 2",
-    "AnswerCount = 1",
-    "AcceptedAnswerId IS NOT NULL",
-    "Site = 'votes'",
-    "Site LIKE 'v%' AND NOT Site LIKE '%s'",
-    "Site NOT IN ('votes', 'values') AND Site LIKE '%o%'",
-    "Site IN ('votes', 'none') AND Score >= 0",
-    "Score >= 1 OR Id < 5",
-]
-
-
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_filters_that_are_pushed_down_change_nothing(session: Any, condition: str) -> None:
+def test_a_filtered_frame_is_counted_in_full_afterwards(session: Any) -> None:
     name = "spark.sql.python.filterPushdown.enabled"
-    results = []
-    for is_on in ("true", "false"):
-        session.conf.set(name, is_on)
-        frame = on_spark.documents(session, SAMPLES / "*.xml", typed=True)
-        rows = frame.where(condition).select("Site", "Id").collect()
-        results.append(sorted(map(tuple, rows)))
-    session.conf.unset(name)
-    assert results[0] == results[1]
-
-
-PUSHED = {"push_filters": "true"}
-
-
-def test_filters_reach_the_conversion(tmp_path: Path) -> None:
-    shutil.copy(SAMPLES / "votes.xml", tmp_path)
-    time = datetime(2024, 1, 2, tzinfo=UTC)
-    filters = [
-        GreaterThan(("Score",), 2),
-        GreaterThanOrEqual(("CreationDate",), time),
-        LessThan(("CreationDate",), time),
-        StringStartsWith(("Site",), "vo"),
-        LessThanOrEqual(("AnswerCount",), 3),
-        IsNotNull(("AcceptedAnswerId",)),
-    ]
-    questions = Questions({"path": str(tmp_path / "v*.xml"), "until": "2025-01-01", **PUSHED})
-    reader = questions.reader(build_schema(Id=LongType()))
-    assert reader.pushFilters(filters) == filters
-    kwargs = reader._request.kwargs
-    assert (kwargs["min_score"], kwargs["until"]) == (2, "2025-01-01")
-    assert (kwargs["max_answers"], kwargs["accepted"]) == (3, True)
-    assert kwargs["since"] <= time
-    (tmp_path / "values.xml").write_text("<posts>")  # Not opened.
-    (partition,) = reader.partitions()
-    assert partition.value.name == "votes"
-    limited = Questions({"path": str(SAMPLES / "votes.xml"), "limit": "2", **PUSHED})
-    reader = limited.reader(build_schema(Id=LongType()))
-    assert reader.pushFilters(filters) == filters
-    assert "min_score" not in reader._request.kwargs
+    questions = list(so2docs.documents(SAMPLES / "posts.xml"))
+    best = sum(one.get("Score", 0) >= 3 for one in questions)
+    assert 0 < best < len(questions)
+    session.conf.set(name, "true")
+    try:
+        frame = on_spark.documents(session, SAMPLES / "posts.xml", typed=True)
+        counts = [frame.count(), frame.where("Score >= 3").count(), frame.count()]
+        early = frame.where("CreationDate >= timestamp'0001-01-01 00:00:00'").count()
+    finally:
+        session.conf.unset(name)
+    assert counts == [len(questions), best, len(questions)]
+    assert early == sum("CreationDate" in one for one in questions)
 
 
 def test_documents_read_nothing_before_an_action(session: Any, tmp_path: Path) -> None:
