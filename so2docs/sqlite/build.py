@@ -26,6 +26,7 @@ from so2docs.errors import OptionError, OutputError, flag, resumable
 from so2docs.flat.tags import tags as read_tags
 from so2docs.options.choices import Search, split_compression
 from so2docs.options.keywords import NestName
+from so2docs.options.option import names
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles, temporary_folder, write_file
@@ -290,6 +291,7 @@ def find_database(
     progress: bool = False,
 ) -> DatabaseFile:
     """Check the arguments of `to_sqlite`; return the database to make."""
+    nest = cast("tuple[NestName, ...]", names("nest", nest))
     if search not in get_args(Search):
         raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
