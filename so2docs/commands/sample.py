@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.resources import files
+from pathlib import Path
 
 import click
 
@@ -25,7 +26,8 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
     """Write a sample dump into FOLDER for trying out the other commands.
 
     Posts.xml has 22 rows. Like a real archive, beer.stackexchange.com.7z contains this file, the
-    other seven tables and a license.txt. All content is made up.
+    other seven tables and a license.txt. All content is made up. Files that are there already are
+    kept.
     """
     from so2docs.output.new_files import NewFiles
     from so2docs.output.part_files import refuse_existing
@@ -34,10 +36,11 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
     written = []
     with NewFiles() as new_files:
         for file in sorted(files("so2docs").joinpath("sample").iterdir(), key=lambda f: f.name):
-            path = os.path.join(folder, file.name)
-            refuse_existing(path, force=force)
-            new_files.claim(path)
-            new_files.write(path, file.read_bytes())
+            path, data = os.path.join(folder, file.name), file.read_bytes()
+            if not (os.path.isfile(path) and Path(path).read_bytes() == data):
+                refuse_existing(path, force=force)
+                new_files.claim(path)
+                new_files.write(path, data)
             written.append(path)
     if not quiet:
         tell("\n".join(written))

@@ -24,6 +24,10 @@ def test_writes_a_table_and_a_site(tmp_path: Path) -> None:
     report = so2docs.convert(archive, tmp_path / "q.jsonl", nest=["all", "history-text", "badges"])
     assert (report.questions, report.answers, report.strays.total()) == (8, 11, 0)
     assert report.tables["badges"].nested == report.tables["badges"].rows > 0
+    archive.unlink()  # As if a run was killed between its renames.
+    assert run("sample", tmp_path / "new").returncode == 0
+    assert archive.is_file()
+    posts.write_bytes(b"mine")
     again = run("sample", tmp_path / "new")
     assert again.returncode == 1
     assert "Posts.xml: exists; " in again.stderr
