@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
+from types import UnionType
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 _ADD = "add"
@@ -72,7 +73,11 @@ class Counts:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make an instance from the result of `as_dict`, which may have been saved as JSON."""
+        """Make an instance from the result of `as_dict`, which may have been saved as JSON.
+
+        Raises:
+            AttributeError, KeyError, TypeError, ValueError: The values are not those of `as_dict`.
+        """
         kinds = _kinds(cls)  # type: ignore[arg-type]
         return cls(**{name: _from_json(kinds[name], value) for name, value in values.items()})
 
@@ -141,13 +146,28 @@ def _from_json(kind: Any, value: Any) -> Any:
     if isinstance(origin, type) and issubclass(origin, Counts):
         return origin.from_dict(value)
     if origin in (dict, Counter):
-        read_key, kind_of_value = arguments[0], arguments[-1]
+        read_key, kind_of_value = arguments[0], int if origin is Counter else arguments[-1]
         return origin(
             {read_key(key): _from_json(kind_of_value, item) for key, item in value.items()}
         )
+    if not fits_type(value, kind):
+        raise TypeError(f"{value!r} is not {kind}")
     return value
 
 
+def fits_type(value: object, kind: Any) -> bool:
+    """Whether a value has a type such as `str | None` or `dict[str, Any]`.
+
+    Only the types of JSON, and tuples, are checked, without the types of their parts.
+    """
+    kinds = {get_origin(part) or part for part in get_args(kind)}
+    kinds = kinds if isinstance(kind, UnionType) else {get_origin(kind) or kind}
+    if not kinds <= _CHECKED:
+        return True
+    return isinstance(value, tuple(kinds | ({int} if float in kinds else set())))
+
+
+_CHECKED = {str, int, float, bool, dict, list, tuple, type(None)}
 _WITHOUT_POST = "_without_post"
 
 

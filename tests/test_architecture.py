@@ -126,7 +126,7 @@ def of_package(name: str) -> set[str]:
     """Return the modules of the package that a module imports, or imports names from."""
     modules = set()
     for full in imports(MODULES[name]):
-        path = full.removeprefix("so2docs.")
+        path = full.removeprefix("so2docs.") if full.startswith("so2docs.") else ""
         modules.add(path if path in MODULES else path.rpartition(".")[0])
     return modules & set(MODULES)
 

@@ -215,7 +215,8 @@ def _without_tables(dump: str, problem: str, catalog: Catalog, advice: str = "")
     if os.path.isdir(dump):
         names = names_in_folder(dump)
     elif catalog.look(dump).archive() is None:
-        return DumpError(dump, problem, advice="give a file such as Posts.xml, or its folder")
+        advice = advice or "give a file such as Posts.xml, or its folder"
+        return DumpError(dump, problem, advice=advice)
     else:
         names = catalog.look(dump).names()
     advice = advice or f"choose tables with {flag('only')}"

@@ -313,7 +313,10 @@ class _TableFiles(Product[list[FlatTable]]):
     def load(self, records: list[Provenance]) -> list[FlatTable]:
         """Return the recorded counts of each table from an earlier run."""
         tables = records[0].counts["tables"]
-        return [FlatTable.from_dict(table | {"is_new": False}) for table in tables]
+        if [table["name"] for table in tables] != [file.table.name for file in self.files]:
+            raise ValueError("the record is about other tables")
+        facts = {"path": self.name, "is_new": False}
+        return [FlatTable.from_dict(table | facts) for table in tables]
 
     def make(self, files: NewFiles) -> list[FlatTable]:
         """Write the tables, and return their counts; the files of an earlier run are removed."""
@@ -324,8 +327,9 @@ class _TableFiles(Product[list[FlatTable]]):
         return self.run.write(self, files)
 
     def counts(self, result: list[FlatTable]) -> dict[str, Any]:
-        """Return the counts of each table."""
-        return {"tables": [table.as_dict() for table in result]}
+        """Return the counts of each table, without its path, which depends on the call."""
+        tables = [table.as_dict() for table in result]
+        return {"tables": [{k: v for k, v in table.items() if k != "path"} for table in tables]}
 
 
 def tables(
@@ -439,7 +443,7 @@ def tables(
         for target in targets:
             target.results = target.find(force=force, update=update)
             if target.results is not None:
-                clean_up(target.path)
+                clean_up(target.path, target.existing_files(PART))
         pending = [file for target in targets if target.results is None for file in target.files]
         with (
             new_folder(where),

@@ -287,11 +287,18 @@ def _remove_unfinished(path: str) -> None:
             os.unlink(part_path(name))
 
 
-def clean_up(path: str) -> None:
-    """Remove the unfinished file of a killed process, recognized by its leftover lock file."""
+def clean_up(path: str, parts: Iterable[str] = ()) -> None:
+    """Remove the unfinished files of a killed process, recognized by its leftover lock file.
+
+    Args:
+        path: The main file of the product.
+        parts: Temporary names of its other files.
+    """
     if os.path.exists(side_file(path, LOCK)):
         with suppress(OSError, So2docsError), output_lock(path, seconds=0):
             _remove_unfinished(path)
+            for part in parts:
+                remove(part)
 
 
 def write_file(path: str, data: bytes) -> None:

@@ -10,11 +10,13 @@ import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 import orjson
 
 from so2docs._version import __version__
+from so2docs.counts import fits_type
 from so2docs.dump.storage import sample_hash
 from so2docs.dump.tables import TableFile
 from so2docs.errors import flag
@@ -204,9 +206,9 @@ class Provenance:
         names = self.other_options(requested)
         # If options differ, report the options: they may be why other files are read.
         if changed or (before.keys() != now.keys() and not names):
-            name, size = (changed or self.input)[0][1:3]
+            files = [f"{file.name}, {file.bytes:,} bytes" for file in changed or self.input]
             return Comparison(
-                "another input", f", made from another input ({name}, {size:,} bytes)"
+                "another input", f", made from another input ({files[0] if files else 'none'})"
             )
         if names:
             return Comparison("other options", f", made with other options ({', '.join(names)})")
@@ -232,6 +234,7 @@ class Provenance:
 
 
 _FILES = ("input", "files")
+_hints = cache(get_type_hints)
 
 
 def make_record(
@@ -263,15 +266,17 @@ def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(data: bytes) -> Provenance | None:
-    """Parse the result of `to_json`; None if the data is damaged or lacks a field."""
+    """Parse the result of `to_json`; None if the data is damaged or has other fields or types."""
     try:
         values = parse_files(orjson.loads(data))
-        are_objects = isinstance(values["options"], dict) and isinstance(
-            values.get("counts", {}), dict
-        )
-        return Provenance(**values) if are_objects else None
+        record = Provenance(**values)
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
+    parts = [(Provenance, values), *((File, f._asdict()) for f in (*record.input, *record.files))]
+    is_sound = all(
+        fits_type(value, _hints(kind)[name]) for kind, part in parts for name, value in part.items()
+    )
+    return record if is_sound else None
 
 
 def parse_files(values: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -21,6 +23,7 @@ import py7zr
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from isal import isal_zlib
 from make_dump import make_dump
 from support.command import COMMAND, run
 from support.dumps import question, row, some_rows, write_dump
@@ -34,6 +37,7 @@ from so2docs.dump.dump import Dump
 from so2docs.errors import STARTS_OVER
 from so2docs.flat import tables as flat_tables
 from so2docs.options.choices import Core, TableFormat
+from so2docs.output.part_files import LOCK, part_path, side_file
 from so2docs.output.product import ExistingOutputError
 from so2docs.scan import table as scan_table
 from so2docs.scan.chunk import ChunkResult, ChunkTask, read_chunk
@@ -295,6 +299,62 @@ def _with_strays_in_a_list(record: dict[str, Any]) -> None:
 
 def _without_tables(record: dict[str, Any]) -> None:
     record["record"]["counts"]["tables"] = []
+
+
+def _seal(record: Path, values: object) -> None:
+    data = orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
+    sealed = {"record": orjson.Fragment(data), "crc": isal_zlib.crc32(data)}
+    record.write_bytes(orjson.dumps(sealed))
+
+
+def _forged(values: Any) -> Iterator[Any]:
+    """Yield copies of a value, each with one part missing or of another type."""
+    yield from (None, [1], "text", {"key": []})
+    for key, part in values.items() if isinstance(values, dict) else enumerate(values):
+        for forged in _forged(part) if isinstance(part, dict | list) else (None, [1], "x", 5):
+            copy = deepcopy(values)
+            copy[key] = forged
+            yield copy
+        copy = deepcopy(values)
+        del copy[key]
+        yield copy
+
+
+def test_a_forged_record_is_of_unknown_origin_or_of_another_table(
+    site: Path, tmp_path: Path
+) -> None:
+    """A record with a correct checksum may still have other types than so2docs writes."""
+    out = tmp_path / "out"
+    write_table(site, "comments", 'Id="1" PostId="1" Text="a"', 'Id="x" PostId="1"')
+    so2docs.tables(site, out, only="comments")
+    record = out / ".Comments.parquet.record"
+    for forged in _forged(orjson.loads(record.read_bytes())["record"]):
+        _seal(record, forged)
+        with suppress(ExistingOutputError):
+            str(so2docs.tables(site, out, only="comments"))
+
+
+def test_the_record_does_not_depend_on_the_folder(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", str(tmp_path / "b")):
+        so2docs.tables(site, folder)
+    a, b = ({p.name: p.read_bytes() for p in (tmp_path / n).glob(".*.record")} for n in "ab")
+    assert a == b != {}
+    assert so2docs.tables(site, "a")["tags"].path == os.path.join("a", "Tags.parquet")
+
+
+def test_parts_of_a_killed_command_are_removed(site: Path, tmp_path: Path) -> None:
+    """A command killed while renaming leaves parts, also of files that did not change."""
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="posts", split_by="year")
+    before = contents(out)
+    file = next(out.rglob("Posts.parquet"))
+    for path in (part_path(str(file)), side_file(str(out / "Posts.parquet"), LOCK)):
+        Path(path).write_bytes(b"")
+    so2docs.tables(site, out, only="posts", split_by="year")
+    assert contents(out) == before
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,8 @@ def test_what_cannot_be_read_is_told(site: Path, tmp_path: Path) -> None:
     (site / "Tags.xml").unlink()
     with pytest.raises(so2docs.DumpError, match=r"has no Tags\.xml"):
         list(so2docs.tags(site))
+    with pytest.raises(so2docs.DumpError, match=r"archive with Posts\.xml and Tags\.xml$"):
+        list(so2docs.tags(site / "Posts.xml"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["site", "tags.jsonl"]
 
 
