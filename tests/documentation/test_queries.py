@@ -146,13 +146,13 @@ def test_a_part_by_words(folder: Path, database: Any, posts: list[Row]) -> None:
     heading = "Threads that contain certain words"
     database.execute(block(heading, "sql").replace("'ids.txt'", f"'{target}'"))
     shell(block(heading, "sh"), folder)
-    words = re.compile("lambic|gueuze", re.IGNORECASE)
+    words = re.compile("yeast|dough", re.IGNORECASE)
     threads = {
         post["ParentId"] or post["Id"]
         for post in posts
         if post["PostTypeId"] in (1, 2) and words.search(f"{post['Title']} {post['Body']}")
     }
-    part = read_back(folder / "lambic", DUMP["posts"], "parquet")
+    part = read_back(folder / "yeast", DUMP["posts"], "parquet")
     assert {post["Id"] for post in part if post["PostTypeId"] == 1} == threads
     assert 5 < len(threads) < 500
 
@@ -171,3 +171,18 @@ def test_markdown(folder: Path, posts: list[Row]) -> None:
         title = re.findall(r"^Title: (.*)$", text, re.MULTILINE)[0]
         assert json.loads(title) == titles[path.name]
         assert len(re.findall(r"^## Answer \d+$", text, re.MULTILINE)) == answers[path.name]
+
+
+def test_blocks_run_in_order_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect() as connection:
+        for language, code in re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
+            if language == "sql":
+                connection.execute(code)
+            elif language == "python":
+                subprocess.run([sys.executable, "-c", code], check=True)
+            else:
+                for line in code.splitlines():
+                    shell(line.rpartition("&& ")[2].removeprefix("$ "), tmp_path)
+    assert list(tmp_path.glob("yeast/Posts.parquet"))
