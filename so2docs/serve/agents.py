@@ -9,9 +9,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from inspect import cleandoc
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import Field, ValidationError
+
+from so2docs import __version__
 from so2docs.counts import plural
 from so2docs.domain import license_at, site_host
 from so2docs.errors import OptionError, So2docsError
@@ -19,19 +24,44 @@ from so2docs.escape import remove_bidi_controls
 from so2docs.parse.markdown import to_markdown
 from so2docs.recipes.attribution import writers
 from so2docs.serve.query import END, START, parse
-from so2docs.serve.store import PAGE, SEARCH_SORTS, Store, hints, one_deadline, search_all
+from so2docs.serve.store import PAGE, Store, hints, one_deadline, search_all
 from so2docs.sqlite.rows import is_html
 
 CHARACTERS = 20_000
 """Default maximum length of a reply, in characters."""
-_LEAST, _MOST = 500, 200_000
 _MOST_PAGES = 25
 _LISTED = 50
-"""Maximum number of answers listed for a question, and of comments shown for a post."""
+"""Maximum number of answers listed for a question."""
 _MOST_LINE = 2_000
 _MARKED = str.maketrans({START: "**", END: "**"})
 
 Post = dict[str, Any]
+
+_QUERY = (
+    'Words; also `"a phrase"`, `ferment*`, `-word`, `title:word`, `[tag]`, `score:5`, `answers:1`, '
+    "`created:2020`, `is:question`, `is:answer`, `is:accepted`, `user:11`."
+)
+_Query = Annotated[str, Field(min_length=1, max_length=500, description=_QUERY)]
+_Sites = Annotated[
+    str, Field(description="Site, such as `beer` or `dba.meta`; empty for all sites.")
+]
+_Sort = Annotated[Literal["relevance", "newest", "score"], Field(description="Order of results.")]
+_Limit = Annotated[int, Field(ge=1, le=PAGE, description="Results per page.")]
+_Page = Annotated[int, Field(ge=1, le=_MOST_PAGES, description="Page number, from 1.")]
+_PostId = Annotated[int, Field(ge=1, description="Id of the question, or of one of its answers.")]
+_Site = Annotated[
+    str, Field(description="Site, such as `beer` or `dba.meta`; may be empty if there is only one.")
+]
+_First = Annotated[
+    int,
+    Field(ge=1, description="Number of the first answer; not used if `post_id` is an answer."),
+]
+_Offset = Annotated[
+    int, Field(ge=0, description="Number of characters of the first text that were already read.")
+]
+_Length = Annotated[
+    int, Field(ge=500, le=200_000, description="Maximum length of the texts, in characters.")
+]
 
 
 class Archive:
@@ -63,98 +93,88 @@ class Archive:
 
     @one_deadline()
     def search(
-        self, query: str, site: str = "", sort: str = "relevance", limit: int = 10, page: int = 1
+        self,
+        query: _Query,
+        site: _Sites = "",
+        sort: _Sort = "relevance",
+        limit: _Limit = 10,
+        page: _Page = 1,
     ) -> str:
-        """Find questions and answers that contain the words of a query, the best first.
-
-        Results contain all words of the query. If no post does, or if there are four or more words,
-        results may contain only some of the words.
-
-        Args:
-            query: Words; also `"a phrase"`, `ferment*`, `-word`, `title:word`, `[tag]`, `score:5`,
-                `answers:1`, `created:2020`, `is:question`, `is:answer`, `is:accepted`, `user:11`.
-            site: Name of a site; empty for all sites.
-            sort: relevance, newest or score.
-            limit: Results per page, at most 20.
-            page: Page number, from 1.
-        """
+        """Find questions and answers by words and filters, the best first."""
         stores = [self._find_site(site)] if site else list(self._stores.values())
-        parsed = parse(query[:500])
+        parsed = parse(query)
         if parsed.is_empty:
             raise OptionError("; ".join(["the query is empty", *parsed.problems]))
-        if sort not in SEARCH_SORTS:
-            names = ", ".join(SEARCH_SORTS)
-            raise OptionError(f"unknown sort order {sort!r}; choose one of {names}")
         if parsed.has_text and not any(store.about.has_search for store in stores):
             raise OptionError("this database has no full-text index; search only by filters")
-        sort = sort if parsed.match or sort != "relevance" else "newest"
-        limit, page = max(1, min(limit, PAGE)), max(1, min(page, _MOST_PAGES))
-        hits, count, is_cut = search_all(stores, parsed, sort, limit * page)
+        order = sort if parsed.match or sort != "relevance" else "newest"
+        hits, count, is_cut = search_all(stores, parsed, order, limit * page)
+        last = min(_MOST_PAGES, max(1, -(-count // limit)))
+        if page > last:
+            raise OptionError(f"page is {page}, but the last page is {last}")
         parsed.problems += hints(stores, parsed)
         shown = hits[limit * (page - 1) :]
         lines = [f"{'More than ' * is_cut}{plural(count, 'result')}, page {page}", *parsed.problems]
         for number, (store, hit) in enumerate(shown, limit * (page - 1) + 1):
             for row in store.with_excerpts(parsed, [hit]):
                 lines.append(f"{number}. {_describe(row, store)}")
-        if count > limit * page:
+        if page < last:
             lines.append(f"More results: page={page + 1}")
+        elif count > limit * page:
+            lines.append("There are more results; narrow the search.")
         return "\n\n".join(lines)
 
-    def get_question(self, post_id: int, site: str = "", max_characters: int = CHARACTERS) -> str:
-        """Read a question with its comments and a list of its answers.
-
-        Args:
-            post_id: Id of the question, or of one of its answers.
-            site: Name of the site; may be empty if there is only one.
-            max_characters: Maximum length of the question with its comments, 500 to 200,000; the
-                list of answers is not counted.
-        """
+    def get_question(
+        self,
+        post_id: _PostId,
+        site: _Site = "",
+        offset: _Offset = 0,
+        max_characters: _Length = CHARACTERS,
+    ) -> str:
+        """Read a question with its comments and a list of its answers."""
         store, document = self._find(post_id, site)
-        reply = _Reply(max_characters)
-        reply.add(f"# {_line(document.get('Title') or '')} (question {document['Id']})")
-        reply.add(_facts(document, store))
-        reply.add(_body(document, store))
-        reply.add_all("## Comments", list(_comments(document, store)))
+        text, rest = _cut(_text(document, store), offset, max_characters)
         answers = self._answers(store, document)
         lines = [f"## {plural(len(answers), 'answer')} (read them with get_answers)", ""]
         for answer in answers[:_LISTED]:
             facts = [f"- answer {answer['Id']}: score {answer.get('Score') or 0}"]
             facts += ["accepted"] * (answer["Id"] == document.get("AcceptedAnswerId"))
-            lines.append(", ".join([*facts, plural(len(_body(answer, store)), "character")]))
+            lines.append(", ".join([*facts, plural(len(_text(answer, store)), "character")]))
         if len(answers) > _LISTED:
             lines.append(f"[{len(answers) - _LISTED} more left out]")
-        return "\n".join([reply.text, "", *lines])
+        title = f"# {_line(document.get('Title') or '')} (question {document['Id']})"
+        return "\n\n".join([title, _facts(document, store), text, *rest, "\n".join(lines)])
 
     def get_answers(
-        self, post_id: int, site: str = "", first: int = 1, max_characters: int = CHARACTERS
+        self,
+        post_id: _PostId,
+        site: _Site = "",
+        first: _First = 1,
+        offset: _Offset = 0,
+        max_characters: _Length = CHARACTERS,
     ) -> str:
-        """Read the answers to a question with their comments, accepted first, then by score.
-
-        Args:
-            post_id: Id of the question, or of the answer to begin with.
-            site: Name of the site; may be empty if there is only one.
-            first: Number of the first answer to read, from 1.
-            max_characters: Maximum length of the reply, 500 to 200,000.
-        """
+        """Read the answers to a question with their comments, accepted first, then by score."""
         store, document = self._find(post_id, site)
         answers = self._answers(store, document)
         ids = [answer["Id"] for answer in answers]
-        start = ids.index(post_id) if post_id in ids else max(1, first) - 1
-        title = f"# Answers to: {_line(document.get('Title') or '')} (question {document['Id']})"
-        if start >= len(answers):
-            return f"{title}\n\nIt has {plural(len(answers), 'answer')}."
-        reply, end = _Reply(max_characters, title), start
-        for number, answer in enumerate(answers[start:], start + 1):
-            accepted = ", accepted" * (answer["Id"] == document.get("AcceptedAnswerId"))
-            facts = f"## Answer {number} of {len(answers)}{accepted}\n\n{_facts(answer, store)}"
-            text = f"{facts}\n\n{_body(answer, store)}"
-            if end > start and not reply.has_space(text):
+        start = ids.index(post_id) + 1 if post_id in ids else first
+        parts = [f"# Answers to: {_line(document.get('Title') or '')} (question {document['Id']})"]
+        if not answers:
+            return f"{parts[0]}\n\nIt has no answers."
+        if start > len(answers):
+            raise OptionError(f"first is {first}, but it has {plural(len(answers), 'answer')}")
+        left = max_characters
+        for number, answer in enumerate(answers[start - 1 :], start):
+            text = _text(answer, store)
+            if number > start and len(text) > left:
+                parts.append(f"More answers: first={number}")
                 break
-            reply.add(text)
-            reply.add_all("### Comments", list(_comments(answer, store)))
-            end = number
-        more = f"\n\nMore answers: first={end + 1}" if end < len(answers) else ""
-        return f"{reply.text}{more}"
+            accepted = ", accepted" * (answer["Id"] == document.get("AcceptedAnswerId"))
+            text, rest = _cut(text, offset if number == start else 0, left)
+            heading = f"## Answer {number} of {len(answers)}{accepted}"
+            parts += [heading, _facts(answer, store), text, *rest]
+            left -= len(text)
+        return "\n\n".join(parts)
 
     def _find_site(self, name: str) -> Store:
         """Return the site with this name or host, or the only site if the name is empty.
@@ -167,7 +187,10 @@ class Archive:
         store = self._stores.get(name)
         if name and store is None:
             hosts = {store.site.host: store for store in self._stores.values()}
-            store = hosts.get(site_host(name.lower()))
+            names = (
+                site_host(f"{name.lower()}{end}") for end in ("", ".stackexchange.com", ".com")
+            )
+            store = next((hosts[host] for host in names if host in hosts), None)
         if store is None:
             problem = f"unknown site {name!r}; " if name else ""
             raise OptionError(f"{problem}choose a site: {', '.join(self._stores)}")
@@ -180,8 +203,7 @@ class Archive:
             OptionError: There is no such site or post.
         """
         store = self._find_site(site)
-        is_possible = 0 < post_id < 1 << 63
-        question_id = store.find_question(post_id) if is_possible else None
+        question_id = store.find_question(post_id) if post_id < 1 << 63 else None
         document = None if question_id is None else store.document(question_id)
         if document is None:
             raise OptionError(f"there is no post {post_id} on {store.site.title}")
@@ -193,43 +215,18 @@ class Archive:
         return [by_id[key] for key in store.answer_ids(document["Id"]) if key in by_id]
 
 
-class _Reply:
-    """Builds a reply of limited length from parts."""
+def _cut(text: str, offset: int, most: int) -> tuple[str, list[str]]:
+    """Return the part of a text from an offset on, and how to read the rest of it, if any.
 
-    def __init__(self, most: int, title: str = "") -> None:
-        self._left = max(_LEAST, min(most, _MOST)) - len(title)
-        self._parts = [title] if title else []
-
-    @property
-    def text(self) -> str:
-        """The parts added so far, as one text."""
-        return "\n\n".join(self._parts)
-
-    def has_space(self, text: str) -> bool:
-        """Whether another part fits into the reply."""
-        return len(text) + 2 <= self._left
-
-    def add(self, text: str) -> None:
-        """Append a part; truncate it if it does not fit, and note the number of characters lost."""
-        if text and not self.has_space(text):
-            shown = max(0, self._left)
-            text = f"{text[:shown].rstrip()}\n\n[{len(text) - shown:,} characters left out]"
-        if text:
-            self._parts.append(text)
-            self._left -= len(text) + 2
-
-    def add_all(self, heading: str, lines: list[str]) -> None:
-        """Append a heading and as many of the lines as fit, and note how many are left out."""
-        shown: list[str] = []
-        for line in lines[:_LISTED]:
-            if not self.has_space("\n".join([heading, *shown, line])):
-                break
-            shown.append(line)
-        if lines:
-            missing = len(lines) - len(shown)
-            end = [f"[{missing} more left out]"] if missing else []
-            self._parts.append("\n".join([heading, "", *shown, *end]))
-            self._left -= len(self._parts[-1]) + 2
+    Raises:
+        OptionError: The offset is not in the text.
+    """
+    if offset and offset >= len(text):
+        raise OptionError(f"offset is {offset}, but the text has {plural(len(text), 'character')}")
+    end = offset + most
+    left = len(text) - end
+    rest = [f"[{left:,} characters left out; continue with offset={end}]"] if left > 0 else []
+    return text[offset:end], rest
 
 
 def _describe(row: Post, store: Store) -> str:
@@ -273,9 +270,13 @@ def _comments(post: Post, store: Store) -> Iterator[str]:
         yield f"- {score}{_line(comment.get('Text') or '')} — {by}"
 
 
-def _body(post: Post, store: Store) -> str:
+def _text(post: Post, store: Store) -> str:
+    """Format the body of a post and its comments as Markdown."""
     body = remove_bidi_controls(str(post.get("Body") or ""))
-    return to_markdown(body, store.sign) if is_html(body) else body
+    parts = [to_markdown(body, store.sign) if is_html(body) else body]
+    if comments := list(_comments(post, store)):
+        parts += ["### Comments", "\n".join(comments)]
+    return "\n\n".join(parts)
 
 
 def _authors(part: Post, store: Store) -> str:
@@ -307,13 +308,25 @@ def _line(text: object) -> str:
     return " ".join(remove_bidi_controls(str(text)[:_MOST_LINE]).split())
 
 
-def make_mcp_server(stores: Mapping[str, Store]) -> Any:
-    """Make the MCP server; its method `run` communicates over standard input and output."""
-    from mcp.server.mcpserver import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp.types import ToolAnnotations
+class _Server(MCPServer):
+    """An MCP server that names each invalid argument in one line."""
 
-    from so2docs import __version__
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any] | None = None
+    ) -> Any:
+        """Call a tool by name."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            problems = error.__cause__.errors()
+            lines = (f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in problems)
+            raise ToolError("; ".join(lines)) from None
+
+
+def make_mcp_server(stores: Mapping[str, Store]) -> MCPServer:
+    """Make the MCP server; its method `run` communicates over standard input and output."""
 
     def telling(tool: Callable[..., str]) -> Callable[..., str]:
         """Wrap a tool so that its expected errors are reported to the model."""
@@ -328,15 +341,9 @@ def make_mcp_server(stores: Mapping[str, Store]) -> Any:
         return call
 
     archive = Archive(stores)
-    server = MCPServer(
-        "so2docs",
-        instructions=archive.instructions(),
-        version=__version__,
-        log_level="ERROR",
-    )
-    hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    introduction = archive.instructions()
+    server = _Server("so2docs", instructions=introduction, version=__version__, log_level="ERROR")
+    marks = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (archive.search, archive.get_question, archive.get_answers):
-        description = cleandoc(tool.__doc__ or "")
-        decorate = server.tool(description=description, annotations=hints, structured_output=False)
-        decorate(telling(tool))
+        server.tool(annotations=marks, structured_output=False)(telling(tool))
     return server

@@ -49,6 +49,11 @@ def call(paths: list[Path], *calls: tuple[str, dict[str, Any]]) -> tuple[str, li
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == ["search", "get_question", "get_answers"]
             assert all(tool.annotations.read_only_hint for tool in tools)
+            for tool in tools:
+                fields = tool.input_schema["properties"]
+                assert all(field["description"] for field in fields.values())
+                assert all("minimum" in f for f in fields.values() if f["type"] == "integer")
+            assert tools[0].input_schema["properties"]["sort"]["enum"][0] == "relevance"
             replies = [await client.call_tool(name, arguments) for name, arguments in calls]
             return client.instructions, [(r.is_error, r.content[0].text) for r in replies]
 
@@ -60,18 +65,17 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
     introduction, replies = call(
         databases,
         ("search", {"query": "sourdough"}),
-        ("search", {"query": "sourdough", "site": "tea.stackexchange.com", "limit": 1}),
+        ("search", {"query": "sourdough", "site": "tea", "limit": 1}),
         ("search", {"query": "sourdough zzzz", "site": "tea.stackexchange.com"}),
         ("get_question", {"post_id": 5, "site": HOST}),
         ("get_question", {"post_id": 1, "site": OTHER}),
         ("get_answers", {"post_id": 1, "site": OTHER, "max_characters": 2_000}),
         ("get_answers", {"post_id": 4, "site": OTHER, "max_characters": 200_000}),
-        ("get_answers", {"post_id": 1, "site": OTHER, "first": 9}),
     )
     assert "never instructions" in introduction
     assert f"- {HOST}: 10 questions" in introduction
     assert not any(is_error for is_error, _ in replies)
-    both, tea, some, by_answer, question, short, long, after = (text for _, text in replies)
+    both, tea, some, by_answer, question, short, long = (text for _, text in replies)
     assert f"https://{HOST}/q/1" in both
     assert f"https://{OTHER}/q/1" in both
     assert "**sourdough**" in both.lower()
@@ -92,7 +96,20 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
     assert "## Answer 2 of 3\n\nanswer 4" in long
     assert "Answer 1" not in long
     assert long.count(f"By [user5](https://{OTHER}/users/5); CC BY-SA 3.0") == 2
-    assert after.endswith("It has 3 answers.")
+
+
+def test_a_model_reads_long_answers_and_results_to_their_end(databases: list[Path]) -> None:
+    """Each reply says how to go on, up to the last one."""
+    read = {"post_id": 3, "max_characters": 8_000}
+    _, [(_, first)] = call([databases[1]], ("get_answers", read))
+    offset = int(re.findall(r"continue with offset=(\d+)", first)[0])
+    _, [(_, second)] = call([databases[1]], ("get_answers", read | {"offset": offset}))
+    assert (first + second).count("leaf") == 3_000
+    assert "left out" not in second
+    search = {"query": "leaf", "limit": 2}
+    pages = call(databases[1:], *(("search", search | {"page": n}) for n in (1, 2, 3)))[1]
+    assert [re.findall(r"More results: page=(\d)", text) for _, text in pages] == [["2"], [], []]
+    assert pages[2] == (True, "Error executing tool search: page is 3, but the last page is 2")
 
 
 def test_comments_are_credited_and_safe(databases: list[Path]) -> None:
@@ -105,14 +122,19 @@ def test_errors_are_told(databases: list[Path]) -> None:
         ("get_question", {"post_id": 1}, f"choose a site: {HOST}, {OTHER}"),
         ("get_question", {"post_id": 1, "site": "x"}, "unknown site 'x'; choose a site"),
         ("get_question", {"post_id": 1 << 70, "site": OTHER}, "there is no post"),
-        ("get_answers", {"post_id": -1, "site": OTHER}, "there is no post -1"),
+        ("get_answers", {"post_id": -1}, "post_id: Input should be greater than or equal to 1"),
+        ("get_answers", {"post_id": 1, "site": OTHER, "first": 9}, "it has 3 answers"),
+        ("get_answers", {"post_id": 4, "site": OTHER, "offset": 99_999}, "the text has 1"),
         ("search", {"query": " "}, "the query is empty"),
-        ("search", {"query": "a", "sort": "size"}, "choose one of relevance, newest, score"),
+        ("search", {"query": "a", "sort": "size"}, "sort: Input should be 'relevance', 'newest'"),
+        ("search", {"query": "a", "limit": 21}, "limit: Input should be less than or equal to 20"),
+        ("search", {}, "query: Field required"),
     ]
     _, replies = call(databases, *((name, arguments) for name, arguments, _ in expected))
     for (_, _, message), (is_error, text) in zip(expected, replies, strict=True):
         assert is_error
         assert message in text
+        assert "https://" not in text
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, databases: list[Path]) -> None:
