@@ -20,7 +20,7 @@ _TAG = re.compile(r"\[(?:meta-)?tag:([^\s\[\]]{1,100}+)\]")
 _PATHS = {
     kind: re.compile(path + "/?")
     for kind, path in {
-        "post": r"/questions/(?P<question>\d{1,18})(?:/[^/]*(?:/(?P<name>\d{1,18}))?)?",
+        "post": r"/questions/(?P<post>\d{1,18})(?:/[^/]*(?:/(?P<name>\d{1,18}))?)?",
         "short": r"/(?:q|a|posts)/(?P<name>\d{1,18})(?:/\d+)?",
         "revisions": r"/posts/(?P<name>\d{1,18})/revisions",
         "comment": r"/posts/comments/(?P<name>\d{1,18})",
@@ -30,7 +30,7 @@ _PATHS = {
         "search": r"/search",
     }.items()
 }
-_COMMENT = re.compile(r"comment(\d{1,18})_\d+")
+_COMMENT = re.compile(r"comment(\d{1,18})_(\d{1,18})")
 
 
 class Link(NamedTuple):
@@ -40,14 +40,14 @@ class Link(NamedTuple):
         host: The site's current host; empty for a site whose host is unknown.
         kind: `post`, `revisions`, `comment`, `user`, `tag`, `list` or `search`.
         name: Id, name of the tag, path of the list, or words to search for.
-        question: Id of a post's question, which is shown if the post is missing; empty if
-            unknown.
+        post: Id of the question of a post, or of the post of a comment, which is shown if the
+            page is missing; empty if unknown.
     """
 
     host: str
     kind: str
     name: str
-    question: str = ""
+    post: str = ""
 
     @property
     def key(self) -> str:
@@ -72,7 +72,7 @@ def parse_link(address: str, host: str | None) -> Link | None:
         return None
     host = (host or "") if is_path else site_host(name.removeprefix("www."))
     if comment := _COMMENT.fullmatch(parts.fragment):
-        return Link(host, "comment", comment[1])
+        return Link(host, "comment", *comment.groups())
     for kind, path in _PATHS.items():
         if match := path.fullmatch(parts.path):
             values = match.groupdict(default="")
@@ -83,7 +83,7 @@ def parse_link(address: str, host: str | None) -> Link | None:
             elif kind == "post" and not values["name"]:
                 # In the old form of URLs, the id of an answer is only in the fragment.
                 fragment = parts.fragment if re.fullmatch(r"\d{1,18}", parts.fragment) else ""
-                values["name"] = fragment or values["question"]
+                values["name"] = fragment or values["post"]
             return Link(host, "post" if kind == "short" else kind, **values)
     return None
 

@@ -270,8 +270,8 @@ class Pages:
         store, ids = self.store, dict[str, set[int]]()
         for link in links:
             if link.kind in ("post", "revisions", "comment", "user"):
-                numbers = {int(number) for number in (link.name, link.question) if number}
-                ids.setdefault(link.kind, set()).update(numbers)
+                ids.setdefault(link.kind, set()).add(int(link.name))
+                ids.setdefault("post", set()).add(int(link.post or 0))
         questions = store.find_questions(ids.get("post", set()) | ids.get("revisions", set()))
         known: dict[str, Container[int]] = {
             "comment": store.find_comments(ids.get("comment", ())),
@@ -280,16 +280,16 @@ class Pages:
         pages = {}
         for link in links:
             name, path = link.name, ""
-            if link.kind == "post":
-                # If an answer is missing, link to its question.
-                for number in (int(name), int(link.question or 0)):
+            if link.kind in known and int(name) in known[link.kind]:
+                path = f"/{_PREFIXES[link.kind]}/{int(name)}"
+            elif link.kind in ("post", "comment"):
+                # If an answer or a comment is missing, link to its question or post.
+                for number in (int(name) if link.kind == "post" else 0, int(link.post or 0)):
                     if number in questions and not path:
                         kind = "questions" if questions[number] == number else "a"
                         path = f"/{kind}/{number}"
             elif link.kind == "revisions" and store.has_history and int(name) in questions:
                 path = f"/posts/{int(name)}/revisions"
-            elif link.kind in known and int(name) in known[link.kind]:
-                path = f"/{_PREFIXES[link.kind]}/{int(name)}"
             elif link.kind == "tag" and store.has_tags(name):
                 path = f"/questions/tagged/{quote(name, safe='+')}"
             elif link.kind == "search":
