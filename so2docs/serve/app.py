@@ -231,7 +231,9 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": lambda value: f"{value:,}" if isinstance(value, int) else str(value),
-        "day": lambda value: str(value or "")[:10],
+        "day": lambda value: Markup('<span class="day">{}</span>').format(
+            for_terminal(str(value or "")[:10])
+        ),
         # Allow line breaks in host names only after dots.
         "breakable": lambda name: Markup(".<wbr>").join(name.split(".")),
     }

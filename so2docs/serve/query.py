@@ -24,12 +24,12 @@ takes memory for the positions of each word in a post. A heap limit of SQLite is
 would apply to the whole process, and could make the request of another user fail.
 """
 
-TEXT_FILTERS = ("title", "body", "code")
+TEXT_FILTERS = ("title", "intitle", "body", "code")
 FILTERS = ("score", "answers", "views", "created", "user", "is", "closed", "duplicate",
            "hasaccepted", "isaccepted", *TEXT_FILTERS)  # fmt: skip
 """Supported filters."""
 OTHER_FILTERS = ("wiki", "locked", "migrated", "hascode", "hasnotice", "deleted", "lastactive",
-                 "inquestion", "inbookmarks", "infavorites", "saves")  # fmt: skip
+                 "inquestion", "inbookmarks", "infavorites", "saves", "url")  # fmt: skip
 """Filters of the sites that are not supported here."""
 
 _NAME = "|".join((*FILTERS, *OTHER_FILTERS))
@@ -44,7 +44,8 @@ _PART = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _RANGE = re.compile(r"(-?\d{1,18})?(?:(\.\.)(-?\d{1,18})?)?")
-_DATES = re.compile(r"(\d{4}(?:-\d\d){0,2})?(?:(\.\.)(\d{4}(?:-\d\d){0,2})?)?")
+_DATE = r"(\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?)"
+_DATES = re.compile(rf"{_DATE}?(?:(\.\.){_DATE}?)?")
 _LETTER = re.compile(r"\w")
 # Words that are code, with characters that the full-text index ignores: `c++`, `foo_bar`,
 # `--force`, `a.b()`, but not `don't`, `well-known`, `end.` or `(so`.
@@ -160,6 +161,7 @@ def parse(text: str) -> Query:
     for part in _PART.finditer(text.replace("\0", " ")):
         has_minus = part["minus"] is not None
         name, value = (part["name"] or "").lower(), (part["value"] or "").strip('"')
+        name = "title" if name == "intitle" else name
         if part["tag"] is not None:
             _add_tag(query, part, is_alternative=is_alternative)
         elif name and name not in TEXT_FILTERS:

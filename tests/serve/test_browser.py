@@ -166,6 +166,12 @@ def test_no_page_is_wider_than_the_screen(launched: Any, address: str, width: in
             it.page.goto(f"{address}{path}")
             inside = "document.documentElement.scrollWidth"
             assert it.page.evaluate(inside) <= width, path
+            for link in it.page.locator(".top nav a").all():
+                box = link.bounding_box()
+                assert box["x"] + box["width"] <= width, path
+            for day in it.page.locator(".day").all():
+                lines = day.evaluate("day => [...day.getClientRects()].map(rect => rect.y)")
+                assert len({*lines}) == 1, path
 
 
 def test_dark_by_the_system_or_by_the_button(launched: Any, address: str) -> None:

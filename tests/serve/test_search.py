@@ -205,8 +205,8 @@ VALUES = {
     "created": ["2015", "2012..2014-05"], "user": ["3", '"Ada"', "404"],
     "is": ["question", "answer", "a", "answered", "unanswered", "accepted", "closed", "duplicate"],
     "closed": ["yes", "no"], "duplicate": ["yes", "no"], "hasaccepted": ["yes", "0"],
-    "isaccepted": ["yes", "no"], "title": ["3", '"question 3"'], "body": ["word2", "answer"],
-    "code": ["word2", '"word2 body"'],
+    "isaccepted": ["yes", "no"], "title": ["3", '"question 3"'], "intitle": ["3"],
+    "body": ["word2", "answer"], "code": ["word2", '"word2 body"'],
 }  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def test_a_minus_negates_every_filter(part: str, posts: Store) -> None:
     "name", [*OTHER_FILTERS, *(name for name in OPERATORS if name not in (*TEXT_FILTERS, "user"))]
 )
 def test_a_filter_that_is_not_understood_says_so(name: str) -> None:
-    for part in (f"{name}:5?", f"-{name}:5?"):
+    for part in (f"{name}:5?", f"-{name}:5?", "created:2020-13", "created:2020-04-32"):
         query = parse(f"word {part}")
         assert query.problems == [f"{part} was not understood"]
         assert query.match == '"word"'
@@ -416,6 +416,8 @@ def test_people(tmp_path: Path) -> None:
         for post in (question, *question["Answers"]):
             if post["OwnerUserId"] in users:
                 post["Owner"] = users[post["OwnerUserId"]]
+    comment = {"Id": 1, "PostId": 10, "Text": "x", "UserId": 99, "User": {"Id": 99}}
+    documents[0]["Comments"] = [comment]
     so2docs.to_sqlite(documents, tmp_path / "q.db", site="x.stackexchange.com")
     with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
         people = client.get("/users.json").json()
@@ -435,6 +437,8 @@ def test_people(tmp_path: Path) -> None:
         assert "https://x.stackexchange.com/users/2" in page
         # A user who is named by posts but missing from the dump.
         assert "user 5" in client.get("/users/5").text
+        assert "?sort=newest" in client.get("/users/5").text
+        assert "?sort=newest" not in client.get("/users/99").text  # There is nothing to sort.
         assert client.get("/users/424242").status_code == 404
         assert '<a class="person" href="/users/2"><bdi>Bob &lt;b&gt;</bdi></a>' in (
             client.get("/questions").text
@@ -498,10 +502,8 @@ def test_states_and_links(tmp_path: Path) -> None:
     so2docs.to_sqlite(documents, tmp_path / "q.db")
     with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
         page = client.get("/questions/1").text
-        assert (
-            'Closed</span> 2020-02-02, a duplicate of <a href="/questions/2"><bdi>Title 2</bdi></a>'
-            in page
-        )
+        closed = 'Closed</span> <span class="day">2020-02-02</span>, a duplicate of '
+        assert f'{closed}<a href="/questions/2"><bdi>Title 2</bdi></a>' in page
         assert page.index('id="answers"') < page.index('id="links"')
         links = page.split('id="links"')[1].split("</aside>")[0]
         assert '<a href="/questions/3"><bdi>Title 3</bdi></a>' in links
@@ -635,7 +637,7 @@ def test_about(tmp_path: Path) -> None:
         page = client.get("/about").text
         about = client.get("/about.json").json()
     assert "x.stackexchange.com.jsonl" in page
-    assert "2019-01-02 to 2019-01-02" in page
+    assert '2019-01-02</span> to <span class="day">2019-01-02<' in page
     assert "badges, descriptions of tags, profiles of users; posts deleted on the site" in page
     assert "titles and tags, English words in all their forms" in page
     assert "CC BY-SA 2.5 for content created before." in page
