@@ -60,8 +60,6 @@ WRITERS = {
     ),
     "dumps": Writer("diff Posts.xml Other.xml c.jsonl -q -j 1 --work-dir work"),
     "diff stdout": Writer("diff old.jsonl new.jsonl -q", stdout=True),
-    "patch": Writer("patch old.jsonl changes.jsonl p.jsonl.zst -q"),
-    "forced patch": Writer("patch old.jsonl changes.jsonl former.jsonl --force -q"),
     "sqlite": Writer("sqlite old.jsonl q.db -q"),
     "forced sqlite": Writer("sqlite old.jsonl former.db --force -q"),
     "sqlite of a dump": Writer("sqlite site q.db --with all -q -j 1"),
@@ -74,7 +72,6 @@ WRITERS = {
     "flat csv": Writer("tables site flat --format csv --split-by year -q -j 1", resumes=True),
     "flat database": Writer("tables site flat --format sqlite -q -j 1"),
     "diff of sites": Writer("diff olds news changes -q -j 1", errors=3, resumes=True),
-    "patch of sites": Writer("patch olds changed patched -q -j 1", errors=3, resumes=True),
     "databases of sites": Writer("sqlite olds databases -q -j 1", errors=3, resumes=True),
     "inspect": Writer("inspect site -q -j 1 --json --work-dir work", stdout=True),
     "schema": Writer("schema --with all", stdout=True),
@@ -99,14 +96,12 @@ def make_inputs(folder: Path) -> None:
     so2docs.convert(folder / "Other.xml", folder / "former.jsonl", jobs=1)
     so2docs.convert(folder / "Other.xml", folder / "parts.jsonl", jobs=1, split_files=3)
     shutil.copy(folder / "old.jsonl", folder / "bare.jsonl")
-    so2docs.diff(folder / "old.jsonl", folder / "new.jsonl").write(folder / "changes.jsonl")
     so2docs.to_sqlite(folder / "new.jsonl", folder / "former.db")
     for name, output in (("olds", "old"), ("news", "new")):
         (folder / name).mkdir()
         for site in ("one", "two"):
             for path in (f"{output}.jsonl", f".{output}.jsonl.index"):
                 shutil.copy(folder / path, folder / name / path.replace(output, site))
-    so2docs.diff_all(folder / "olds", folder / "news", folder / "changed", jobs=1)
     page = so2docs.stats(folder / "new.jsonl", jobs=1).as_page()
     (folder / "former.html").write_text(page, encoding="utf-8")
 

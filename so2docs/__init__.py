@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from so2docs.api.sites import SiteResult
     from so2docs.changes.compare import Summary
     from so2docs.changes.diff import Changes, diff
-    from so2docs.changes.patch import Patched, patch
     from so2docs.counts import RowCounts, TableCounts
     from so2docs.errors import (
         ArchiveError,
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from so2docs.folders import (
         diff_all,
         inspect_all,
-        patch_all,
         stats_all,
         tables_all,
         tags_all,
@@ -93,7 +91,6 @@ __all__ = [
     "OutputError",
     "OutputExistsError",
     "OutputNotFoundError",
-    "Patched",
     "Recipe",
     "RecipeError",
     "Report",
@@ -122,8 +119,6 @@ __all__ = [
     "documents",
     "inspect",
     "inspect_all",
-    "patch",
-    "patch_all",
     "read",
     "stats",
     "stats_all",
@@ -139,7 +134,6 @@ __all__ = [
 
 _MODULES = {
     "changes.diff": ("Changes", "diff"),
-    "changes.patch": ("Patched", "patch"),
     "changes.compare": ("Summary",),
     "metadata.manifest": ("Verified", "verify"),
     "api.convert": ("Documents", "convert", "documents"),
@@ -148,7 +142,6 @@ _MODULES = {
     "folders": (
         "diff_all",
         "inspect_all",
-        "patch_all",
         "stats_all",
         "tables_all",
         "tags_all",

@@ -28,7 +28,6 @@ COMMANDS = {
     "show": "Show questions of an output by their ids.",
     "stats": "Print statistics of an output.",
     "diff": "Write the changes between two outputs.",
-    "patch": "Apply changes to an output.",
     "recipes": "List the recipes for data sets, with example records.",
     "schema": "Print the JSON Schema of the documents.",
     "verify": "Check an output against its manifest.",

@@ -23,16 +23,13 @@ from so2docs.api.sites import (
     run_dumps,
     run_sites,
 )
-from so2docs.changes.changes_file import ChangeReader, OutputIdentity, write_empty
 from so2docs.changes.compare import Operation
 from so2docs.changes.diff import ChangesFile, diff
-from so2docs.changes.patch import PatchedOutput
 from so2docs.dump.opening import Catalog
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
     OptionError,
     OutputError,
-    OutputNotFoundError,
     So2docsError,
     flag,
 )
@@ -41,14 +38,12 @@ from so2docs.flat.tags import TagsFile, tags
 from so2docs.inspection.inspect import inspect, locate_all
 from so2docs.metadata.manifest import Manifest, load, manifests_of_report, verify
 from so2docs.options.choices import ChangesFormat, Search
-from so2docs.options.output_form import output_suffix
 from so2docs.options.sites import checked_host, site_from_name
-from so2docs.output.new_files import temporary_folder
+from so2docs.output.file import Target
+from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import MANIFEST
-from so2docs.output.paths import OutputPaths
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import UP_TO_DATE
-from so2docs.progress import log
 from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
 from so2docs.sqlite.build import find_database
 from so2docs.statistics.stats import stats
@@ -56,7 +51,6 @@ from so2docs.statistics.stats import stats
 PathLike = str | os.PathLike[str]
 
 NEW, GONE = "new", "gone"
-_EMPTY = OutputIdentity(0, 0)
 
 
 def diff_all(
@@ -138,15 +132,16 @@ def diff_all(
 
 
 @contextmanager
-def _readable_or_empty(paths: list[str] | None, other: str | None = None) -> Iterator[str]:
+def _readable_or_empty(paths: list[str] | None, other: str) -> Iterator[str]:
     """Yield the output of a site; for None, an empty one with the provenance of `other`."""
     if paths is not None:
         yield readable(paths)
         return
-    provenance = None if other is None else read_provenance(other)
+    provenance = read_provenance(other)
     with temporary_folder(None) as folder:
         path = os.path.join(folder, "empty.jsonl")
-        write_empty(path, b"" if provenance is None else provenance.to_json())
+        with NewFiles() as files, Target(files, path, indexed=True) as target:
+            target.record = b"" if provenance is None else provenance.to_json()
         yield path
 
 
@@ -180,79 +175,6 @@ def _diff_site(
     posts = summary.questions
     state = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
     return state, target or new_path, summary
-
-
-def patch_all(
-    old_dir: PathLike,
-    changes_dir: PathLike,
-    new_dir: PathLike,
-    *,
-    update: bool = False,
-    force: bool = False,
-    jobs: int | None = None,
-    progress: bool = False,
-    when_done: WhenDone | None = None,
-) -> list[SiteResult]:
-    """Apply a folder of changes to a folder of outputs, site by site.
-
-    A site without a changes file gets no new output, because it was removed: `diff_all` writes a
-    file for every other site. Existing outputs that were made from these changes are kept.
-
-    Args:
-        old_dir: Folder of the old outputs; it may be empty.
-        changes_dir: Folder written by `diff_all` in the format `changes`.
-        new_dir: Folder for the new outputs; made if it does not exist.
-        update: Replace outputs made from other changes.
-        force: Replace all outputs.
-        jobs: Worker processes; all cores if None.
-        progress: Show a progress bar.
-        when_done: Function called with the result of each site.
-
-    Returns:
-        The result of each site, sorted by site; each `result` is a `Patched`, or None if the site
-        was removed, failed or is up to date.
-
-    Raises:
-        OptionError: An option has a value that is not allowed.
-        OutputError: A folder cannot be read, or `changes_dir` has no changes.
-    """
-    old_dir, changes_dir = os.fspath(old_dir), os.fspath(changes_dir)
-    old, changes = outputs_in(old_dir), outputs_in(changes_dir)
-    check_holds_outputs(changes_dir, changes)
-    folder = _made(new_dir, old_dir, changes_dir)
-    tasks = []
-    for site in sorted({*old, *changes}):
-        paths = [*old.get(site, ()), *changes.get(site, ())]
-        stem = os.path.join(folder, site)
-        work = partial(
-            _patch_site, old.get(site), changes.get(site), stem=stem, update=update, force=force
-        )
-        tasks.append(SiteTask(site, f"{stem}.jsonl.gz", input_size(paths), work))
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
-
-
-def _patch_site(
-    old: list[str] | None, changes: list[str] | None, *, stem: str, update: bool, force: bool
-) -> Done:
-    """Apply the changes of one site for `patch_all`; None stands for a missing file."""
-    if changes is None:
-        assert old is not None
-        log.warning("%s: has no file of changes, so it gets no new output", old[0])
-        return GONE, old[0], None
-    reader = ChangeReader(readable(changes))
-    header = reader.header
-    if old is None and (header is None or header.old != _EMPTY):
-        raise OutputNotFoundError(
-            f"{reader.path}: there is no output to apply these changes to; is it in another folder?"
-        )
-    with _readable_or_empty(old) as old_path:
-        if header is None or header.new is None:
-            end = OutputPaths(old_path, None).extensions
-        else:
-            end = output_suffix({"compression": header.new.compression})
-        product = PatchedOutput(old_path, reader, stem + end)
-        state = NEW if old is None else "patched"
-        return _build(product, state, force=force, update=update)
 
 
 def stats_all(

@@ -49,7 +49,7 @@ class SiteResult:
         site: Name of the site, from the name of its dump or output.
         output: File or folder written; if nothing is written, the file read.
         state: Outcome in a word or two: `converted`, `made`, `changed`, `unchanged`, `new`, `gone`,
-            `patched`, `counted`, `verified`, `inspected`, `damaged` or `up to date`; `another
+            `counted`, `verified`, `inspected`, `damaged` or `up to date`; `another
             input`, `other options` or `unknown` if an existing output was left unchanged; or
             `failed`.
         result: Return value for the site, such as a `Report`; None if the site failed or was up to

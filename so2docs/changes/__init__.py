@@ -1,11 +1,9 @@
-"""Changes between two outputs of the same site: `diff` finds them and `patch` applies them.
+"""Changes between two outputs of the same site.
 
-Both outputs are sorted by question id, so finding the changes takes one pass over both, and
-applying them takes another.
+Both outputs are sorted by question id, so finding the changes takes one pass over both.
 
 Examples:
     >>> changes = so2docs.diff("2024-04.jsonl.gz", "2024-07.jsonl.gz")
     >>> for change in changes: ...
     >>> print(changes.summary)
-    >>> so2docs.patch("2024-04.jsonl.gz", "changes.jsonl.gz", "copy.jsonl.gz")
 """

@@ -14,8 +14,8 @@ from typing import Any, Unpack, get_args
 import orjson
 
 from so2docs.api.convert import convert_validated, find_input, options_for
-from so2docs.changes.changes_file import VERSION, Header, iterate_differences
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, Summary, compare
+from so2docs.changes.differences import iterate_differences
 from so2docs.changes.formats import make_format
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.options.choices import ChangesFormat
@@ -31,6 +31,9 @@ from so2docs.progress import bar, log
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
 from so2docs.reader.reading import is_output, read_start
+
+VERSION = 1
+"""Version of the changes file. Increase it when the same outputs would give another file."""
 
 
 @contextmanager
@@ -111,11 +114,6 @@ class _Request:
     progress: bool
     conversion: dict[str, Any]
 
-    @property
-    def is_everything(self) -> bool:
-        """Whether the changes are complete: enough to make the new output from the old one."""
-        return not self.ignored and self.only == set(OPERATIONS)
-
 
 class Changes:
     """The result of `so2docs.diff`: changes between two outputs, in ascending order of question id.
@@ -171,8 +169,8 @@ class Changes:
         Args:
             path: Name of the file; its extension determines the compression (`.gz`, `.zst`,
                 otherwise none). `-` is standard output.
-            format: `changes`: one object per line, as `patch` reads them, between a header that
-                identifies both outputs and a line with the checksum. `jsonl`: the new documents.
+            format: `changes`: one object per line, and a last line with their number. `jsonl`: the
+                new documents.
                 `elasticsearch`: `index` and `delete` actions for the bulk API. `mongodb`: lines
                 for `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
             deleted: File for the ids of deleted documents, one object per line; needed for `jsonl`
@@ -278,7 +276,8 @@ class ChangesFile(Product[Summary]):
         **options: Any,
     ) -> None:
         changes.check(options["format"], deleted)
-        self._lines = make_format(*options.values())
+        names = ("format", "elasticsearch_index", "site_field")
+        self._lines = make_format(*map(options.__getitem__, names))
         options["deleted"] = deleted is not None
         self._deleted = None if deleted is None else os.fspath(deleted)
         path, request, files = os.fspath(path), changes.request, []
@@ -308,8 +307,7 @@ class ChangesFile(Product[Summary]):
         lines = self._lines
         with self._changes.opened() as (old, new), ExitStack() as stack:
             target, *ids = (stack.enter_context(Target(files, path)) for path in self.paths)
-            made_from = Header.between(old, new, is_everything=self._request.is_everything)
-            target.write(lines.header(made_from))
+            target.write(lines.header)
             for change in self._changes.changes(old, new):
                 if ids and change.operation == "deleted":
                     ids[0].write(lines.id_line(change))

@@ -1,4 +1,4 @@
-"""Formats of changes: lines that `patch` reads, and document formats for other programs.
+"""Formats of changes: a line for each change, and document formats for other programs.
 
 Elasticsearch, OpenSearch and RavenDB read deletions from the same file. JSON lines and
 `mongoimport` have no form for deletions, so the ids of deleted documents go to a separate file.
@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from isal import isal_zlib
 
-from so2docs.changes.changes_file import Header
 from so2docs.changes.compare import Change
 from so2docs.domain import is_date
 from so2docs.errors import OptionError, flag
@@ -25,37 +23,31 @@ from so2docs.schema import DATES
 
 
 class ChangeLines:
-    """Encodes changes as lines for `patch`.
+    """Encodes each change as a line, and ends with a line that has their number.
 
     Attributes:
         deletes: Whether deletions are in the same file.
+        header: The bytes before the first change.
     """
 
     deletes = True
+    header = b""
 
     def __init__(self) -> None:
-        self._changes = self._crc = 0
-
-    def header(self, made_from: Header) -> bytes:
-        """Return the header line, which identifies both outputs."""
-        return self._count(made_from.line() + b"\n")
+        self._changes = 0
 
     def frame(self, change: Change) -> bytes:
         """Encode a change as a line."""
         self._changes += 1
-        return self._count(change.record() + b"\n")
+        return change.record() + b"\n"
 
     def footer(self) -> bytes:
-        """Return the last line: the number of changes, and the checksum of all lines before it."""
-        return b'{"op":"end","changes":%d,"crc32":%d}\n' % (self._changes, self._crc)
+        """Return the bytes after the last change."""
+        return b'{"op":"end","changes":%d}\n' % self._changes
 
     def id_line(self, change: Change) -> bytes:
         """Encode the id of a deleted document as a line of the separate file."""
         return ID_LINE % change.question_id
-
-    def _count(self, line: bytes) -> bytes:
-        self._crc = isal_zlib.crc32(line, self._crc)
-        return line
 
 
 class ChangedDocuments(ChangeLines):
@@ -73,11 +65,7 @@ class ChangedDocuments(ChangeLines):
         self._is_dated = form.has_dates
         self._site_field = site_field if FORMATS[name].ids else None
         self._between = b""
-        self.deletes = self._format.deletes
-
-    def header(self, made_from: Header) -> bytes:
-        """Return the bytes before the first document."""
-        return self._format.header
+        self.deletes, self.header = self._format.deletes, self._format.header
 
     def frame(self, change: Change) -> bytes:
         """Encode a change: the new document, or the deletion of the old one."""

@@ -79,9 +79,8 @@ def diff(
 
     OLD and NEW are outputs of the same site, converted with the same options, or dumps, which are
     converted first. The default for CHANGES is standard output. Each line describes a question that
-    was added, changed or deleted, and contains the new document. The first line identifies both
-    outputs. The last line contains the number of changes and a checksum. This allows `so2docs
-    patch` to reject a different OLD, or damaged changes.
+    was added, changed or deleted, and contains the new document. The last line contains the number
+    of changes.
 
     If OLD, NEW and CHANGES are folders with an output for each site, each site is compared. All
     questions of a new site count as added, and a site missing in NEW is listed as gone. Existing

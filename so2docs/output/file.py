@@ -99,30 +99,19 @@ class Output:
                 write_all(self._file, stream_header(self.compression))
         return self._file
 
-    def hold(self, data: bytes) -> int:
-        """Buffer bytes for the next segment; return the total number of buffered bytes."""
-        self._held.append(data)
-        self._held_bytes += len(data)
-        return self._held_bytes
-
     def write(self, data: bytes) -> None:
         """Buffer bytes; append the buffer as a segment once it has `SEGMENT_BYTES`."""
-        if self.hold(data) >= SEGMENT_BYTES:
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if self._held_bytes >= SEGMENT_BYTES:
             self.end_segment()
 
-    def end_segment(self, first_id: int = 0, documents: int = 0) -> int:
-        """Append the buffered bytes as a segment.
-
-        Returns:
-            CRC-32 of the bytes before compression; 0 if the buffer is empty.
-        """
-        if not self._held_bytes:
-            return 0
-        raw = b"".join(self._held)
-        self._held, self._held_bytes = [], 0
-        segment = compress(raw, self.compression, self._level, first_id, documents)
-        self.append(segment)
-        return segment.crc
+    def end_segment(self) -> None:
+        """Append the buffered bytes, if any, as a segment."""
+        if self._held_bytes:
+            raw = b"".join(self._held)
+            self._held, self._held_bytes = [], 0
+            self.append(compress(raw, self.compression, self._level, 0, 0))
 
     def append(self, segment: Segment) -> None:
         """Append a segment, whose data may be in memory or in a temporary file."""

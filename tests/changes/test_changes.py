@@ -1,27 +1,23 @@
-"""`diff` agrees with an independent comparison, and `patch` applies its changes."""
+"""`diff` agrees with an independent comparison, and its changes lead to the new output."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import sqlite3
 import subprocess
 import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from support.command import run
 from support.messages import heard
 from support.places import version
 
 import so2docs
-from so2docs.changes.changes_file import write_empty
-from so2docs.errors import OptionError, OutputError, So2docsError
+from so2docs.errors import OptionError, OutputError
 from so2docs.output.product import ExistingOutputError
 
 Posts = list[dict[str, Any]]
@@ -141,6 +137,19 @@ def compared(old: Path, new: Path) -> list[dict[str, Any]]:
     return changes
 
 
+def apply(state: dict[int, dict[str, Any]], changes: Path) -> dict[int, dict[str, Any]]:
+    """Apply a changes file to documents by id."""
+    *lines, end = so2docs.read(changes)
+    assert end == {"op": "end", "changes": len(lines)}
+    for change in lines:
+        if change["op"] == "deleted":
+            del state[change["Id"]]
+        else:
+            assert (change["op"] == "changed") == (change["Id"] in state)
+            state[change["Id"]] = change["document"]
+    return state
+
+
 def in_order(change: dict[str, Any]) -> dict[str, Any]:
     if change["op"] == "changed":
         change["fields"] = sorted(change["fields"])
@@ -176,7 +185,7 @@ PAIRS: dict[str, Callable[[], tuple[Posts, Posts]]] = {
 
 @pytest.mark.parametrize("extension", [".jsonl.gz", ".jsonl.zst", ".jsonl"])
 @pytest.mark.parametrize("pair", PAIRS)
-def test_changes_are_those_found_in_memory_and_give_the_new_output(
+def test_changes_are_those_found_in_memory_and_lead_to_the_new_output(
     tmp_path: Path, pair: str, extension: str
 ) -> None:
     posts = PAIRS[pair]()
@@ -194,15 +203,7 @@ def test_changes_are_those_found_in_memory_and_give_the_new_output(
     )
     written = tmp_path / f"changes{extension}"
     so2docs.diff(old, new).write(written)
-    result_path = tmp_path / f"made{extension}"
-    patched = so2docs.patch(old, written, result_path)
-    assert result_path.read_bytes() == new.read_bytes()
-    side_files = (path.with_name(f".{path.name}.index") for path in (result_path, new))
-    assert next(side_files).read_bytes() == next(side_files).read_bytes()
-    assert patched.is_verified
-    assert patched.documents == len(documents(new))
-    with so2docs.open(result_path) as opened:
-        assert len(opened) == len(documents(new))
+    assert apply(documents(old), written) == documents(new)
 
 
 def test_real_dumps_and_a_later_state_of_them(real_dump: Path, tmp_path: Path) -> None:
@@ -221,9 +222,6 @@ def test_real_dumps_and_a_later_state_of_them(real_dump: Path, tmp_path: Path) -
     so2docs.convert(changed, new)
     with so2docs.diff(old, new) as changes:
         assert [in_order(change) for change in changes] == compared(old, new)
-    so2docs.diff(old, new).write(tmp_path / "changes.jsonl.gz")
-    so2docs.patch(old, tmp_path / "changes.jsonl.gz", tmp_path / "made.jsonl.gz")
-    assert (tmp_path / "made.jsonl.gz").read_bytes() == new.read_bytes()
 
 
 @pytest.fixture
@@ -312,7 +310,7 @@ def test_changes_of_a_new_site_are_what_convert_writes(
     name: Any, options: dict[str, Any], tmp_path: Path
 ) -> None:
     new = output(tmp_path / "new.jsonl", site(30), **options)
-    write_empty(str(tmp_path / "old.jsonl"), b"")
+    output(tmp_path / "old.jsonl", [], **options)
     so2docs.diff(tmp_path / "old.jsonl", new).write(
         tmp_path / "changes",
         format=name,
@@ -366,10 +364,6 @@ def test_a_change_of_ignored_fields_alone_is_no_change(tmp_path: Path) -> None:
     }
     with pytest.raises(OptionError, match="there is no field 'Skore'; did you mean Score"):
         so2docs.diff(old, new, ignore="Skore")
-    so2docs.diff(old, new, ignore="Score").write(tmp_path / "c.jsonl")
-    assert not so2docs.patch(old, tmp_path / "c.jsonl", tmp_path / "made.jsonl").is_verified
-    assert documents(tmp_path / "made.jsonl")[first] == documents(old)[first]
-    assert documents(tmp_path / "made.jsonl")[second] == documents(new)[second]
 
 
 def test_only_some_operations(pair: tuple[Path, Path]) -> None:
@@ -410,9 +404,7 @@ def test_other_options_are_refused(tmp_path: Path, options: dict[str, Any]) -> N
 def test_another_form_of_the_file_can_be_compared(tmp_path: Path) -> None:
     old = output(tmp_path / "old.jsonl", site(60))
     new = output(tmp_path / "new.jsonl.gz", later(site(60), 2), level=5)
-    so2docs.diff(old, new).write(tmp_path / "changes.jsonl")
-    assert so2docs.patch(old, tmp_path / "changes.jsonl", tmp_path / "made.jsonl.gz").is_verified
-    assert (tmp_path / "made.jsonl.gz").read_bytes() == new.read_bytes()
+    assert [in_order(change) for change in so2docs.diff(old, new)] == compared(old, new)
 
 
 def test_another_site_is_refused(tmp_path: Path) -> None:
@@ -465,141 +457,11 @@ def test_dumps_are_converted_on_the_way(pair: tuple[Path, Path], tmp_path: Path)
     assert not list(scratch.iterdir())
 
 
-def test_a_cut_or_damaged_file_is_noticed(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_cut_output_is_noticed(pair: tuple[Path, Path]) -> None:
     old, new = pair
-    written = tmp_path / "changes.jsonl.gz"
-    so2docs.diff(old, new).write(written)
-    whole = written.read_bytes()
-    for size in (*range(1, 40), len(whole) // 2, len(whole) - 9, len(whole) - 1):
-        written.write_bytes(whole[:size])
-        with pytest.raises(So2docsError, match=r"damaged or truncated|is not a change"):
-            so2docs.patch(old, written, tmp_path / "made.jsonl.gz")
-        assert not (tmp_path / "made.jsonl.gz").exists()
     new.write_bytes(new.read_bytes()[:-20])
     with pytest.raises(OutputError, match=r"new\.jsonl\.gz: is damaged"):
         list(so2docs.diff(old, new))
-
-
-def test_changes_of_another_output_are_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    old, new = pair
-    written = tmp_path / "changes.jsonl"
-    so2docs.diff(old, new).write(written)
-    with pytest.raises(OutputError, match=r"is not the output that .* was made from"):
-        so2docs.patch(new, written, tmp_path / "made.jsonl")
-    written.write_text(ended(written.read_text().splitlines()[1:-1]))
-    with pytest.raises(OutputError, match=r"line .*: question .* is (added|deleted), but"):
-        so2docs.patch(new, written, tmp_path / "made.jsonl")
-    assert not (tmp_path / "made.jsonl").exists()
-
-
-def ended(changes: list[str]) -> str:
-    """Write changes as another program does, with the last line of a changes file."""
-    lines = "".join(f"{change}\n" for change in changes)
-    end = {"op": "end", "changes": len(changes), "crc32": zlib.crc32(lines.encode())}
-    return lines + json.dumps(end) + "\n"
-
-
-def packed(lines: list[bytes], extension: str) -> bytes:
-    data = b"".join(lines)
-    if extension == ".jsonl":
-        return data
-    return gzip.compress(data) if extension == ".jsonl.gz" else zstandard.compress(data)
-
-
-def damages(lines: list[bytes]) -> Iterator[list[bytes]]:
-    """Yield damaged changes: a line is missing, repeated, swapped or changed."""
-    chance = random.Random(7)
-    for at in range(len(lines)):
-        yield lines[:at] + lines[at + 1 :]
-        yield lines[:at]
-        yield [*lines[: at + 1], *lines[at:]]
-    for _ in range(30):
-        one, other = chance.sample(range(len(lines)), 2)
-        swapped = lines[:]
-        swapped[one], swapped[other] = lines[other], lines[one]
-        yield swapped
-    for _ in range(300):
-        at = chance.randrange(len(lines))
-        line = bytearray(lines[at])
-        line[chance.randrange(len(line) - 1)] ^= 1 << chance.randrange(8)
-        yield [*lines[:at], bytes(line), *lines[at + 1 :]]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("extension", [".jsonl", ".jsonl.gz", ".jsonl.zst", "-"])
-def test_damaged_changes_never_give_another_output(tmp_path: Path, extension: str) -> None:
-    old = output(tmp_path / "old.jsonl.gz", site(60))
-    new = output(tmp_path / "new.jsonl.gz", later(site(60), 2, 0.2))
-    plain = tmp_path / "plain.jsonl"
-    so2docs.diff(old, new).write(plain)
-    whole, path = plain.read_bytes().splitlines(keepends=True), tmp_path / "made.jsonl.gz"
-    written = tmp_path / f"changes{extension}"
-    every = list(damages(whole))
-    if extension == "-":  # Each runs in a separate process.
-        every = every[::40]
-    for lines in every:
-        path.unlink(missing_ok=True)
-        if extension == "-":
-            is_done = run("patch", old, "-", path, stdin=b"".join(lines)).returncode == 0
-        else:
-            written.write_bytes(packed(lines, extension))
-            try:
-                is_done = so2docs.patch(old, written, path).is_verified
-            except So2docsError:
-                is_done = False
-        # A change without an effect, such as an added space, does no damage.
-        assert path.read_bytes() == new.read_bytes() if is_done else not path.exists()
-        assert not is_done or json.loads(lines[-1]) == json.loads(whole[-1])
-    assert run("patch", old, "-", path, stdin=b"".join(whole)).returncode == 0
-    assert path.read_bytes() == new.read_bytes()
-
-
-@pytest.mark.parametrize("extension", [".jsonl.gz", ".jsonl.zst"])
-def test_flipped_bits_of_compressed_changes_are_errors(tmp_path: Path, extension: str) -> None:
-    old = output(tmp_path / "old.jsonl.gz", site(60))
-    new = output(tmp_path / "new.jsonl.gz", later(site(60), 2, 0.2))
-    written, path = tmp_path / f"changes{extension}", tmp_path / "made.jsonl.gz"
-    so2docs.diff(old, new).write(written)
-    whole = written.read_bytes()
-    chance = random.Random(11)
-    for at in chance.choices(range(len(whole)), k=600):
-        damaged = bytearray(whole)
-        damaged[at] ^= 1 << chance.randrange(8)
-        written.write_bytes(damaged)
-        path.unlink(missing_ok=True)
-        try:
-            so2docs.patch(old, written, path)
-        except So2docsError:
-            assert not path.exists()
-        else:  # The time and the system in the gzip header.
-            assert path.read_bytes() == new.read_bytes()
-
-
-BAD_LINES = {
-    "not json": "{",
-    "a document": '{"Id":1,"Title":"x"}',
-    "an operation": '{"op":"moved","Id":1}',
-    "no document": '{"op":"added","Id":3}',
-    "another id": '{"op":"changed","Id":1,"document":{"Id":2}}',
-    "order": '{"op":"deleted","Id":8}\n{"op":"deleted","Id":1}',
-}
-
-
-@pytest.mark.parametrize("lines", BAD_LINES.values(), ids=BAD_LINES)
-def test_refuses_lines_that_are_not_changes(tmp_path: Path, lines: str) -> None:
-    old = output(tmp_path / "old.jsonl", site(20))
-    (tmp_path / "changes.jsonl").write_text(lines + "\n")
-    with pytest.raises(OutputError, match=r"changes\.jsonl: line \d"):
-        so2docs.patch(old, tmp_path / "changes.jsonl", tmp_path / "made.jsonl")
-    assert not (tmp_path / "made.jsonl").exists()
-
-
-def test_changes_that_another_program_wrote_again(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    old, new = pair
-    changes = [json.dumps(change) for change in so2docs.diff(old, new)]
-    (tmp_path / "changes.jsonl").write_text(ended(changes))
-    so2docs.patch(old, tmp_path / "changes.jsonl", tmp_path / "made.jsonl.gz")
-    assert documents(tmp_path / "made.jsonl.gz") == documents(new)
 
 
 def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -620,8 +482,6 @@ def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None
     assert refused.value.state == "other options"
     assert version(written) == whole
     so2docs.diff(old, new).write(written, force=True)
-    with pytest.raises(OutputError):
-        so2docs.patch(old, written, old, force=True)
     assert old.read_bytes() == before
 
 
@@ -636,10 +496,9 @@ def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
     assert piped.returncode == 0
     assert "tags changed" in piped.stderr
     lines = piped.stdout.splitlines()
-    assert len(lines) == 2 + sum(counts["questions"][k] for k in ("added", "changed", "deleted"))
-    patched = run("patch", old, "-", "made.jsonl.gz", stdin=piped.stdout.encode(), cwd=tmp_path)
-    assert patched.returncode == 0
-    assert (tmp_path / "made.jsonl.gz").read_bytes() == Path(new).read_bytes()
+    changed = sum(counts["questions"][name] for name in ("added", "changed", "deleted"))
+    assert len(lines) == changed + 1
+    assert json.loads(lines[-1]) == {"op": "end", "changes": changed}
     missing = run("diff", "nowhere.jsonl", new)
     assert missing.returncode == 1
     assert missing.stderr.startswith("so2docs: nowhere.jsonl: cannot be read")
@@ -659,10 +518,8 @@ def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
 @pytest.mark.long
 def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
     def peak(questions: int) -> int:
-        """Return the peak memory of a comparison and a patch, in bytes."""
-        paths = [
-            tmp_path / f"{name}{questions}.jsonl" for name in ("old", "new", "changes", "made")
-        ]
+        """Return the peak memory of a comparison, in bytes."""
+        paths = [tmp_path / f"{name}{questions}.jsonl" for name in ("old", "new", "changes")]
         for path in paths[:2]:
             with path.open("w") as file:
                 for number in range(1, questions):
@@ -671,9 +528,8 @@ def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
         script = (
             "import so2docs, sys\n"
             "from so2docs.processes.worker import peak_memory\n"
-            "old, new, changes, made = sys.argv[1:]\n"
+            "old, new, changes = sys.argv[1:]\n"
             "so2docs.diff(old, new).write(changes)\n"
-            "so2docs.patch(old, changes, made)\n"
             "print(peak_memory())"
         )
         run = subprocess.run(
@@ -682,7 +538,6 @@ def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
             text=True,
             check=True,
         )
-        assert paths[3].read_bytes() == paths[1].read_bytes()
         return int(run.stdout)
 
     small, large = peak(10_000), peak(40_000)

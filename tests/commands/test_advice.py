@@ -132,7 +132,6 @@ def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
         ("verify q.json.gz", "did you mean q.jsonl.gz?"),
         ("verify q.jsonl.gz --report r.jsno", "did you mean r.json?"),
         ("diff q.json.gz q.jsonl.gz c.jsonl", "did you mean q.jsonl.gz?"),
-        ("patch q.jsonl.gz q.json.gz o.jsonl", "did you mean q.jsonl.gz?"),
         ("sqlite q.json.gz o.db", "did you mean q.jsonl.gz?"),
         ("serve q.json.gz", "did you mean q.jsonl.gz?"),
     ],
@@ -172,7 +171,6 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["stats", "q.jsonl.gz", "--html", ""],
         ["diff", "q.jsonl.gz", "q.jsonl.gz", ""],
         ["diff", "q.jsonl.gz", "q.jsonl.gz", "o.jsonl", "--format", "jsonl", "--deleted", ""],
-        ["patch", "q.jsonl.gz", "q.jsonl.gz", ""],
         ["sqlite", "q.jsonl.gz", ""],
         ["verify", "q.jsonl.gz", "--report", ""],
         ["serve", ""],
@@ -192,8 +190,6 @@ def test_names_that_are_empty_in_the_library(somewhere: Path, tmp_path: Path) ->
     output = somewhere / "q.jsonl.gz"
     with pytest.raises(so2docs.OptionError, match="empty, perhaps from an unset"):
         so2docs.diff(output, output).write("")
-    with pytest.raises(so2docs.OptionError, match="empty, perhaps from an unset"):
-        so2docs.patch(output, output, "")
     with pytest.raises(so2docs.OutputError, match="empty, perhaps from an unset"):
         check_own("", REPORT)
 

@@ -112,7 +112,6 @@ def test_nothing_is_wrong_whichever_call_fails() -> None:
         ("sqlite", "open64 of /q.db.part", "fails"),
         ("diff stdout", "open64 of /.new.jsonl.index", "fails"),
         ("show", "write of /stdout", "fails"),
-        ("patch of sites", "open64 of /patched/two.jsonl.part", "fails"),
         ("flat csv", "rename of /flat/PostLinks", "SIGKILL"),
         ("sqlite", "open64 of /./so2docs", "SIGINT"),
         ("tables", "pread64 of /work/q.jsonl.zst.spill/users.map", "is short"),

@@ -134,14 +134,13 @@ def test_diff_checks_its_options_at_the_call() -> None:
 
 
 def test_results_are_alike(tmp_path: Path) -> None:
-    output, other = tmp_path / "q.jsonl", tmp_path / "other.jsonl"
+    output = tmp_path / "q.jsonl"
     results = [
         so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, card=True),
         so2docs.verify(output),
         so2docs.to_sqlite(output, tmp_path / "q.db"),
         so2docs.stats(output, jobs=1),
         so2docs.diff(output, output).write(tmp_path / "changes.jsonl"),
-        so2docs.patch(output, tmp_path / "changes.jsonl", other),
         *so2docs.convert_all([SAMPLES / "site"], tmp_path / "out", jobs=1),
     ]
     for result in results:

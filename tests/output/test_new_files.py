@@ -26,7 +26,6 @@ WRITERS = {
         ["diff", "old.jsonl", "new.jsonl", "c", "--format", "jsonl", "--deleted", "new"],
         "new",
     ),
-    "patch": (["patch", "old.jsonl", "changes", "new"], "new"),
     "sqlite": (["sqlite", "old.jsonl", "new.db"], "new.db"),
     "page": (["stats", "old.jsonl", "--html", "new"], "new"),
 }
@@ -40,7 +39,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, titles in {"old": "abc", "new": "aXd"}.items():
         rows = [question(ord(title), Title=title) for title in titles]
         so2docs.convert(write_dump(folder / "dump.xml", *rows), folder / f"{name}.jsonl")
-    so2docs.diff(folder / "old.jsonl", folder / "new.jsonl").write(folder / "changes")
     return folder
 
 

@@ -16,9 +16,7 @@ from support.dumps import question, write_dump
 from support.places import version
 
 import so2docs
-from so2docs.changes.changes_file import ChangeReader
 from so2docs.changes.diff import ChangesFile
-from so2docs.changes.patch import PatchedOutput
 from so2docs.flat.tables import _TableFiles
 from so2docs.flat.tags import TagsFile, write_tags
 from so2docs.inspection.inspect import load_or_inspect
@@ -242,7 +240,7 @@ def test_every_product_has_a_case() -> None:
             with suppress(ImportError):  # A package that is not installed, such as pyspark.
                 importlib.import_module(module.name)
     # The folder of a site needs Spark, so its case is in tests/spark/test_spark.py.
-    assert set(descendants(Product)) == {*CASES, CardFiles, PatchedOutput, SiteFolder}
+    assert set(descendants(Product)) == {*CASES, CardFiles, SiteFolder}
 
 
 @pytest.mark.parametrize("case", CASES_OF_ALL, ids=lambda case: case.path)
@@ -287,22 +285,6 @@ def test_any_option_of_a_conversion_that_is_recorded_is_compared(tmp_path: Path)
         other = replace(record, options=record.options | {name: "other"})
         assert record.compare(other).state == "other options"
         assert name in str(so2docs.OutputError(record.compare(other).reason))
-
-
-def test_a_patched_output_is_known_by_its_bytes(tmp_path: Path) -> None:
-    folder = make_inputs(tmp_path)
-    diff(folder)
-    old, changes, new = (str(folder / name) for name in ("old.jsonl", "c.jsonl", "patched.jsonl"))
-    made = so2docs.patch(old, changes, new)
-    assert so2docs.patch(old, changes, new) == made
-    product = PatchedOutput(old, ChangeReader(changes), new)
-    assert product.compare().state == "up to date"
-    with Path(new).open("ab") as file:
-        file.write(b"\n")
-    with pytest.raises(ExistingOutputError) as error:
-        so2docs.patch(old, changes, new)
-    assert error.value.state == "another input"
-    assert so2docs.patch(old, changes, new, update=True) == made
 
 
 def test_a_card_is_known_by_its_bytes(tmp_path: Path) -> None:
@@ -407,24 +389,6 @@ def test_a_table_made_meanwhile_is_not_overwritten(
     with pytest.raises(ExistingOutputError) as error:
         so2docs.tables(folder / "site", folder / "flat", only="tags", format="jsonl")
     assert (error.value.state, other.read_bytes()) == ("unknown", b"other")
-
-
-def test_an_output_patched_with_a_part_of_the_changes_is_recognized(tmp_path: Path) -> None:
-    folder = make_inputs(tmp_path)
-    diff(folder, only="changed")
-    paths = [folder / name for name in ("old.jsonl", "c.jsonl", "patched.jsonl")]
-    made = so2docs.patch(*paths)
-    before = version(paths[2])
-    assert (so2docs.patch(*paths), version(paths[2])) == (made, before)
-    for path in paths[:2]:
-        data = path.read_bytes()
-        path.write_bytes(data + b"\n")
-        with pytest.raises(ExistingOutputError) as error:
-            so2docs.patch(*paths)
-        assert (error.value.state, path.name in str(error.value)) == ("another input", True)
-        path.write_bytes(data)
-    paths[2].unlink()
-    assert so2docs.patch(*paths) == made
 
 
 def test_lost_files_for_datasette_are_written_again(tmp_path: Path) -> None:

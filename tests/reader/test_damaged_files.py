@@ -29,7 +29,6 @@ COMMANDS = {
     "verify": ["verify", "{damaged}"],
     "diff from": ["diff", "{damaged}", "{whole}", "{folder}/c.jsonl", "--force"],
     "diff to": ["diff", "{whole}", "{damaged}", "{folder}/c.jsonl", "--force"],
-    "patch": ["patch", "{damaged}", "{folder}/changes.jsonl", "{folder}/new.jsonl.gz", "--force"],
 }
 EXIT_CODES = {0, 1, 2, 3, 4, 5}
 
@@ -54,7 +53,6 @@ def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     dump = write_dump(folder / "Posts.xml", *some_rows(400, body_bytes=600))
     path = folder / f"q.{request.param}"
     so2docs.convert(dump, path, jobs=1, card=True)
-    assert run("diff", path, path, folder / "changes.jsonl").returncode == 0
     return path
 
 
