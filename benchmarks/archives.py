@@ -75,7 +75,7 @@ def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
     """
     out, converter = (
         work / "out",
-        [sys.executable, "-m", "so2docs", "convert", "-q", "--with", "all"],
+        [sys.executable, "-m", "so2docs", "convert", "-q", "--nest", "all"],
     )
     shutil.rmtree(out, ignore_errors=True)
     unpack = [

@@ -24,7 +24,7 @@ def convert(folder: str, out: Path, jobs: int, table: str | None) -> tuple[Measu
     """Convert with one nested table; return the measurement, and the rows of the table."""
     words = [sys.executable, "-m", "so2docs", "convert", folder, str(out), "--force", "--quiet"]
     words += ["--jobs", str(jobs), "--report", "-"]
-    done = run(words if table is None else [*words, "--with", table])
+    done = run(words if table is None else [*words, "--nest", table])
     report = json.loads(done.stdout)
     return done, report["tables"][table]["rows"] if table else 0
 

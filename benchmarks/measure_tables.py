@@ -76,7 +76,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Measure the nesting of tables.")
     parser.add_argument("folder")
-    parser.add_argument("--with", dest="tables", action="append", default=[])
+    parser.add_argument("--nest", dest="tables", action="append", default=[])
     parser.add_argument("--work-dir")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=wanted.work_dir) as work:

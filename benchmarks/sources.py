@@ -113,7 +113,7 @@ def archive_ways(part: str, work: Path, size: int) -> Iterator[Way]:
         threads = "-mmt1" if part == "lzma2" else "-mmt2"
         extract = f"{SEVEN_ZIP} x -y {threads} -o'{unpacked}' '{archive}' >/dev/null"
         tool = shell(f"rm -rf '{unpacked}'; {extract}")
-        convert = [*CONVERT, "--with", "all", str(archive), str(work / "out.jsonl.gz")]
+        convert = [*CONVERT, "--nest", "all", str(archive), str(work / "out.jsonl.gz")]
         yield Way(name, size, convert, tool, wanted)
         archive.unlink()
 

@@ -84,7 +84,7 @@ def arguments(
         paths = (
             [site(folder, size), site(folder, size, 2)] if several else [packed(folder, size, how)]
         )
-        return [*map(str, paths), *(word for name in nest for word in ("--with", name))]
+        return [*map(str, paths), *(word for name in nest for word in ("--nest", name))]
     names = TABLES if nest == ("all",) else nest
     tables = site(folder, size)
     return ["-", *(word for name in names for word in (f"--{name}", str(tables / TABLES[name])))]

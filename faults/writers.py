@@ -37,7 +37,7 @@ class Writer:
 
 WRITERS = {
     "convert": Writer("convert Posts.xml q.jsonl.gz -q -j 1"),
-    "tables": Writer("convert site q.jsonl.zst --with all -q -j 1 --work-dir work"),
+    "tables": Writer("convert site q.jsonl.zst --nest all -q -j 1 --work-dir work"),
     "workers": Writer("convert site q.jsonl -q -j 2"),
     "forced": Writer("convert Posts.xml former.jsonl --force -q -j 1"),
     "split": Writer("convert Posts.xml q.jsonl --split-files 3 -q -j 1"),
@@ -62,7 +62,7 @@ WRITERS = {
     "diff stdout": Writer("diff old.jsonl new.jsonl -q", stdout=True),
     "sqlite": Writer("sqlite old.jsonl q.db -q"),
     "forced sqlite": Writer("sqlite old.jsonl former.db --force -q"),
-    "sqlite of a dump": Writer("sqlite site q.db --with all -q -j 1"),
+    "sqlite of a dump": Writer("sqlite site q.db --nest all -q -j 1"),
     "serve": Writer("serve old.jsonl --port 0 -q"),
     "page": Writer("stats old.jsonl --html page.html -q -j 1"),
     "forced page": Writer("stats old.jsonl --html former.html -q -j 1"),
@@ -74,7 +74,7 @@ WRITERS = {
     "diff of sites": Writer("diff olds news changes -q -j 1", errors=3, resumes=True),
     "databases of sites": Writer("sqlite olds databases -q -j 1", errors=3, resumes=True),
     "inspect": Writer("inspect site -q -j 1 --json --work-dir work", stdout=True),
-    "schema": Writer("schema --with all", stdout=True),
+    "schema": Writer("schema --nest all", stdout=True),
     "completion": Writer("completion bash", stdout=True),
 }
 

@@ -130,19 +130,19 @@ def test_a_new_table_is_nested(place: Path, way: str, jobs: int) -> None:
     if way == "compiled" and core.built() == "python":
         pytest.skip("no compiled core")
     options = ("--core", way, "--jobs", jobs, "--force")
-    rows = documents(place, "--with", "comments,flags,users", *options)
+    rows = documents(place, "--nest", "comments,flags,users", *options)
     question, other = rows
     assert list(question)[-3:] == ["Comments", "Flags", "Answers"]
     assert (question["Flags"], question["Answers"][0]["Flags"]) == (OF_QUESTION, OF_ANSWER)
     assert (question["Comments"], other["Flags"]) == ([], [])
-    run(place, "convert", "dump", "out.jsonl", "--with", "flags", "--report", "out.json", *options)
+    run(place, "convert", "dump", "out.jsonl", "--nest", "flags", "--report", "out.json", *options)
     strays = json.loads((place / "out.json").read_text())["tables"]["flags"]["strays"]
     assert strays == {"flag_missing_id": 1, "flag_without_post": 1}
 
 
 def test_fields_know_it(place: Path) -> None:
     rows = documents(
-        place, "--with", "flags", "--fields", "Id,Flags.Weight,Answers.Id,Answers.Flags.Id"
+        place, "--nest", "flags", "--fields", "Id,Flags.Weight,Answers.Id,Answers.Flags.Id"
     )
     assert rows == [
         {
@@ -155,7 +155,7 @@ def test_fields_know_it(place: Path) -> None:
 
 
 def test_the_json_schema_knows_it(place: Path) -> None:
-    schema = json.loads(run(place, "schema", "--with", "flags"))
+    schema = json.loads(run(place, "schema", "--nest", "flags"))
     for post in (schema, schema["properties"]["Answers"]["items"]):
         assert "Flags" in post["required"]
         flag = post["properties"]["Flags"]["items"]["properties"]
@@ -165,7 +165,7 @@ def test_the_json_schema_knows_it(place: Path) -> None:
 
 def test_parquet_has_typed_columns_for_it(place: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    run(place, "convert", "dump", "out.parquet", "--with", "flags,users", "--force")
+    run(place, "convert", "dump", "out.parquet", "--nest", "flags,users", "--force")
     table = parquet.read_table(place / "out.parquet")
     flag = table.schema.field("Flags").type.value_type
     assert str(flag.field("Weight").type) == "int64"
@@ -179,8 +179,8 @@ def test_parquet_has_typed_columns_for_it(place: Path) -> None:
 
 @pytest.mark.long
 def test_a_database_has_a_table_of_it_and_gives_it_back(place: Path) -> None:
-    documents_before = documents(place, "--with", "comments,flags,users")
-    run(place, "convert", "dump", "out.jsonl.gz", "--with", "comments,flags,users", "--force")
+    documents_before = documents(place, "--nest", "comments,flags,users")
+    run(place, "convert", "dump", "out.jsonl.gz", "--nest", "comments,flags,users", "--force")
     run(place, "sqlite", "out.jsonl.gz", "flags.db", "--force")
     connection = sqlite3.connect(place / "flags.db")
     try:

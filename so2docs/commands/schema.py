@@ -19,7 +19,7 @@ _CORE: Core = "python"
 
 @command(
     """
-    so2docs schema --with comments > question.schema.json
+    so2docs schema --nest comments > question.schema.json
     so2docs schema --recipe preferences
     so2docs schema --tables --sql postgres | psql --dbname NAME
     """
@@ -29,7 +29,7 @@ _CORE: Core = "python"
 @table_option("metadata", "Form of the metadata in records, as in convert.")
 @table_option("attribution", "Include URLs, licences and authors.")
 @table_option("fields", "Keep these fields, as in convert.")
-@table_option("without", "Leave these fields out, as in convert.")
+@table_option("drop_fields", "Leave these fields out, as in convert.")
 @table_option("site_field", "Include a field for the site.")
 @click.option(
     "--format",

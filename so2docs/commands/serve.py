@@ -31,7 +31,8 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "math-core", "nh3", "pygments", "sn
     help="Port to listen on; 0 selects any free port.",
 )
 @click.option(
-    "--host",
+    "--bind",
+    "host",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
@@ -68,7 +69,7 @@ def serve(
     The pages work offline: they load nothing from the network. `so2docs sqlite` makes a DATABASE;
     for an OUTPUT, this command first makes a database next to it. From a folder, all outputs and
     databases are served; unusable files are skipped with a warning. Only this machine can connect,
-    unless --host is given.
+    unless --bind is given.
     """
     require_packages("serve", *_NEEDED)
     from so2docs.serve.app import application, bind, is_loopback, make_server

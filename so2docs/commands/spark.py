@@ -87,7 +87,7 @@ def spark(
     are up to date. The command needs PySpark (pip install pyspark) and Java 17 or later; for Spark
     Connect, the client is enough (pip install pyspark-client).
 
-    A question or answer is kept if it passes all filters. --limit applies to each dump, and --with
+    A question or answer is kept if it passes all filters. --limit applies to each dump, and --nest
     reads the tables next to each dump.
     """
     from so2docs.spark.api import check_options, convert

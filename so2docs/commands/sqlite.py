@@ -17,7 +17,7 @@ from so2docs.options.choices import DATABASE_ENDINGS, Search
 @command(
     """
     so2docs sqlite questions.jsonl.gz
-    so2docs sqlite beer.stackexchange.com.7z beer.db --with all
+    so2docs sqlite beer.stackexchange.com.7z beer.db --nest all
     so2docs sqlite questions sites.db --site-field Site
     so2docs sqlite questions databases --update
     datasette questions.db -m questions.metadata.json

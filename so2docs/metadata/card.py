@@ -956,7 +956,7 @@ def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
     if name == "site_field":
         has_site = manifest.options["site"] is not None
         return [option, value[0], *([] if has_site else ["--site", value[1]])]
-    if name in ("fields", "without"):
+    if name in ("fields", "drop_fields"):
         value = ",".join(value)
     if value is True:
         return [option]

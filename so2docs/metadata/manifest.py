@@ -196,7 +196,7 @@ def _schema(options: Options) -> dict[str, Any] | None:
 
 
 _OF_SCHEMA = (
-    *("fields", "without", "nest", "attribution"),
+    *("fields", "drop_fields", "nest", "attribution"),
     *("conversational", "implicit_prompt", "metadata"),
 )
 """Options that change the schema."""

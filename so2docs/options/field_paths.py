@@ -104,7 +104,7 @@ class Fields:
         Raises:
             OptionError: A field needs a table that is not nested, or a table has no field left.
         """
-        option = "without" if self.kept is None else "fields"
+        option = "drop_fields" if self.kept is None else "fields"
         for name in (*(self.kept or ()), *self.left_out):
             for path in _upwards(name.removeprefix(_INSIDE)):
                 tables = _TABLES_AT.get(path, ())

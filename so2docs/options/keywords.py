@@ -67,7 +67,7 @@ class DocumentKeywords(TypedDict, total=False):
     sample: str | float | None
     limit: int | None
     fields: str | Iterable[str] | None
-    without: str | Iterable[str] | None
+    drop_fields: str | Iterable[str] | None
     recipe: str | Recipe | Callable[..., Any] | None
     best: bool
     min_margin: int | None

@@ -184,7 +184,7 @@ class Filters:
     left_out: tuple[str, ...] = _filter(
         "Leave these fields out, such as Body,Answers.Body,Comments.UserId.",
         (),
-        name="without",
+        name="drop_fields",
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: parse_field_names(name, value or (), also=(METADATA,)),
         more="With a recipe, `metadata` leaves this column out of the records.",
@@ -201,7 +201,7 @@ class Filters:
                 f"{flag('since', self.since)} must be before {flag('until', self.until)}"
             )
         if self.kept is not None and set(self.left_out) - {METADATA}:
-            raise contradiction("fields", "without")
+            raise contradiction("fields", "drop_fields")
         if self.kept == ():
             raise OptionError(
                 f"{flag('fields')} is empty; name at least one, such as Id,Title,Answers.Body"
@@ -209,7 +209,7 @@ class Filters:
         if self.min_answer_score is not None and not self.fields.has_answers:
             raise OptionError(
                 f"{flag('min_answer_score')} needs the answers, which "
-                f"{flag('fields')} or {flag('without')} leaves out"
+                f"{flag('fields')} or {flag('drop_fields')} leaves out"
             )
 
     @property
@@ -462,7 +462,6 @@ class Options:
         accepts=str | Iterable[str],
         choices=lambda: (*TABLES, ALL_TABLES),
         parse=names,
-        flags=("--with",),
         metavar="TABLES",
     )
     if_present: bool | tuple[str, ...] = _document(
@@ -517,7 +516,7 @@ class Options:
         if self.form.split_by is not None and not fields.has_whole("CreationDate"):
             raise OptionError(
                 f"{flag('split_by', self.form.split_by)} needs CreationDate, which "
-                f"{flag('fields')} or {flag('without')} leaves out"
+                f"{flag('fields')} or {flag('drop_fields')} leaves out"
             )
         fields.check_nested(self.nest)
         if self.filters.limit is not None and self.form.split_files is not None:
@@ -537,7 +536,7 @@ class Options:
         if self.body != "html" and not has_body:
             raise OptionError(
                 f"{flag('body', self.body)} needs Body, which "
-                f"{flag('fields')} or {flag('without')} leaves out"
+                f"{flag('fields')} or {flag('drop_fields')} leaves out"
             )
 
     def _check_recipe(self) -> None:
@@ -553,7 +552,7 @@ class Options:
             schema = {} if whole is None else whole.recipe.schema
             if schema is not None and METADATA not in schema.get("properties", ()):
                 raise OptionError(
-                    f"{flag('without', METADATA)} needs a recipe whose records have this column"
+                    f"{flag('drop_fields', METADATA)} needs a recipe whose records have this column"
                 )
         self._check_metadata()
         if self.recipe is not None:
@@ -577,8 +576,8 @@ class Options:
         missing = [path for path in needed if not fields.has_whole(path)]
         if missing:
             raise OptionError(
-                f"{subject} needs {missing[0]}, which {flag('fields')} or {flag('without')} leaves "
-                "out"
+                f"{subject} needs {missing[0]}, which {flag('fields')} or {flag('drop_fields')} "
+                "leaves out"
             )
 
     def _check_metadata(self) -> None:
@@ -586,7 +585,9 @@ class Options:
             return
         given = flag("metadata", self.metadata)
         if METADATA in self.filters.left_out:
-            raise OptionError(f"{given} contradicts {flag('without', METADATA)}; give one of them")
+            raise OptionError(
+                f"{given} contradicts {flag('drop_fields', METADATA)}; give one of them"
+            )
         recipe = None if self.recipe is None else replace(self.recipe, is_flat=False).recipe
         schema = (recipe and recipe.schema) or {}
         has_column = METADATA in schema.get("properties", ())

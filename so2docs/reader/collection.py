@@ -213,7 +213,7 @@ def _damage_error(name: str, where: str) -> OutputError:
 
 
 def _advise_id() -> str:
-    return f"if {flag('fields')} or {flag('without')} left it out, convert again with Id"
+    return f"if {flag('fields')} or {flag('drop_fields')} left it out, convert again with Id"
 
 
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:

@@ -388,7 +388,7 @@ class Pages:
         if not self.store.has_users:
             raise HTTPException(
                 404,
-                "This database has no users; rebuild it from documents made with --with users.",
+                "This database has no users; rebuild it from documents made with --nest users.",
             )
         like = request.query_params.get("like", "").strip()
         sort = _choice(request, "sort", USER_SORTS)
@@ -560,7 +560,7 @@ class Pages:
         if not self.store.has_history:
             raise HTTPException(
                 404,
-                "This database has no history; rebuild it from documents made with --with history.",
+                "This database has no history; rebuild it from documents made with --nest history.",
             )
         results = self.store.revisions(post_id, page_number(request))
         is_back = any(row.get("RollbackTo") for row in results.rows)

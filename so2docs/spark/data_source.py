@@ -152,7 +152,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
             return
         added = {"Site", "Other"}
         kwargs = self._request.kwargs
-        if len(schema) < len(columns) and not {"fields", "without"} & {*kwargs}:
+        if len(schema) < len(columns) and not {"fields", "drop_fields"} & {*kwargs}:
             kwargs["fields"] = ["Id", *(name for name in self._columns if name not in added)]
 
     @_without_traceback()

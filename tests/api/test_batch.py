@@ -319,7 +319,7 @@ def test_stopped_side_by_side(
     for folder in sites:
         shutil.copytree(site, folder)
     out = tmp_path / "out"
-    command = [*COMMAND, "convert", *map(str, sites), "--with", "all", "--jobs", "2"]
+    command = [*COMMAND, "convert", *map(str, sites), "--nest", "all", "--jobs", "2"]
     process = subprocess.Popen([*command, "--output-dir", str(out)], stderr=subprocess.PIPE)
     deadline = time.monotonic() + 120
     while process.poll() is None and not list(out.glob("*.jsonl.gz")):

@@ -378,7 +378,7 @@ def test_only_some_operations(pair: tuple[Path, Path]) -> None:
 
 OTHER_OPTIONS: list[dict[str, Any]] = [
     {"fields": "Id,Title,Answers"},
-    {"without": "ClosedDate,LastActivityDate"},
+    {"drop_fields": "ClosedDate,LastActivityDate"},
     {"body": "markdown"},
     {"site_field": "Site"},
     {"answers_by": "votes"},

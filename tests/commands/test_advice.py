@@ -28,7 +28,7 @@ from so2docs.output.part_files import REPORT, check_own
         ("q.json.gz", {}, "is a JSON array, and only"),
         ("q.ravendbdump", {}, "is an import file of RavenDB, and only"),
         ("q.ndjson", {"format": "elasticsearch"}, "is bulk lines for Elasticsearch, and only"),
-        ("q.jsonl.gz", {"without": "Id"}, "no Id; if --fields or --without left it out"),
+        ("q.jsonl.gz", {"drop_fields": "Id"}, "no Id; if --fields or --drop-fields left it out"),
     ],
 )
 def test_advice_for_files_that_open_cannot_read(
@@ -38,9 +38,12 @@ def test_advice_for_files_that_open_cannot_read(
         pytest.importorskip("pyarrow")
     output = tmp_path / name
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, **options)  # type: ignore[arg-type]
-    if "without" in options:
+    if "drop_fields" in options:
         result = run("show", output, "1")
-        assert "an Id; if --fields or --without left it out, convert again with Id" in result.stderr
+        assert (
+            "an Id; if --fields or --drop-fields left it out, convert again with Id"
+            in result.stderr
+        )
     for path in tmp_path.glob(".*index*"):
         path.unlink()
     for command in (["show", output, "1"], ["stats", output]):
@@ -229,8 +232,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convert posts.xml o.jsonl --limit 0", "--limit is 0; it must be 1 or more"),
         ("convert posts.xml o.jsonl --nest vote", "--nest is 'vote'; it must be one or more of"),
         ("convert posts.xml o.jsonl --nest=vote", "--nest is 'vote'"),
-        ("convert posts.xml o.jsonl --with vote", "--with is 'vote'"),
-        ("convert posts.xml o.jsonl --with vote", "did you mean votes?"),
+        ("convert posts.xml o.jsonl --nest vote", "did you mean votes?"),
         ("convert posts.xml o.jsonl --tag a<b", "--tag is 'a<b'"),
         ("convert posts.xml o.jsonl --tags a<b", "--tags is 'a<b'"),
         ("convert posts.xml o.jsonl --all-tags", "--all-tags needs --tag"),
@@ -253,7 +255,7 @@ def test_advice_for_typical_mistakes(arguments: str, words: str, somewhere: Path
     [
         ("--body md", "--body markdown"),
         ("--since 2024", "--since 2024-01-01"),
-        ("--nest comments,votes", "--with votes --with comments"),
+        ("--nest comments,votes", "--nest votes --nest comments"),
         ("--tags kettles,silence", "--tag silence --tag kettles"),
         ("-o o.jsonl", "o.jsonl"),
     ],
@@ -317,7 +319,7 @@ def test_only_outputs_are_indexed(tmp_path: Path) -> None:
 def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "cut.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:-2000])
     output = tmp_path / "q.jsonl"
-    so2docs.convert(SAMPLES / "posts.xml", output, without="Body", jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", output, drop_fields="Body", jobs=1)
     for dump, words in (
         (tmp_path / "cut.xml", "is truncated"),
         (SAMPLES / "posts.xml", "compared"),

@@ -147,7 +147,7 @@ def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
 
 
 def test_schema_and_changes_know_badges_and_bounties(site: Path, tmp_path: Path) -> None:
-    schema = json.loads(run("schema", "--with", "all,badges").stdout)
+    schema = json.loads(run("schema", "--nest", "all,badges").stdout)
     validator = jsonschema_rs.validator_for(schema)
     for document in so2docs.documents(site, nest=["all", "badges"], jobs=1):
         validator.validate(document)

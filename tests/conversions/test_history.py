@@ -211,15 +211,15 @@ def test_names_of_the_option(site: Path, tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     file = str(site / "PostHistory.xml")
     for options, level in (
-        (["--with", "closings,history"], "history"),
+        (["--nest", "closings,history"], "history"),
         (["--history", file], "history"),
-        (["--history", file, "--with", "closings"], "closings"),
-        (["--history", file, "--with", "history-text"], "history-text"),
+        (["--history", file, "--nest", "closings"], "closings"),
+        (["--history", file, "--nest", "history-text"], "history-text"),
     ):
         result = run("convert", site, output, "--force", "--report", "-", *options)
         assert result.returncode == 0, result.stderr
         assert list(json.loads(result.stdout)["tables"]) == [level]
-    result = run("convert", site, output, "--force", "--with", "all")
+    result = run("convert", site, output, "--force", "--nest", "all")
     assert "Comments.xml" in result.stderr
     assert "PostHistory" not in result.stderr
 
@@ -231,7 +231,7 @@ def test_fields_of_the_history(site: Path) -> None:
     assert question["Closed"] == {"Reason": "Opinion-based"}
     assert list(question["History"][0].items()) == [("Id", 20)]
     assert {"Id": 40, "Voters": [{"DisplayName": "x"}, {}]} in question["History"]
-    documents = so2docs.documents(site, nest=["history"], without="History,Editors", jobs=1)
+    documents = so2docs.documents(site, nest=["history"], drop_fields="History,Editors", jobs=1)
     [question, *_] = documents
     assert "History" not in question
     assert question["Revisions"] == 4
@@ -284,7 +284,7 @@ def test_parquet_of_the_history(site: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_documents_keep_to_their_json_schema(level: str, site: Path) -> None:
-    schema = json.loads(run("schema", "--with", f"{level},users").stdout)
+    schema = json.loads(run("schema", "--nest", f"{level},users").stdout)
     validator = jsonschema_rs.validator_for(schema)
     for document in so2docs.documents(site, nest=[level, "users"], jobs=1):
         validator.validate(document)

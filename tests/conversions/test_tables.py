@@ -57,7 +57,7 @@ def test_sample_whichever_way(names: tuple[str, ...], tmp_path: Path) -> None:
 
 def test_sample_by_command(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
-    result = run("convert", SITE, output, "--with", "all", "--quiet")
+    result = run("convert", SITE, output, "--nest", "all", "--quiet")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert output.read_bytes() == (SITE / output.name).read_bytes()
     assert strays_of(output).read_bytes() == (SITE / "questions.strays.jsonl").read_bytes()
@@ -144,7 +144,7 @@ def test_tables_under_other_names(site: Path, tmp_path: Path) -> None:
     (site / "Posts.xml").rename(site / "posts.xml")
     output = tmp_path / "questions.jsonl"
     files = ["--votes", tmp_path / "elsewhere.xml", "--users", SITE / "Users.xml"]
-    result = run("convert", site, output, "--with", "comments", "--with", "links", *files)
+    result = run("convert", site, output, "--nest", "comments", "--nest", "links", *files)
     assert result.returncode == 0, result.stderr
     assert output.read_bytes() == (SITE / output.name).read_bytes()
 
@@ -166,7 +166,7 @@ def test_folder_without_posts(tmp_path: Path) -> None:
 def test_unknown_table(tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match=r"'tags'.*comments, links, .*users, badges, all"):
         so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", nest=["tags"])
-    assert run("convert", SITE, tmp_path / "q.jsonl.gz", "--with", "tags").returncode == 2
+    assert run("convert", SITE, tmp_path / "q.jsonl.gz", "--nest", "tags").returncode == 2
 
 
 def test_output_is_not_a_table(site: Path) -> None:

@@ -31,7 +31,7 @@ def test_profile_times_every_step(tmp_path: Path) -> None:
 
 
 def test_tables_are_measured() -> None:
-    printed = run("measure_tables.py", SAMPLES / "site", "--with", "all")
+    printed = run("measure_tables.py", SAMPLES / "site", "--nest", "all")
     assert "nesting and writing" in printed
     assert "comments nested" in printed
 

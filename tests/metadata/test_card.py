@@ -131,7 +131,7 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "keywords"),
     [
-        ("q.jsonl.gz", {"nest": "comments", "without": "Answers.Body", "sample": "90%"}),
+        ("q.jsonl.gz", {"nest": "comments", "drop_fields": "Answers.Body", "sample": "90%"}),
         ("q.parquet", {"attribution": True, "site": "a.example"}),
         ("q.json", {"recipe": "qa", "best": True, "site": "a.example"}),
         ("a.example/train.jsonl", {"recipe": "hub"}),

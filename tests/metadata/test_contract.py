@@ -20,7 +20,7 @@ WAYS: list[dict[str, Any]] = [
     {},
     {"attribution": True, "site": HOST},
     {"fields": "Id,Title,Tags,Answers.Body"},
-    {"without": "Answers,Body"},
+    {"drop_fields": "Answers,Body"},
     {"body": "text", "accepted": True},
     *(
         {"recipe": name, "site": HOST}
@@ -58,7 +58,7 @@ def test_every_document(way: dict[str, Any], unpacked_dumps: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "way", [{}, {"attribution": True, "site": HOST}, {"without": "Comments.Text"}]
+    "way", [{}, {"attribution": True, "site": HOST}, {"drop_fields": "Comments.Text"}]
 )
 def test_every_document_with_tables(way: dict[str, Any], unpacked_dumps: Path) -> None:
     for folder in sorted(unpacked_dumps.iterdir()):
@@ -94,7 +94,7 @@ def test_samples(sample: Path) -> None:
 @pytest.mark.parametrize("site", [(), ("--site-field", "Site")])
 @pytest.mark.parametrize("source", ["posts.xml", "values.xml", "site"])
 def test_the_form_for_mongodb(source: str, site: tuple[str, ...], tmp_path: Path) -> None:
-    nest = ["--with", "all"] if source == "site" else []
+    nest = ["--nest", "all"] if source == "site" else []
     arguments = [*nest, *site, "--format", "mongodb"]
     json_schema = json.loads(run("schema", *arguments).stdout)
     jsonschema_rs.meta.validate(json_schema)
@@ -131,7 +131,7 @@ def test_the_schema_rejects_other_json(change: dict[str, Any], problem: str) -> 
 
 
 def test_the_command() -> None:
-    result = run("schema", "--with", "comments", "--site-field", "S")
+    result = run("schema", "--nest", "comments", "--site-field", "S")
     json_schema = json.loads(result.stdout)
     assert json_schema["$id"] == "urn:so2docs:questions:1"
     assert json_schema["properties"]["S"] == {"type": "string"}

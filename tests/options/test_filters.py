@@ -46,9 +46,9 @@ COMBINATIONS: list[dict[str, Any]] = [
     {"fields": "Answers.Id"},
     {"fields": "Title,Tags"},
     {"fields": "Id,Answers", "limit": 1},
-    {"without": "Body,Answers.Body,Answers.Score"},
-    {"without": "Id,PostTypeId,Answers"},
-    {"without": "Body", "accepted": True},
+    {"drop_fields": "Body,Answers.Body,Answers.Score"},
+    {"drop_fields": "Id,PostTypeId,Answers"},
+    {"drop_fields": "Body", "accepted": True},
 ]
 
 
@@ -147,7 +147,13 @@ FILTERS = st.fixed_dictionaries(
     },
 )
 CHOICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
-    [{}, {"fields": "Title"}, {"fields": "Answers.Id"}, {"without": "Answers"}, {"without": "Id"}]
+    [
+        {},
+        {"fields": "Title"},
+        {"fields": "Answers.Id"},
+        {"drop_fields": "Answers"},
+        {"drop_fields": "Id"},
+    ]
 )
 
 
@@ -159,7 +165,9 @@ CHOICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 def test_any_posts_and_filters(
     rows: list[dict[str, str]], options: dict[str, Any], choice: dict[str, Any], tmp_path: Path
 ) -> None:
-    if "Answers" in (choice.get("without"), choice.get("fields")) or choice == {"fields": "Title"}:
+    if "Answers" in (choice.get("drop_fields"), choice.get("fields")) or choice == {
+        "fields": "Title"
+    }:
         options = {name: options[name] for name in options if name != "min_answer_score"}
     dump = tmp_path / "Posts.xml"
     lines = [
@@ -240,7 +248,7 @@ def test_same_bytes_for_any_jobs_and_chunks(dumps: Path, tmp_path: Path) -> None
             chunk_bytes=chunk_bytes,
             sample="60%",
             min_answer_score=1,
-            without="OwnerUserId",
+            drop_fields="OwnerUserId",
             body="markdown",
             limit=100,
         )
@@ -331,8 +339,8 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
         ({"fields": "id"}, r"no field 'id'; did you mean Id\?"),
         ({"fields": "Answers.Boddy"}, r"did you mean Answers\.Body\?"),
         ({"fields": " , "}, "fields is empty"),
-        ({"fields": "Id", "without": "Body"}, "fields and without contradict each other"),
-        ({"without": "Answers", "min_answer_score": 1}, "min_answer_score needs the answers"),
+        ({"fields": "Id", "drop_fields": "Body"}, "fields and drop_fields contradict each other"),
+        ({"drop_fields": "Answers", "min_answer_score": 1}, "min_answer_score needs the answers"),
         ({"body": "pdf"}, "body is 'pdf'; .*: html, text, markdown"),
         ({"body": "text", "fields": "Id,Title"}, "body='text' needs Body"),
         ({"limit": 5, "split_files": 3}, "split_files contradicts limit"),
@@ -375,7 +383,7 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
         ({"limit": 3, "split_size": "1GB", "format": "elasticsearch"}, False),
         ({"format": "mongodb"}, True),
         ({"body": "text"}, False),
-        ({"without": "Body"}, True),
+        ({"drop_fields": "Body"}, True),
         ({"sample": "1%"}, True),
         ({"fields": "Id"}, True),
     ],
@@ -415,7 +423,7 @@ def test_room_is_asked_for_what_is_kept() -> None:
     assert build_filters({}).expected_share == 1
     assert build_filters({"sample": "25%"}).expected_share == 0.25
     assert build_filters({"tags": ["python"]}).expected_share == 0
-    assert build_filters({"without": "Body"}).expected_share == 0
+    assert build_filters({"drop_fields": "Body"}).expected_share == 0
 
 
 def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_forms_of_a_list(tmp_path: Path) -> None:
     forms: list[Any] = [ids, tuple(ids), iter(ids), ", ".join(map(str, ids)), path, str(path)]
     for form in forms:
         assert list(so2docs.documents(SITE, nest=TABLES, keep_posts=form)) == expected
-    arguments = ("--keep-posts", ",".join(map(str, ids)), "--with", ",".join(TABLES))
+    arguments = ("--keep-posts", ",".join(map(str, ids)), "--nest", ",".join(TABLES))
     done = run("convert", SITE, tmp_path / "c.jsonl", *arguments, "--card")
     assert done.returncode == 0, done.stderr
     assert jsonl(tmp_path / "c.jsonl") == expected

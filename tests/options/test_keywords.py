@@ -78,7 +78,7 @@ def test_dates_are_dates() -> None:
         ({"answered": "no"}, "answered is 'no'; it must be True or False"),
         ({"users": 3}, "users is 3; it must be text or a path"),
         ({"work_dir": 3}, "work_dir is 3; it must be text or a path"),
-        ({"fields": None, "without": {"Body": 1}.items()}, "without is "),
+        ({"fields": None, "drop_fields": {"Body": 1}.items()}, "drop_fields is "),
     ],
 )
 def test_wrong_types_are_option_errors(keywords: dict[str, Any], problem: str) -> None:

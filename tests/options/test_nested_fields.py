@@ -22,20 +22,20 @@ ALL = tuple(FILES)
 COMPLETE = nest(SITE, FILES)
 
 CHOICES: list[tuple[tuple[str, ...], dict[str, str]]] = [
-    (ALL, {"without": "Comments.UserId"}),
-    (ALL, {"without": "Comments.UserId,Answers.OwnerUserId,Answers.Owner.Id,Body"}),
-    (ALL, {"without": "Comments,Answers.Links,Answers.Comments.User,LastEditor"}),
-    (ALL, {"without": "Votes,Links.LinkTypeId,Answers.Votes.UpMod,Comments.User.DisplayName"}),
-    (ALL, {"without": "Answers,Votes.99,Votes.BountyStart"}),
+    (ALL, {"drop_fields": "Comments.UserId"}),
+    (ALL, {"drop_fields": "Comments.UserId,Answers.OwnerUserId,Answers.Owner.Id,Body"}),
+    (ALL, {"drop_fields": "Comments,Answers.Links,Answers.Comments.User,LastEditor"}),
+    (ALL, {"drop_fields": "Votes,Links.LinkTypeId,Answers.Votes.UpMod,Comments.User.DisplayName"}),
+    (ALL, {"drop_fields": "Answers,Votes.99,Votes.BountyStart"}),
     (ALL, {"fields": "Id,Comments.Text,Answers.Links,Votes.UpMod,Owner.DisplayName"}),
     (ALL, {"fields": "Title,Comments.User,Links.LinkType,Answers.Votes,Answers.Id"}),
     (ALL, {"fields": "Id,Comments,Links,Answers"}),
-    (ALL, {"without": "Bounties.UserId,Answers.Bounties,Bounties.User.Reputation"}),
+    (ALL, {"drop_fields": "Bounties.UserId,Answers.Bounties,Bounties.User.Reputation"}),
     (("votes",), {"fields": "Id,Bounties.Amount,Answers.Bounties,Answers.Votes.UpMod"}),
     (ALL, {"fields": "Comments.User.DisplayName,Links.Id,Votes.-1,Answers.LastEditor"}),
     (("comments",), {"fields": "Id,Answers.Comments.Text"}),
     (("comments",), {"fields": "Comments.UserDisplayName"}),
-    (("votes",), {"without": "Votes"}),
+    (("votes",), {"drop_fields": "Votes"}),
     (("users",), {"fields": "LastEditor,Answers.Owner"}),
     (("users", "comments"), {"fields": "Comments.User.Id"}),
 ]
@@ -81,7 +81,7 @@ def test_formats(names: tuple[str, ...], choice: dict[str, str], tmp_path: Path)
 
 def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl.gz"
-    report = convert(output, ALL, without="Comments,Votes.UpMod,Answers.Votes")
+    report = convert(output, ALL, drop_fields="Comments,Votes.UpMod,Answers.Votes")
     complete = convert(tmp_path / "all.jsonl.gz", ALL)
     of_questions = sum(len(question["Comments"]) for question in COMPLETE.documents)
     comments = report.tables["comments"]
@@ -104,7 +104,7 @@ def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
 
 def test_strays_without_a_post_have_all_that_is_known(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl.gz"
-    convert(output, ("comments",), without="Comments,Answers.Comments.Text")
+    convert(output, ("comments",), drop_fields="Comments,Answers.Comments.Text")
     strays = [json.loads(line) for line in unpacked(strays_of(output)).splitlines()]
     rows = {stray["row"].get("Id"): stray["row"] for stray in strays if "Text" in stray["row"]}
     assert rows[18]["Text"] == "On nothing at all."
@@ -120,21 +120,29 @@ def test_documents_take_names_in_a_list() -> None:
     ("names", "options", "problem"),
     [
         ((), {"fields": "Id,Comments.Text"}, "fields='Comments.Text' needs nest='comments'"),
-        ((), {"without": "Answers.Owner.Id"}, "without='Answers.Owner.Id' needs nest='users'"),
-        (("users",), {"without": "Comments.User.Id"}, "needs nest='comments'"),
-        (("comments",), {"without": "Comments.User"}, "needs nest='users'"),
+        (
+            (),
+            {"drop_fields": "Answers.Owner.Id"},
+            "drop_fields='Answers.Owner.Id' needs nest='users'",
+        ),
+        (("users",), {"drop_fields": "Comments.User.Id"}, "needs nest='comments'"),
+        (("comments",), {"drop_fields": "Comments.User"}, "needs nest='users'"),
         (
             ALL,
             {"fields": "Id,Comments,Links,Owner"},
             "no field of the votes .*name Votes or Bounties, or leave",
         ),
         (("users",), {"fields": "Id"}, "no field of the users .*; name Owner or LastEditor, or"),
-        (ALL, {"without": "Links,Answers.Links"}, "of the links to nest; leave nest='links' out"),
-        (("votes",), {"without": "Votes,Bounties,Answers"}, "no field of the votes"),
-        (ALL, {"without": "Comment.Text"}, r"did you mean Comments\.Text\?"),
-        (ALL, {"without": "Votes.Up"}, r"no field 'Votes\.Up'; did you mean Votes\.UpMod\?"),
-        (ALL, {"without": "Owner.AboutMe"}, r"no field 'Owner\.AboutMe'"),
-        (ALL, {"without": "Answers.Answers"}, r"no field 'Answers\.Answers'"),
+        (
+            ALL,
+            {"drop_fields": "Links,Answers.Links"},
+            "of the links to nest; leave nest='links' out",
+        ),
+        (("votes",), {"drop_fields": "Votes,Bounties,Answers"}, "no field of the votes"),
+        (ALL, {"drop_fields": "Comment.Text"}, r"did you mean Comments\.Text\?"),
+        (ALL, {"drop_fields": "Votes.Up"}, r"no field 'Votes\.Up'; did you mean Votes\.UpMod\?"),
+        (ALL, {"drop_fields": "Owner.AboutMe"}, r"no field 'Owner\.AboutMe'"),
+        (ALL, {"drop_fields": "Answers.Answers"}, r"no field 'Answers\.Answers'"),
     ],
 )
 def test_choices_that_make_no_sense(
@@ -147,26 +155,28 @@ def test_choices_that_make_no_sense(
 
 def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
-    options = {"without": "OwnerUserId", "keep_spill": True, "force": True}
+    options = {"drop_fields": "OwnerUserId", "keep_spill": True, "force": True}
     convert(output, ("comments",), **options)
     report = convert(output, ("comments", "votes"), **options)
     assert report.resumed
     assert jsonl(output) == filtered(
-        nest(SITE, ["comments", "votes"]).documents, without="OwnerUserId"
+        nest(SITE, ["comments", "votes"]).documents, drop_fields="OwnerUserId"
     )
     with pytest.raises(so2docs.SpillError, match=r"different: ids of users \(nest='users'\)"):
         convert(output, ("comments", "users"), **options)
-    with pytest.raises(so2docs.SpillError, match="without"):
-        convert(output, ("comments",), **options | {"without": "Comments.Text"})
+    with pytest.raises(so2docs.SpillError, match="drop_fields"):
+        convert(output, ("comments",), **options | {"drop_fields": "Comments.Text"})
 
 
 def test_rows_of_posts_are_read_as_ever_where_all_of_them_stays(tmp_path: Path) -> None:
     from so2docs.options.request import build_filters
     from so2docs.options.table import Options
 
-    nested_only = build_filters({"without": "Comments.UserId,Answers.Votes"})
+    nested_only = build_filters({"drop_fields": "Comments.UserId,Answers.Votes"})
     assert not Options(filters=nested_only, nest=ALL).needs_rows
-    assert Options(filters=build_filters({"without": "Body,Comments.UserId"}), nest=ALL).needs_rows
+    assert Options(
+        filters=build_filters({"drop_fields": "Body,Comments.UserId"}), nest=ALL
+    ).needs_rows
 
 
 def test_a_stray_of_a_known_post_has_what_was_chosen() -> None:

@@ -237,7 +237,7 @@ def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Pat
         ("q.jsonl", {"split_by": "week"}, "split_by is 'week'; .*: year, month"),
         ("q.jsonl", {"split_files": 3}, "split_files and split_by contradict each other"),
         ("-", {}, "split_by='month' .* standard output"),
-        ("q.jsonl", {"without": "CreationDate"}, "split_by='month' needs CreationDate"),
+        ("q.jsonl", {"drop_fields": "CreationDate"}, "split_by='month' needs CreationDate"),
         ("q.jsonl", {"fields": "Id,Answers.Id"}, "split_by='month' needs CreationDate"),
         ("q", {"recipe": "beir"}, "leave split_by out"),
     ],

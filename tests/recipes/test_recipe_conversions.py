@@ -312,17 +312,17 @@ def test_records_without_metadata(tmp_path: Path) -> None:
     expected = list(so2docs.documents(dump, **options))
     for row in expected:
         del row["metadata"]
-    so2docs.convert(dump, tmp_path / "q.jsonl", without="metadata", card=True, **options)
+    so2docs.convert(dump, tmp_path / "q.jsonl", drop_fields="metadata", card=True, **options)
     assert jsonl(tmp_path / "q.jsonl") == expected
     assert so2docs.verify(tmp_path / "q.jsonl").validated
-    so2docs.convert(dump, tmp_path / "q.parquet", without="metadata", **options)
+    so2docs.convert(dump, tmp_path / "q.parquet", drop_fields="metadata", **options)
     assert parquet(tmp_path / "q.parquet") == expected
     fields = [*QUESTION_ATTRIBUTES, "Answers"]
-    so2docs.convert(dump, tmp_path / "f.jsonl", without="metadata", fields=fields, **options)
+    so2docs.convert(dump, tmp_path / "f.jsonl", drop_fields="metadata", fields=fields, **options)
     assert jsonl(tmp_path / "f.jsonl") == expected
     for recipe in (None, "chunks"):
-        with pytest.raises(so2docs.OptionError, match=r"without='metadata' needs a recipe"):
-            so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, without="metadata")
+        with pytest.raises(so2docs.OptionError, match=r"drop_fields='metadata' needs a recipe"):
+            so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, drop_fields="metadata")
 
 
 @pytest.mark.parametrize("recipe", ["qa", "chunks"])
@@ -478,7 +478,7 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"recipe": "pairs", "format": "mongodb"}, "supports the formats jsonl, json and parquet"),
         ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
         ({"recipe": counted, "format": "parquet"}, "needs columns; give a Recipe"),
-        ({"attribution": True, "without": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
+        ({"attribution": True, "drop_fields": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
         ({"recipe": "qa"}, "cannot be derived from 'samples'"),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
         ({"site": "beer.stackexchange.com"}, "or a recipe that writes URLs"),
@@ -486,8 +486,8 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"recipe": "hub", "metadata": "flat"}, "has a column metadata, or recipe='chunks'"),
         ({"recipe": counted, "metadata": "flat"}, "metadata='flat' needs a recipe"),
         (
-            {"recipe": "qa", "metadata": "flat", "without": "metadata", "site": "a.example"},
-            "metadata='flat' contradicts without='metadata'; give one of them",
+            {"recipe": "qa", "metadata": "flat", "drop_fields": "metadata", "site": "a.example"},
+            "metadata='flat' contradicts drop_fields='metadata'; give one of them",
         ),
         ({"recipe": "qa", "metadata": "flats"}, "metadata is 'flats'; it must be"),
         ({"best": True}, "best=True needs recipe='preferences', or one of: pairs, triplets"),

@@ -211,7 +211,7 @@ def test_hugging_face_loads_flat_metadata(
 def test_sentence_transformers_finds_the_columns_in_its_order(
     dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
-    converted(dump, tmp_path / "set", "jsonl.gz", recipe="triplets", without="metadata")
+    converted(dump, tmp_path / "set", "jsonl.gz", recipe="triplets", drop_fields="metadata")
     columns = load_dataset(str(tmp_path / "set"), split="train").column_names
     assert columns[:3] == ["anchor", "positive", "negative"]
 

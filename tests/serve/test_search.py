@@ -448,7 +448,7 @@ def test_people(tmp_path: Path) -> None:
 def test_the_list_of_users_is_empty_without_users(tmp_path: Path) -> None:
     so2docs.to_sqlite(site(10), tmp_path / "q.db")
     with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
-        assert "--with users" in client.get("/users").text
+        assert "--nest users" in client.get("/users").text
         assert 'href="/users"' not in client.get("/").text
         assert client.get("/users/1").status_code == 200
 

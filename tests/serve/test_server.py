@@ -75,7 +75,7 @@ def test_foreign_names_are_refused_on_every_loopback_address(host: str, tmp_path
         bind(host, 0).close()
     except so2docs.So2docsError:
         pytest.skip(f"this machine has no {host}")
-    process = start("serve", make(tmp_path), "--host", host, "--port", 0,
+    process = start("serve", make(tmp_path), "--bind", host, "--port", 0,
                     stderr=subprocess.PIPE, text=True)  # fmt: skip
     assert process.stderr is not None
     try:

@@ -26,7 +26,7 @@ FILTERS: list[dict[str, Any]] = [
     {"tags": ["discussion"], "min_score": 3, "min_answer_score": 1, "answered": True},
     {"sample": "30%", "since": "2011-01-01", "until": "2022-01-01", "accepted": True},
     {"fields": "Id,Title,Answers.Body", "body": "text"},
-    {"without": "Body,Answers", "answers_by": "votes"},
+    {"drop_fields": "Body,Answers", "answers_by": "votes"},
     {"limit": 7, "min_score": 2, "body": "markdown"},
     {"limit": 100_000},
 ]
@@ -142,7 +142,7 @@ def test_documents_take_the_same_options(session: Any, tmp_path: Path) -> None:
         row["Answers"] = [present(answer) for answer in row["Answers"]]
     assert [present(row) for row in rows] == [one | {"Site": "samples"} for one in plain]
     no_answers = on_spark.documents(
-        session, SAMPLES / "posts.xml", typed=True, without="Body,Answers"
+        session, SAMPLES / "posts.xml", typed=True, drop_fields="Body,Answers"
     )
     assert not {"Body", "Answers"} & set(no_answers.columns)
     bodies = on_spark.documents(session, SAMPLES / "posts.xml", body="text").collect()

@@ -110,7 +110,7 @@ def test_documents(session: Any, tmp_path: Path) -> None:
 
 
 CHOSEN = [
-    {"without": "Comments.Text,Answers.Comments.Text,Links.PostId"},
+    {"drop_fields": "Comments.Text,Answers.Comments.Text,Links.PostId"},
     {"fields": "Id,Comments.Id,Links.Id,Votes.UpMod,Owner.Id,Answers.Id,Answers.Comments.UserId"},
 ]
 

@@ -171,7 +171,7 @@ def test_answers_keep_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "without",
+    "names",
     [
         "Answers.ParentId,Comments.PostId,Answers.Links.PostId",
         "OwnerUserId,Answers.Owner,Comments.User",
@@ -180,9 +180,9 @@ def test_answers_keep_their_order(tmp_path: Path) -> None:
         "Answers",
     ],
 )
-def test_outputs_without_some_fields_come_back(without: str, tmp_path: Path) -> None:
+def test_outputs_without_some_fields_come_back(names: str, tmp_path: Path) -> None:
     output = tmp_path / "some.jsonl"
-    so2docs.convert(SAMPLES / "site", output, nest="all", without=without)
+    so2docs.convert(SAMPLES / "site", output, nest="all", drop_fields=names)
     so2docs.to_sqlite(output, tmp_path / "q.db")
     assert list(stored(tmp_path / "q.db")) == list(so2docs.read(output))
     assert values(tmp_path / "q.db", "PRAGMA foreign_key_check") == []
@@ -400,7 +400,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["nope.jsonl.gz"], 1, "nope.jsonl.gz: cannot be read: No such file"),
         (["a.jsonl", "b.jsonl", "q.db"], 2, "for several inputs, name a column with --site-field"),
         (["a.jsonl", "--site-field", "Score"], 2, "must be a name that no column has"),
-        (["a.jsonl", "--with", "users"], 2, "is an output, but --with applies only to dumps"),
+        (["a.jsonl", "--nest", "users"], 2, "is an output, but --nest applies only to dumps"),
         (["a.jsonl", "nope/q.db"], 1, "nope/q.db: the folder nope does not exist"),
         (["cut.jsonl.gz", "q.db"], 1, "cut.jsonl.gz: is damaged"),
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),

@@ -236,7 +236,9 @@ def test_fields_left_out_are_not_counted(tmp_path: Path) -> None:
     for words in (stats.as_text(), re.sub(r"<[^>]*>", " ", stats.as_page().partition("<main>")[2])):
         assert not re.search(r"answer|tag|score|%|0001| to |bodies", words), words
     check_views(stats)
-    so2docs.convert(SAMPLES / "posts.xml", output, without="AcceptedAnswerId", jobs=1, force=True)
+    so2docs.convert(
+        SAMPLES / "posts.xml", output, drop_fields="AcceptedAnswerId", jobs=1, force=True
+    )
     stats = so2docs.stats(output)
     assert stats.accepted is None
     assert stats.unanswered == 1

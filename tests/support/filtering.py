@@ -104,7 +104,7 @@ def _with_answers(document: Document, options: dict[str, Any]) -> Document:
 
 
 def _chosen(document: Document, options: dict[str, Any]) -> Document:
-    kept, left_out = options.get("fields"), options.get("without")
+    kept, left_out = options.get("fields"), options.get("drop_fields")
     if kept is None and left_out is None:
         return document
     names = set((kept or left_out or "").split(","))

@@ -149,7 +149,7 @@ def _entry(number: int, post_id: int, *events: str, **more: Any) -> dict[str, An
 
 
 def _add_history(questions: list[dict[str, Any]]) -> None:
-    """Add the keys of `--with history-text`, with revisions and changes of state."""
+    """Add the keys of `--nest history-text`, with revisions and changes of state."""
     for question in questions:
         for post in (question, *question["Answers"]):
             post["History"], post["Revisions"], post["Editors"] = [], 0, []
