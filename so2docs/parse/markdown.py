@@ -349,11 +349,6 @@ class _Writer:
         self._flush()
         parts, end = self._parts, self._find("/pre")
         tags = [parts[at].lower() for at in range(self._at, end, 3)]
-        if not {"code", "/code", "br"}.issuperset(tags):
-            lines = self._source(tag, attributes, end).split("\n")
-            self._pass(end)
-            self._write(lines)
-            return
         texts = [parts[self._at - 1]]
         for at in range(self._at, end, 3):
             texts += ["\n" if parts[at] == "br" else "", parts[at + 2]]

@@ -352,7 +352,7 @@ MARKDOWN = {
     "<pre><code>a &lt; *b*\n\n  c\n</code></pre>": "```\na < *b*\n\n  c\n```",
     '<pre class="lang-py prettyprint-override"><code>x</code></pre>': "```py\nx\n```",
     "<pre><code>```\n</code></pre>": "````\n```\n````",
-    "<pre><b>x</b> y</pre>": "<pre><b>x</b> y</pre>",
+    "<pre><b>x</b> y</pre>": "```\nx y\n```",
     "<ol><li><pre><code>a\n\tb</code></pre></li></ol>": "1. ```\n   a\n   \tb\n   ```",
     "<table><tr><th>a</th><th align='right'>b</th></tr><tr><td>c|d</td><td>e</td></tr></table>": (
         "| a | b |\n| --- | --: |\n| c\\|d | e |"
