@@ -24,6 +24,7 @@ from so2docs.options.table import (
     Tables,
     taken_by,
 )
+from so2docs.recipes import finding
 from so2docs.recipes.finding import RecipeChoice, check_settings, choose_recipe
 from so2docs.recipes.recipe import METADATA
 from so2docs.schema import TABLES
@@ -119,7 +120,8 @@ def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
     if (recipe := kwargs.get("recipe")) is None:
         check_settings(settings)
         return None
-    return choose_recipe(recipe, accepted=kwargs.get("accepted", False), **settings)
+    options = tuple(name for name in finding.OPTIONS if kwargs.get(name))
+    return choose_recipe(recipe, options=options, **settings)
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:

@@ -55,6 +55,9 @@ SUMMARIES = {
 ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks"}
 """Other common names of recipes, after their purpose."""
 
+OPTIONS = ("accepted", "drop_users")
+"""Options of a conversion that change the records of some recipes; see `Recipe.settings`."""
+
 RecipeLike = str | Recipe | Callable[..., Any]
 """The name of a recipe, `package.module:name`, or the recipe or function itself."""
 
@@ -65,14 +68,14 @@ class RecipeChoice:
 
     Attributes:
         spec: Name of a recipe, or `package.module:name` for a recipe of the user.
-        accepted: Whether to use only accepted answers.
+        options: Names of the given options that change the records of some recipes.
         settings: Options that only some recipes have, by name.
         left_out: Columns to leave out of the records.
         is_flat: Whether the metadata of records is flat.
     """
 
     spec: str
-    accepted: bool = False
+    options: tuple[str, ...] = ()
     settings: tuple[tuple[str, Any], ...] = ()
     left_out: tuple[str, ...] = ()
     is_flat: bool = False
@@ -102,13 +105,13 @@ class RecipeChoice:
 
 
 def choose_recipe(
-    recipe_like: RecipeLike, *, accepted: bool = False, **settings: Any
+    recipe_like: RecipeLike, *, options: tuple[str, ...] = (), **settings: Any
 ) -> RecipeChoice:
     """Find a recipe, and check the options for it.
 
     Args:
         recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
-        accepted: Whether questions are kept only if they have an accepted answer.
+        options: Names of the given options among `OPTIONS`, which any recipe allows.
         settings: Options for certain recipes; None and False mean absent.
 
     Raises:
@@ -119,10 +122,10 @@ def choose_recipe(
         recipe_like = ALIASES.get(recipe_like, recipe_like)
     spec = recipe_like if isinstance(recipe_like, str) else _full_name(recipe_like)
     values = {name: value for name, value in settings.items() if value not in (None, False)}
-    choice = RecipeChoice(spec, accepted, tuple(values.items()))
+    choice = RecipeChoice(spec, options, tuple(values.items()))
     recipe = choice.recipe
     check_settings(values, recipe)
-    if accepted and values.get("best"):
+    if "accepted" in options and values.get("best"):
         raise OptionError(
             f"{flag('best', True)} and {flag('accepted', True)} contradict each other; give one of "
             "them"
@@ -152,7 +155,7 @@ def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) ->
 
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
-    settings = dict(choice.settings) | ({"accepted": True} if choice.accepted else {})
+    settings = dict(choice.settings) | dict.fromkeys(choice.options, True)
     while name := next((name for name in recipe.variants if settings.get(name)), None):
         del settings[name]
         recipe = recipe.variants[name]

@@ -103,23 +103,32 @@ _EDITABLE = ("Title", "Body", "Tags")
 _VERBS = ("Edit", "Rollback")
 
 
-def edits(question: Document) -> Iterator[Record]:
+def edits(question: Document, *, drop_users: bool = False) -> Iterator[Record]:
     """Make a record for each text changed by an edit or a rollback.
 
     The question comes first, then its answers; the records of each post are in chronological order.
+
+    Args:
+        question: The document.
+        drop_users: Leave out records of texts whose author is unknown: their author may be among
+            the users to drop, whose names the history does not contain.
     """
     for post in (question, *question.get("Answers", ())):
         current: dict[str, str] = {}
+        unknown: dict[str, bool] = {}
         for entry in post["History"]:
+            origin = posts.origin(question, entry)
             for field in _EDITABLE:
                 if field not in entry:
                     continue
                 after = " ".join(entry[field]) if field == "Tags" else entry[field]
-                before = current.get(field)
-                current[field] = after
+                before, is_before_unknown = current.get(field), unknown.get(field)
+                current[field], unknown[field] = after, not origin["authors"]
                 events = [
                     f"{verb}{field}" for verb in _VERBS if f"{verb}{field}" in entry["Events"]
                 ]
+                if drop_users and (is_before_unknown or unknown[field]):
+                    continue
                 if events and before is not None and before != after:
                     yield {
                         "id": posts.record_id(question, entry["Id"], field.lower()),
@@ -130,7 +139,7 @@ def edits(question: Document) -> Iterator[Record]:
                         "metadata": {
                             **posts.post_metadata(question, post),
                             "event": events[-1],
-                            **posts.origin(question, entry),
+                            **origin,
                         },
                     }
 
@@ -150,4 +159,5 @@ EDITS = Recipe(
     optional_tables=("users",),
     fields=("Id", "Title", "Tags", "History", "Answers.Id", "Answers.History"),
     attributed=True,
+    settings=("drop_users",),
 )

@@ -137,6 +137,34 @@ def test_bounties_and_edits_of_dropped_users_stay_without_them(core: Any, tmp_pa
     assert '"Id":5' not in everything
 
 
+def test_records_of_edits_have_no_text_of_dropped_users(tmp_path: Path) -> None:
+    """The record after an edit of a listed user would repeat the text of this user as `before`."""
+    write_dump(tmp_path / "Posts.xml", question(1, OwnerUserId=7, Title="t", Tags="<a>"))
+    by = [{"UserId": 7}, {"UserId": 5}, {"UserId": 8}, {"UserId": 7}, {"UserId": 9}, {"UserId": 8}]
+    texts = ["first", "listed", "third", "fourth", "proposed", "sixth"]
+    rows = [
+        row(
+            Id=n,
+            PostId=1,
+            PostHistoryTypeId=5 if n else 2,
+            RevisionGUID=f"g{n}",
+            CreationDate=f"2020-01-0{n + 1}T00:00:00.000",
+            Text=text,
+            **author,
+        )
+        for n, (text, author) in enumerate(zip(texts, by, strict=True))
+    ]
+    comment = "Proposed by 5 approved by 7 edit id of 3"
+    of_proposal = {"PostId": 1, "PostHistoryTypeId": 24, "RevisionGUID": "g4", "Comment": comment}
+    rows.append(row(Id=9, CreationDate="2020-01-05T00:00:00.000", **of_proposal))
+    write_dump(tmp_path / "PostHistory.xml", *rows)
+    (tmp_path / "users.txt").write_text("5\n")
+    options: Any = {"recipe": "edits", "site": "a.example", "jobs": 1}
+    assert [r["after"] for r in so2docs.documents(tmp_path, **options)] == texts[1:]
+    kept = so2docs.documents(tmp_path, drop_users=tmp_path / "users.txt", **options)
+    assert [(r["before"], r["after"]) for r in kept] == [("third", "fourth")]
+
+
 def test_an_empty_list_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "none.txt").write_text("# Nobody yet\n")
     whole = so2docs.convert(SITE, tmp_path / "whole.jsonl", nest="comments")
