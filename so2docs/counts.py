@@ -228,6 +228,7 @@ class RowCounts(Counts):
             filter.
         records: Records made by the recipe; None without a recipe.
         without_record: Documents from which the recipe made no record; None without a recipe.
+        labels: Records by the value of the column that the recipe counts, such as `true`.
         repaired_characters: Number of characters that XML forbids and that were replaced by U+FFFD.
         tables: Counts of each requested table, by name.
     """
@@ -242,6 +243,7 @@ class RowCounts(Counts):
     similar_tags: Counter[str] = field(default_factory=Counter)
     records: int | None = None
     without_record: int | None = None
+    labels: Counter[str] = field(default_factory=Counter)
     repaired_characters: int = 0
     tables: dict[str, TableCounts] = field(default_factory=dict)
 

@@ -158,8 +158,10 @@ class Report(Printed, RowCounts):
             yield "dropped", f"{self.dropped:,} by the lists of users and posts"
         if self.records is not None:
             without = self.without_record or 0
-            none = f" ({plural(without, 'question')} gave none)" * bool(without)
-            yield f"records ({self.recipe})", f"{self.records:,}{none}"
+            notes = [f"{name} {count:,}" for name, count in sorted(self.labels.items())]
+            notes += [f"{plural(without, 'question')} gave none"] * bool(without)
+            note = f" ({', '.join(notes)})" if notes else ""
+            yield f"records ({self.recipe})", f"{self.records:,}{note}"
         for name, table in self.tables.items():
             # Documents repeat users, so the number of nested users is unknown.
             if name == "users":

@@ -339,7 +339,7 @@ def options_for(
     optional = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
     present = _find_present(source, optional, catalog)
     for name in sorted({*optional} - {*present}):
-        log.warning(
+        log.info(
             "recipe %s: records do not contain the %s, which were not found",
             options.recipe.spec,
             name,

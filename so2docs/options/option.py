@@ -240,7 +240,11 @@ def choose(
         return value
     raise OptionError(
         f"{flag(name)} is {value!r}; it must be one of: {', '.join(choices)}"
-        + (f"; {hint}" if (hint := (hints or {}).get(value)) else did_you_mean(value, choices))
+        + (
+            f"; {spell_options(hint)}"
+            if (hint := (hints or {}).get(value))
+            else did_you_mean(value, choices)
+        )
     )
 
 

@@ -16,6 +16,7 @@ from typing import get_args
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import (
+    COMPRESSIONS,
     FORMATS,
     AnswersBy,
     BodyAs,
@@ -68,6 +69,11 @@ OTHER_FORMS = dict.fromkeys(
     ("csv", "tsv", "xlsx", "excel", "arrow", "feather"),
     "documents are nested; use parquet for typed columns, or so2docs sqlite for flat tables",
 ) | dict.fromkeys(("sqlite", "sqlite3", "db", "sql"), "so2docs sqlite makes a database")
+OTHER_FORMS |= {
+    f"{name}{ending}": f"the format is {name}, and {{compression={compression}}} compresses it"
+    for name in ("jsonl", "json", "elasticsearch", "mongodb")
+    for ending, compression in COMPRESSIONS.items()
+}
 """Advice for formats that are not available for documents."""
 
 _filter = partial(option, "Filters", "spill")

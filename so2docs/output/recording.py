@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
@@ -38,7 +39,9 @@ class RecordMaker:
         recipe: Recipe | None,
         host: str | None,
         convert_body: Callable[[str], str] | None = None,
+        site: str | None = None,
     ) -> None:
+        """Take the recipe, the hosts of the attribution and of the site, and the form of bodies."""
         self._recipe = recipe
         self._host = host
         self._convert_body = convert_body
@@ -47,6 +50,9 @@ class RecordMaker:
         self._levels = 0 if recipe is None else recipe.lower_headings
         self._left_out = () if recipe is None else recipe.left_out
         self._nested_schema = None if recipe is None else recipe.nested_schema
+        self._counted = None if recipe is None else recipe.counted
+        self._site = None if recipe is None or site is None else f"https://{site}/"
+        self.labels: Counter[str] = Counter()
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
         """Yield the records of a document one by one; together, they can be many times its size."""
@@ -55,7 +61,7 @@ class RecordMaker:
             keep_best(document)
         if self._recipe is not None and self._recipe.without_banner and "Body" in document:
             document["Body"] = _BANNER.sub("", document["Body"], count=1)
-        if self._convert_body is not None or self._levels:
+        if self._convert_body is not None or self._levels or self._site is not None:
             for post in (document, *document.get("Answers", ())):
                 if (body := post.get("Body")) is not None:
                     post["Body"] = self._converted(body)
@@ -81,13 +87,20 @@ class RecordMaker:
         )
 
     def _converted(self, body: str) -> str:
+        if self._site is not None and _RELATIVE_HINT in body:
+            body = _RELATIVE.sub(self._absolute, body)
         if self._levels and "<h" in body:
             body = _HEADING.sub(lambda m: f"{m[1]}{min(6, int(m[2]) + self._levels)}", body)
         return body if self._convert_body is None else self._convert_body(body)
 
+    def _absolute(self, link: re.Match[str]) -> str:
+        return f"{link[1]}{'https://' if link[2] == '//' else self._site}"
+
     def _json(self, record: object) -> bytes:
         if not isinstance(record, Mapping):
             raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
+        if self._counted is not None:
+            self.labels[str(record[self._counted]).lower()] += 1
         if self._left_out:
             record = {name: record[name] for name in record if name not in self._left_out}
         if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
@@ -124,6 +137,10 @@ _BANNER = re.compile(
 )
 _HEADING = re.compile(r"(</?h)([1-6])(?=[\s>])")
 """Pattern for a heading tag; in HTML text, `<` is always written as a character reference."""
+
+_RELATIVE_HINT = '="/'
+_RELATIVE = re.compile(r"""(<(?:a|img)\s(?:[^<>]*\s)?(?:href|src)=")(//?)""", re.IGNORECASE)
+"""Pattern for the start of an address without a scheme, or without a scheme and host."""
 
 _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
@@ -192,7 +209,7 @@ def _records(nested: Iterable[Document], counts: RowCounts, options: Options) ->
     recipe = None if options.recipe is None else options.recipe.recipe
     host = options.host if options.is_attributed else None
     convert_body = bodies.converter(options.body, options.core, options.host)
-    maker = RecordMaker(recipe, host, convert_body)
+    maker = RecordMaker(recipe, host, convert_body, options.host)
     ends = bounds(options.form.split_share or "") if options.without_linked else []
     for document in nested:
         number, count, whole = document.question_id, 0, b"".join((*document.parts, b"}"))
@@ -203,3 +220,4 @@ def _records(nested: Iterable[Document], counts: RowCounts, options: Options) ->
         if recipe is not None:
             counts.records = (counts.records or 0) + count
             counts.without_record = (counts.without_record or 0) + (not count)
+    counts.labels += maker.labels

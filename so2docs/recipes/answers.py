@@ -2,8 +2,9 @@
 
 `qa` has TRL's standard prompt-completion form (https://huggingface.co/docs/trl/dataset_formats). It
 has a record for each answer, the accepted answer first, then by score; on request, only for the
-accepted or the best answer. TRL joins prompt and completion unchanged, so the prompt ends in a line
-`Answer:`.
+accepted or the best answer. TRL joins prompt and completion unchanged, and trains on the tokens of
+the completion alone. The prompt therefore ends in a line `Answer:`, and the completion starts with
+a space: no tokenizer like that of GPT-2 or GPT-4 puts both into one token.
 `messages` has the same content in TRL's conversational form for chat templates: a system message if
 requested, a user message with the question, and an assistant message with the answer.
 
@@ -13,9 +14,9 @@ score of `preferences` decides which answer is better. A question gives at most 
 lvwerra/stack-exchange-paired on the Hugging Face Hub. The pairs are drawn with the question's id as
 the seed, so that every run draws the same pairs.
 
-`triplets` are the same pairs in the form of sentence-transformers, which expects the columns in the
-order `anchor`, `positive`, `negative`
-(https://sbert.net/docs/sentence_transformer/dataset_overview.html).
+`triplets` are pairs in the form of sentence-transformers, which expects the columns in the order
+`anchor`, `positive`, `negative` (https://sbert.net/docs/sentence_transformer/dataset_overview.html).
+A negative has a score of at most 0, because an answer that readers liked is relevant too.
 `kto` has TRL's unpaired preference form: `label` is true if the score of `preferences` is above 0.
 Answers with a score of 0 are left out.
 
@@ -29,7 +30,7 @@ user id are user -1, called "Community" in every dump; authors missing from User
 from __future__ import annotations
 
 import random
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -51,7 +52,7 @@ from so2docs.recipes.recipe import (
     record,
 )
 
-SEPARATOR = "\n\nAnswer:\n\n"
+_END_OF_PROMPT, _START_OF_COMPLETION = "\n\nAnswer:", " "
 """Text between question and answer, which TRL joins without adding any."""
 
 
@@ -62,12 +63,12 @@ def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
         question: The document.
         accepted: Use only the accepted answer, if present.
     """
-    asked, metadata = prompt(question) + SEPARATOR, posts.metadata(question)
+    asked, metadata = prompt(question) + _END_OF_PROMPT, posts.metadata(question)
     for answer in posts.rank(question):
         if is_accepted(answer, question) or not accepted:
             yield {
                 "prompt": asked,
-                "completion": text(answer),
+                "completion": _START_OF_COMPLETION + text(answer),
                 "metadata": {**metadata, "answer": posts.side(answer, question)},
             }
 
@@ -101,17 +102,20 @@ def messages(
     """
     first = [] if system is None else [_message("system", system)]
     first.append(_message("user", prompt(question)))
-    answers = {answer["Id"]: answer for answer in question["Answers"]}
-    for pair in qa(question, accepted=accepted):
-        sides, metadata = [*first, _message("assistant", pair["completion"])], pair["metadata"]
-        if comments := _dialogue(answers[metadata["answer"]["id"]], question):
+    metadata_of_question = posts.metadata(question)
+    for answer in posts.rank(question):
+        if accepted and not is_accepted(answer, question):
+            continue
+        sides = [*first, _message("assistant", text(answer))]
+        metadata = {**metadata_of_question, "answer": posts.side(answer, question)}
+        if comments := _dialogue(answer, question):
             for role, turn in groupby(comments, key=itemgetter(0)):
                 texts = [posts.comment_text(comment) for _, comment in turn]
                 if sides[-1]["role"] == role:
                     texts.insert(0, sides.pop()["content"])
                 sides.append(_message(role, "\n\n".join(texts)))
             origins = [posts.origin(question, comment) for _, comment in comments]
-            metadata = {**metadata, "comments": origins}
+            metadata["comments"] = origins
         yield {"messages": sides, "metadata": metadata}
 
 
@@ -172,11 +176,11 @@ def pairs(
         selection: Arguments of `draw_pairs`.
     """
     for asked, chosen, rejected, others in _pairs(question, **selection):
-        first: Any = asked + SEPARATOR
-        sides: list[Any] = [chosen, rejected]
+        first: Any = asked + _END_OF_PROMPT
+        sides: list[Any] = [_START_OF_COMPLETION + chosen, _START_OF_COMPLETION + rejected]
         if conversational:
             first = [_message("user", asked)]
-            sides = [[_message("assistant", side)] for side in sides]
+            sides = [[_message("assistant", side)] for side in (chosen, rejected)]
         if implicit_prompt:
             sides = [first + side for side in sides]
         columns = {} if implicit_prompt else {"prompt": first}
@@ -205,7 +209,12 @@ def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str
 
 
 def draw_pairs(
-    scores: list[int], seed: int, *, min_margin: int = 1, best: bool = False
+    scores: list[int],
+    seed: int,
+    *,
+    min_margin: int = 1,
+    best: bool = False,
+    max_negative: int | None = None,
 ) -> list[tuple[int, int]]:
     """Draw up to ten pairs of answers; return the indexes of the better and the worse of each pair.
 
@@ -216,10 +225,12 @@ def draw_pairs(
         seed: Seed of the draw.
         min_margin: Minimum difference between the scores of a pair.
         best: Draw only pairs whose better answer is the first.
+        max_negative: Highest score of a worse answer; None for any score.
     """
     rising = [-score for score in scores]
+    first = 0 if max_negative is None else bisect_left(rising, -max_negative)
     worse_answers = [
-        len(scores) - bisect_right(rising, score + min_margin - 1)
+        len(scores) - max(first, bisect_right(rising, score + min_margin - 1))
         for score in (rising[:1] if best else rising)
     ]
     ends = list(accumulate(worse_answers))
@@ -279,7 +290,7 @@ PAIRS = replace(
 
 def triplets(question: Document, **selection: Any) -> Iterator[Record]:
     """Make records with anchor (the question), positive and negative from up to ten pairs."""
-    for asked, positive, negative, others in _pairs(question, **selection):
+    for asked, positive, negative, others in _pairs(question, max_negative=0, **selection):
         yield {"anchor": asked, "positive": positive, "negative": negative, **others}
 
 
@@ -302,12 +313,12 @@ TRIPLETS = replace(
 
 def kto(question: Document) -> Iterator[Record]:
     """Make a record for each answer with a preference score other than 0, in the order of `qa`."""
-    asked, metadata = prompt(question) + SEPARATOR, posts.metadata(question)
+    asked, metadata = prompt(question) + _END_OF_PROMPT, posts.metadata(question)
     for answer in posts.rank(question):
         if preferred := preference_score(answer, question):
             yield {
                 "prompt": asked,
-                "completion": text(answer),
+                "completion": _START_OF_COMPLETION + text(answer),
                 "label": preferred > 0,
                 "metadata": {**metadata, "answer": posts.side(answer, question)},
             }
@@ -319,6 +330,7 @@ KTO = replace(
     function=kto,
     schema=record(prompt=TEXT, completion=TEXT, label=BOOLEAN, metadata=_QA_METADATA),
     settings=("best",),
+    counted="label",
 )
 
 _NOBODY = -1

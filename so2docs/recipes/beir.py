@@ -44,6 +44,10 @@ _CONFIGURATIONS = "\n".join(FRONT_MATTER)
 README_TEXT = f"""\
 ---
 # Written by so2docs --recipe beir.
+license:
+- cc-by-sa-4.0
+- cc-by-sa-3.0
+- cc-by-sa-2.5
 {_CONFIGURATIONS}
 task_categories:
 - text-retrieval

@@ -78,6 +78,7 @@ class Recipe:
             `OptionError` for values that are not allowed.
         is_by_site: Whether each record is a question with its id in `Id`. If so, a conversion
             of several dumps writes a folder for each site, with an output named `train`.
+        counted: Name of the column whose values are counted in the summary and in the card.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Recipe:
     needs_all_answers: bool = False
     check: Callable[..., None] | None = None
     is_by_site: bool = False
+    counted: str | None = None
 
     def without(self, names: tuple[str, ...]) -> Recipe:
         """Return the recipe with these columns left out of its records and its schema."""

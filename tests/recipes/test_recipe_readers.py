@@ -273,9 +273,7 @@ def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_datase
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="text")
     row = load_dataset(str(tmp_path / "set"), split="train")[0]
     assert not trl.is_conversational(row)
-    assert f"{row['prompt']}{row['completion']}".endswith(
-        f"\n\nAnswer:\n\n{records[0]['completion']}"
-    )
+    assert f"{row['prompt']}{row['completion']}".endswith(f"\n\nAnswer:{records[0]['completion']}")
 
 
 def test_trl_extracts_implicit_prompts(dump: Path, tmp_path: Path, load_dataset: Any) -> None:

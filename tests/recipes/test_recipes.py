@@ -339,6 +339,50 @@ def test_every_pair_of_a_few_answers(scores: list[int]) -> None:
     assert draw_pairs(scores, 1) == every
 
 
+def test_negatives_are_answers_that_readers_did_not_like() -> None:
+    assert draw_pairs([3, 2, 0, 0, -1], 1, max_negative=0) == [
+        *((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)),
+        *((2, 4), (3, 4)),
+    ]
+    scores = [(3, 2), (2, 3), (1, 4), (0, 5), (-2, 6)]
+    answers = [{"Id": id_, "Body": "b", "Score": score} for score, id_ in scores]
+    question = {"Id": 1, "Title": "t", "Body": "b", "Answers": answers}
+    records = made(RecordMaker(choose_recipe("triplets").recipe, HOST), [question])
+    assert {row["score_rejected"] for row in records} == {-1, 0}
+
+
+def test_prompt_and_completion_are_joined_between_two_tokens() -> None:
+    """The patterns are those of GPT-2 and GPT-4, with classes of ASCII."""
+    answer = {"Id": 2, "Score": 1}
+    patterns = (
+        r" ?[a-z]+| ?[0-9]+| ?[^\sa-z0-9]+|\s+(?!\S)|\s+",
+        r"[^\r\na-z0-9]?[a-z]+|[0-9]{1,3}| ?[^\sa-z0-9]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    )
+    for body in ("It is.", "`code`", "7 days", "```\ncode\n```", "(no)"):
+        question = {"Id": 1, "Title": "t", "Body": "b", "Answers": [answer | {"Body": body}]}
+        for name in ("qa", "kto"):
+            (row,) = made(RecordMaker(choose_recipe(name).recipe, HOST), [question])
+            for pattern in patterns:
+                split = re.compile(pattern, re.IGNORECASE).findall
+                prompt, completion = row["prompt"], row["completion"]
+                assert split(prompt) + split(completion) == split(prompt + completion)
+
+
+@pytest.mark.parametrize("name", ["qa", "blocks"])
+def test_links_within_the_site_become_absolute(name: str) -> None:
+    body = '<p><a href="/q/7">x</a> <img alt="y" src="//i.sstatic.net/z.png"> "/a"</p>'
+    question = {"Id": 1, "Title": "t", "Body": f"{body}<pre>{body}</pre>"}
+    answers = [{"Id": 2, "Body": body}]
+    maker = RecordMaker(choose_recipe(name).recipe, HOST, None, HOST)
+    maker_without_site = RecordMaker(choose_recipe(name).recipe, HOST)
+    text = json.dumps(made(maker, [question | {"Answers": answers}]))
+    if name == "qa":
+        assert text.count(f'href=\\"https://{HOST}/q/7\\"') == 3
+        assert text.count('src=\\"https://i.sstatic.net/z.png\\"') == 3
+    (row, *_) = made(maker_without_site, [question | {"Answers": answers}])
+    assert HOST not in row.get("prompt", "")
+
+
 def titles(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"title": document["Title"]}]
 
@@ -402,8 +446,8 @@ def test_notes_of_possible_duplicates_are_left_out() -> None:
     answer = {"Id": 2, "Body": f"{note}</blockquote>"}
     question = {"Id": 1, "Title": "t", "Body": f"{note}</blockquote>\n\n<p>c</p>"}
     (row,) = made(RecordMaker(choose_recipe("qa").recipe, HOST), [question | {"Answers": [answer]}])
-    assert row["prompt"] == "t\n\n<p>c</p>\n\nAnswer:\n\n"
-    assert row["completion"] == answer["Body"]
+    assert row["prompt"] == "t\n\n<p>c</p>\n\nAnswer:"
+    assert row["completion"] == " " + answer["Body"]
 
 
 def test_headings_of_posts_are_below_those_of_a_thread() -> None:
@@ -540,7 +584,9 @@ def test_names_of_uses(alias: str, name: str) -> None:
 
 
 def test_messages_of_accepted_answers(questions: list[dict[str, Any]]) -> None:
-    records = made(RecordMaker(choose_recipe("messages", accepted=True).recipe, HOST), questions)
+    records = made(
+        RecordMaker(choose_recipe("messages", options=("accepted",)).recipe, HOST), questions
+    )
     every = oracle_recipes.messages(questions, HOST, lambda body: body)
     assert records == [record for record in every if record["metadata"]["answer"]["accepted"]]
     assert 0 < len(records) < len(every)

@@ -225,7 +225,13 @@ def ranked(question: Row) -> list[Row]:
 
 
 def pairs(
-    questions: list[Row], host: str, body: Body, margin: int = 1, *, is_best: bool = False
+    questions: list[Row],
+    host: str,
+    body: Body,
+    margin: int = 1,
+    *,
+    is_best: bool = False,
+    most: int | None = None,
 ) -> list[Row]:
     records = []
     for question in questions:
@@ -235,6 +241,7 @@ def pairs(
             for better in (answers[:1] if is_best else answers)
             for worse in answers
             if liked(better, question) - liked(worse, question) >= margin
+            and (most is None or liked(worse, question) <= most)
         ]
         if len(every) > 10:
             drawn, dice = set[int](), random.Random(question["Id"])
@@ -242,10 +249,10 @@ def pairs(
                 drawn.add(int(dice.random() * len(every)))
             every = [pair for number, pair in enumerate(every) if number in drawn]
         for better, worse in every:
-            row = {"prompt": f"{asked(question, body)}\n\nAnswer:\n\n"}
+            row = {"prompt": f"{asked(question, body)}\n\nAnswer:"}
             row["metadata"] = about(question, host)
             for side, answer in (("chosen", better), ("rejected", worse)):
-                row |= {side: body(answer["Body"]), f"score_{side}": liked(answer, question)}
+                row |= {side: f" {body(answer['Body'])}", f"score_{side}": liked(answer, question)}
                 row["metadata"][side] = answer_side(answer, question, host)
             records.append(row)
     return records
@@ -262,8 +269,8 @@ def pairs_best(questions: list[Row], host: str, body: Body) -> list[Row]:
 def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
     return [
         {
-            "prompt": f"{asked(question, body)}\n\nAnswer:\n\n",
-            "completion": body(answer["Body"]),
+            "prompt": f"{asked(question, body)}\n\nAnswer:",
+            "completion": f" {body(answer['Body'])}",
             "metadata": {**about(question, host), "answer": answer_side(answer, question, host)},
         }
         for question in questions
@@ -272,10 +279,10 @@ def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def triplets(questions: list[Row], host: str, body: Body) -> list[Row]:
-    records = pairs(questions, host, body)
+    records = pairs(questions, host, body, most=0)
     for row in records:
-        row["anchor"] = row.pop("prompt").removesuffix("\n\nAnswer:\n\n")
-        row |= {"positive": row.pop("chosen"), "negative": row.pop("rejected")}
+        row["anchor"] = row.pop("prompt").removesuffix("\n\nAnswer:")
+        row |= {"positive": row.pop("chosen")[1:], "negative": row.pop("rejected")[1:]}
     return records
 
 
@@ -312,8 +319,8 @@ def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
     for question in questions:
         by_id = {answer["Id"]: answer for answer in question["Answers"]}
         for row in qa([question], host, body):
-            asked = row.pop("prompt").removesuffix("\n\nAnswer:\n\n")
-            turns = [["user", asked], ["assistant", row.pop("completion")]]
+            asked = row.pop("prompt").removesuffix("\n\nAnswer:")
+            turns = [["user", asked], ["assistant", row.pop("completion")[1:]]]
             comments = dialogue(question, by_id[row["metadata"]["answer"]["id"]])
             for comment in comments:
                 is_asker = comment["UserId"] == question["OwnerUserId"]
@@ -510,9 +517,10 @@ def hub(questions: list[Row], host: str, body: Body) -> list[Row]:
 def pairs_conversational(questions: list[Row], host: str, body: Body) -> list[Row]:
     records = pairs(questions, host, body)
     for row in records:
-        row["prompt"] = row["prompt"].removesuffix("\n\nAnswer:\n\n")
+        row["prompt"] = row["prompt"].removesuffix("\n\nAnswer:")
         for name, role in (("prompt", "user"), ("chosen", "assistant"), ("rejected", "assistant")):
-            row[name] = [{"role": role, "content": row[name]}]
+            content = row[name].removeprefix(" ") if role == "assistant" else row[name]
+            row[name] = [{"role": role, "content": content}]
     return records
 
 
