@@ -23,7 +23,7 @@ test: $(VENV)/installed-test
 QUICK := $(wildcard tests/test_[a-eg-z]*.py) tests/test_formulas.py tests/store tests/parse/test_rows.py \
   tests/parse/test_posts.py tests/options/test_table.py tests/api/test_convert.py \
   tests/conversions/test_samples.py tests/reader/test_frames.py tests/statistics tests/inspection \
-  tests/flat/test_tags.py tests/changes tests/metadata/test_card.py tests/sqlite/test_sqlite.py \
+  tests/api/test_tags.py tests/changes tests/metadata/test_card.py tests/sqlite/test_sqlite.py \
   tests/flat/test_flat_tables.py::test_every_value_in_every_format tests/flat/test_flat_tables.py::test_the_command \
   tests/output/test_products.py::test_every_product_has_a_case \
   tests/output/test_products.py::test_another_option_or_input_is_told \

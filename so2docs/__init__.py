@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from so2docs.api.batch import convert_all
     from so2docs.api.convert import Documents, convert, documents
     from so2docs.api.sites import SiteResult
+    from so2docs.api.tags import Tags, TagsReport, tags
     from so2docs.changes.compare import Summary
     from so2docs.changes.diff import Changes, diff
     from so2docs.counts import RowCounts, TableCounts
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
         WorkerDiedError,
     )
     from so2docs.flat.tables import FlatTable, TablesReport, tables
-    from so2docs.flat.tags import Tags, TagsReport, tags
     from so2docs.folders import (
         diff_all,
         inspect_all,
@@ -138,7 +138,7 @@ _MODULES = {
     "metadata.manifest": ("Verified", "verify"),
     "api.convert": ("Documents", "convert", "documents"),
     "flat.tables": ("FlatTable", "TablesReport", "tables"),
-    "flat.tags": ("Tags", "TagsReport", "tags"),
+    "api.tags": ("Tags", "TagsReport", "tags"),
     "folders": (
         "diff_all",
         "inspect_all",

@@ -23,6 +23,7 @@ from so2docs.api.sites import (
     run_dumps,
     run_sites,
 )
+from so2docs.api.tags import TagsFile, tags
 from so2docs.changes.compare import Operation
 from so2docs.changes.diff import ChangesFile, diff
 from so2docs.dump.opening import Catalog
@@ -34,7 +35,6 @@ from so2docs.errors import (
     flag,
 )
 from so2docs.flat.tables import tables
-from so2docs.flat.tags import TagsFile, tags
 from so2docs.inspection.inspect import inspect, locate_all
 from so2docs.metadata.manifest import Manifest, load, manifests_of_report, verify
 from so2docs.options.choices import ChangesFormat, Search

@@ -86,15 +86,15 @@ ONLY_USERS = {
         "spark.jobs",
     },
     "sqlite3": {
+        "api.tags",
         "commands",
-        "flat.tags",
+        "output.sqlite_file",
         "serve.agents",
         "serve.app",
         "serve.store",
         "spill",
         "sqlite.about",
         "sqlite.build",
-        "sqlite.file",
         "sqlite.rows",
         "sqlite.search",
     },
@@ -144,6 +144,24 @@ def floor(name: str) -> int:
 def test_no_circle() -> None:
     graph = {name: of_package(name) for name in MODULES}
     TopologicalSorter(graph).prepare()
+
+
+SEPARATE = [
+    ("flat", "sqlite"),
+    ("sqlite", "flat"),
+    ("changes", "flat"),
+    ("flat", "changes"),
+    ("changes", "sqlite"),
+    ("sqlite", "changes"),
+]
+"""Pairs of packages for products: the first does not import the second."""
+
+
+def test_products_do_not_import_each_other() -> None:
+    imported = {
+        (name.split(".")[0], other.split(".")[0]) for name in MODULES for other in of_package(name)
+    }
+    assert imported.isdisjoint(SEPARATE)
 
 
 def test_folders_import_only_downwards() -> None:

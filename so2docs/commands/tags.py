@@ -42,8 +42,8 @@ def tags(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **optio
         return show_sites(tags_all, paths, output_dir, quiet=quiet, **options)
     if len(paths) > 2:
         raise click.UsageError("for several dumps, give a folder: --output-dir DIR")
-    from so2docs.flat.tags import tags as read_tags
-    from so2docs.flat.tags import write_tags
+    from so2docs.api.tags import tags as read_tags
+    from so2docs.api.tags import write_tags
 
     dump, output = (*paths, "tags.jsonl.gz")[:2]
     again = {name: options.pop(name) for name in ("update", "force")}

@@ -64,12 +64,9 @@ from so2docs.parse.core import choose_core
 from so2docs.processes.worker import peak_memory
 from so2docs.report import Printed, as_size, check_placed, memory_line
 from so2docs.scan.chunk import ChunkResult
-from so2docs.scan.table import TableReader, start_reader
+from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader, start_reader
 from so2docs.schema import DUMP, Table
 from so2docs.store.disk import disk_errors
-
-CHUNK_BYTES = 16 * 1024 * 1024
-"""Bytes of XML in a row group: 6 MB of Parquet for posts, 180,000 rows for votes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +457,7 @@ def tables(
                     written=[file.table.name for file in pending],
                     reader=reader,
                     work=work,
-                    chunk_bytes=CHUNK_BYTES,
+                    chunk_bytes=LARGE_CHUNK_BYTES,
                     core=request.core,
                     skip_malformed=request.skip_malformed,
                 )
@@ -656,10 +653,10 @@ class _Run:
             stored = os.path.join(self._work, f"{file.table.name}-{chunk.number}")
             return partial(open_columns, file.table, request, stored)
 
-        with self._reader.open(file, visit, self._work, CHUNK_BYTES) as (dump, results):
+        with self._reader.open(file, visit, self._work, LARGE_CHUNK_BYTES) as (dump, results):
             for result in results:
                 self._append(result, writer, strays, table)
-            table.repaired_characters += dump.chunk_end(CHUNK_BYTES).repaired
+            table.repaired_characters += dump.chunk_end(LARGE_CHUNK_BYTES).repaired
         check_placed(file.name, table.rows, table.rows - table.unaccounted)
         return table
 

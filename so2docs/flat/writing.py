@@ -19,6 +19,7 @@ from so2docs.errors import DiskFullError, OutputError
 from so2docs.flat.columns import TableColumns
 from so2docs.flat.sql import Dialect, column_types
 from so2docs.options.choices import Compression, TableFormat
+from so2docs.output import sqlite_file
 from so2docs.output.file import Output
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import FileFormat
@@ -32,7 +33,6 @@ from so2docs.output.part_files import (
 from so2docs.output.segments import Journal, Segment, copy_all
 from so2docs.output.writer import OpenFiles
 from so2docs.schema import OTHER, TEXT, Table, Type
-from so2docs.sqlite import file as sqlite_file
 from so2docs.store.disk import tells_full
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_type_hints
@@ -17,8 +18,9 @@ import orjson
 
 from so2docs._version import __version__
 from so2docs.counts import fits_type
+from so2docs.dump.opening import Catalog
 from so2docs.dump.storage import sample_hash
-from so2docs.dump.tables import TableFile
+from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import flag
 from so2docs.options.option import entries
 from so2docs.options.request import Fingerprint
@@ -246,6 +248,19 @@ def make_record(
 ) -> Provenance:
     """Make the record of a product made by this version of so2docs, without counts."""
     return Provenance(kind, __version__, contract, options, tuple(files), site)
+
+
+def identify_tables(dump: str, names: tuple[str, ...], advice: str) -> list[File]:
+    """Identify the files that contain these tables of a dump.
+
+    Raises:
+        DumpError: A table is missing.
+    """
+    with Catalog() as catalog, ExitStack() as stack:
+        files = find_dump_tables(dump, names, catalog, advice)
+        for file in files:
+            stack.enter_context(closing(file))
+        return [File.of_table(file) for file in files]
 
 
 def count(report: Report) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from typing import Any, TypeGuard, cast, get_args
 
 import orjson
 
+from so2docs.api.tags import tags as read_tags
 from so2docs.domain import SCORE_BINS
 from so2docs.errors import OptionError, OutputError, flag, resumable
-from so2docs.flat.tags import tags as read_tags
 from so2docs.options.choices import Search, split_compression
 from so2docs.options.keywords import NestName
 from so2docs.options.option import names
@@ -33,13 +33,13 @@ from so2docs.output.new_files import NewFiles, temporary_folder, write_file
 from so2docs.output.part_files import finish_file, part_path
 from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
+from so2docs.output.sqlite_file import connect, explained
 from so2docs.processes.pool import Workers
 from so2docs.progress import bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import read
 from so2docs.schema import ANSWERS, RESERVED
 from so2docs.sqlite.about import datasette_files, read_about
-from so2docs.sqlite.file import connect, explained
 from so2docs.sqlite.layout import (
     ABOUT,
     BY_ROW,

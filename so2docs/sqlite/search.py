@@ -18,8 +18,8 @@ from functools import partial
 from sqlite3 import Connection
 from typing import NamedTuple
 
+from so2docs.output.sqlite_file import connect
 from so2docs.processes.pool import Workers
-from so2docs.sqlite.file import connect
 from so2docs.sqlite.layout import TEXTS, listed
 from so2docs.sqlite.rows import Row
 

@@ -10,18 +10,18 @@ from typing import Any
 
 from so2docs.api.convert import documents, find_input
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.flat.reading import identify_tables, visit_tables
 from so2docs.options.keywords import NestName
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.output.new_files import temporary_folder
 from so2docs.output.paths import OutputPaths
 from so2docs.output.product import read_provenance
-from so2docs.output.provenance import File, Provenance
+from so2docs.output.provenance import File, Provenance, identify_tables
 from so2docs.parse.posts import number
 from so2docs.parse.rows import Malformed, Row
 from so2docs.progress import bar
 from so2docs.reader.reading import is_output, not_read_back, read_lines, read_start
 from so2docs.scan.chunk import Visitor
+from so2docs.scan.table import visit_tables
 from so2docs.sqlite.layout import PROFILE
 
 PathLike = str | os.PathLike[str]

@@ -108,7 +108,7 @@ def test_columns_that_no_row_has(site: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flat_tables, "CHUNK_BYTES", 4096)
+    monkeypatch.setattr(flat_tables, "LARGE_CHUNK_BYTES", 4096)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_the_part_fits_together(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(flat_tables, "CHUNK_BYTES", 200_000)
+    monkeypatch.setattr(flat_tables, "LARGE_CHUNK_BYTES", 200_000)
     whole = rows_in(site)
     report = so2docs.tables(site, tmp_path / "part", core=core, **options)
     part = {table.stem: read_back(tmp_path / "part", table, "parquet") for table in tables_in(site)}

@@ -16,9 +16,9 @@ from support.dumps import question, write_dump
 from support.places import version
 
 import so2docs
+from so2docs.api.tags import TagsFile, write_tags
 from so2docs.changes.diff import ChangesFile
 from so2docs.flat.tables import _TableFiles
-from so2docs.flat.tags import TagsFile, write_tags
 from so2docs.inspection.inspect import load_or_inspect
 from so2docs.metadata.card import CardFiles, describe_existing
 from so2docs.metadata.manifest import manifest_path

@@ -21,17 +21,17 @@ import orjson
 from so2docs.counts import list_by_name
 from so2docs.dump.opening import STANDARD_INPUT
 from so2docs.errors import DiskFullError, OptionError
-from so2docs.flat.reading import identify_tables, visit_tables
 from so2docs.options.choices import Compression, split_compression
 from so2docs.options.table import OPTIONS
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.product import Product
-from so2docs.output.provenance import Provenance, make_record
+from so2docs.output.provenance import Provenance, identify_tables, make_record
 from so2docs.parse.posts import number
 from so2docs.parse.rows import Row
 from so2docs.report import Printed
 from so2docs.scan.chunk import Visitor
+from so2docs.scan.table import visit_tables
 from so2docs.schema import BOOLEAN, DUMP, OTHER, POSTS, Table
 from so2docs.store.disk import disk_errors
 
