@@ -9,9 +9,13 @@ from __future__ import annotations
 import difflib
 import errno
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+_USER = re.compile(r"(\w://)[^/?#\s]*@")
+_QUERY = re.compile(r"(https?://[^?#\s]*)[?#]\S*?(?=[:;,.)'\"]*(?:\s|$))")
 
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"
@@ -39,6 +43,14 @@ def flag(name: str, value: object = None) -> str:
         return name
     is_placeholder = isinstance(value, str) and value.isupper()
     return f"{name}={value if is_placeholder else repr(value)}"
+
+
+def without_secrets(text: str) -> str:
+    """Remove user names, passwords, queries and fragments from the URLs in a text.
+
+    The query of a URL may be a signature with which others could read the file.
+    """
+    return _QUERY.sub(r"\1", _USER.sub(r"\1", text)) if "://" in text else text
 
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:
@@ -100,6 +112,8 @@ _NOT_SHOWN = ("so2docs", "IPython")
 class So2docsError(Exception):
     """Base class of all errors that so2docs raises. The message is one line.
 
+    URLs in the message have no passwords and no queries.
+
     Attributes:
         retry: Action to take before trying again, or `""` if no action is needed; None if trying
             again does not help.
@@ -107,7 +121,9 @@ class So2docsError(Exception):
     """
 
     def __init__(self, *arguments: object, retry: str | None = None) -> None:
-        super().__init__(*arguments)
+        super().__init__(
+            *(without_secrets(text) if isinstance(text, str) else text for text in arguments)
+        )
         self.retry = retry
         self.resumes = False
 
@@ -198,8 +214,7 @@ class DumpError(So2docsError):
         excerpt: bytes | None = None,
     ) -> None:
         super().__init__(path, problem)
-        self.path = path
-        self.problem = problem
+        self.path, self.problem = self.args
         self.location = location
         self.advice = advice
         self.excerpt = excerpt

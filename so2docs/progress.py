@@ -9,10 +9,20 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from so2docs.errors import without_secrets
 from so2docs.report import as_size
 
 log = logging.getLogger("so2docs")
 """Logger for messages to users; the command line shows them on stderr."""
+
+
+class _WithoutSecrets(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = without_secrets(record.getMessage()), ()
+        return True
+
+
+log.addFilter(_WithoutSecrets())
 
 fetched: Counter[str] = Counter()
 """Number of bytes that this process fetched from web servers, by URL."""

@@ -199,6 +199,8 @@ def convert_validated(
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
     check_report(run.report, source, path, run.tables)
+    if run.card:
+        card.check_sources([source, *filter(None, run.tables.values())])
     begun = time.perf_counter()
 
     def end(report: Report) -> None:

@@ -19,7 +19,13 @@ from typing import Any
 
 from so2docs.dump.kinds import members_with
 from so2docs.dump.opening import names_in_folder
-from so2docs.errors import OptionError, So2docsError, WorkerDiedError, resumable
+from so2docs.errors import (
+    OptionError,
+    So2docsError,
+    WorkerDiedError,
+    resumable,
+    without_secrets,
+)
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
@@ -271,7 +277,7 @@ def run_dumps(
             output,
             input_size([source]),
             partial(make, source, output, **settings),
-            source,
+            without_secrets(source),
             is_divisible=True,
         )
         for source, site, output in dumps

@@ -29,12 +29,13 @@ from so2docs.dump.source import (
     Parts,
     Read,
     Source,
+    changed_error,
     detect_encoding,
     read_blocks,
     skip,
 )
 from so2docs.dump.stream import AnyDump, StreamDump
-from so2docs.errors import ArchiveError, DumpError
+from so2docs.errors import ArchiveError, DumpError, without_secrets
 from so2docs.progress import fetched, log
 from so2docs.report import as_size
 from so2docs.schema import Table
@@ -58,7 +59,8 @@ class SourceFile:
     """A file of a dump, whose kind and list of members are read only once.
 
     Attributes:
-        path: Name of the file.
+        path: Path or URL of the file.
+        name: Name of the file in messages and records.
         is_plain: Whether the file is uncompressed UTF-8, which is read in ranges.
         is_file: Whether the file can be read again; False for a pipe.
         kind: Kind of the file, such as an archive; None for XML and for unknown content.
@@ -67,7 +69,7 @@ class SourceFile:
 
     def __init__(self, path: str) -> None:
         """Read the first bytes of a file; a pipe is not opened."""
-        self.path = path
+        self.path, self.name = path, without_secrets(path)
         self.is_plain, self.is_file = False, True
         self.kind: Kind | None = None
         self.identity = storage.NO_FILE
@@ -85,6 +87,8 @@ class SourceFile:
             raise storage.unreadable_dump(path, error) from error
         self.kind = detect_kind(head)
         self.is_plain = self.kind is None and detect_encoding(path, head) is None
+        if self._is_sampled:
+            self._digest = self.digest
 
     @property
     def expected(self) -> int:
@@ -94,7 +98,7 @@ class SourceFile:
     def archive(self) -> Archive | None:
         """Open the archive and read its list of members; None if the file is not an archive."""
         if self._archive is None and self.kind is not None and self.kind.is_archive:
-            self._archive = open_archive(self.kind, self.path, self.open())
+            self._archive = open_archive(self.kind, self.name, self.open())
         return self._archive
 
     @property
@@ -105,6 +109,18 @@ class SourceFile:
                 self._digest = storage.sample_hash(file, self.identity.size)
         return self._digest
 
+    @property
+    def _is_sampled(self) -> bool:
+        """Whether neither a version from a server nor a checksum of the format reveals a change."""
+        return storage.is_url(self.path) and self.kind is None and not self.identity.modified
+
+    def check_samples(self) -> None:
+        """Raise `ChangedDumpError` if samples of a file without a version have changed."""
+        if self._is_sampled:
+            with self.open() as file:
+                if storage.sample_hash(file, self.identity.size) != self._digest:
+                    raise changed_error(self.name, "changed while being read")
+
     def names(self) -> list[str]:
         """Return the names of the files in the archive; empty for other files."""
         archive = self.archive()
@@ -113,7 +129,7 @@ class SourceFile:
     def license(self) -> str | None:
         """Read `license.txt` in the archive or next to an uncompressed table; None if missing."""
         archive = self.archive()
-        source = Source(f"{self.path} ({LICENSE_FILE})")
+        source = Source(f"{self.name} ({LICENSE_FILE})")
         with source.stack:
             if archive is not None:
                 names = (entry for entry in archive.entries if _is_license(entry.name))
@@ -155,7 +171,8 @@ class Catalog(AbstractContextManager["Catalog"]):
         for file in self._files.values():
             file.close()
             if count := fetched.pop(file.path, 0):
-                log.info(f"{file.path}: fetched {as_size(count)} of {as_size(file.identity.size)}")
+                size = as_size(file.identity.size)
+                log.info(f"{file.name}: fetched {as_size(count)}; the file has {size}")
 
     def look(self, path: str) -> SourceFile:
         """Return the file at a path, which is inspected on the first call."""

@@ -12,14 +12,24 @@ from __future__ import annotations
 import errno
 import io
 import re
+import time
 import zlib
+from base64 import b64encode
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from email.utils import parsedate_to_datetime
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from urllib.parse import unquote, urljoin
 
 from so2docs._version import __version__
-from so2docs.errors import ChangedDumpError, DumpError, DumpNotFoundError, OptionError
-from so2docs.progress import fetched
+from so2docs.errors import (
+    ChangedDumpError,
+    DumpError,
+    DumpNotFoundError,
+    OptionError,
+    without_secrets,
+)
+from so2docs.progress import fetched, log
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
@@ -28,10 +38,16 @@ _MOST_AHEAD = 1024 * 1024
 _HEAD_BYTES = 4096
 _PART_BYTES = 64 * 1024
 _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 15, 60
-_TRIES = 5
-_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
+_TRIES, _TRIES_OF_REDIRECTS = 5, 3
+_LONGEST_WAIT = 300
+"""Seconds to wait at most because a server asks for it."""
 
-backoff_seconds = 0.5
+_PASSING = (408, 429, 500, 502, 503, 504)
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18})")
+# A proxy may join repeated headers (RFC 9110, section 8.6).
+_CONTENT_LENGTH = re.compile(r"(\d{1,18})(?:, *\1)*")
+
+backoff_seconds = 1.0
 """Seconds to wait before the third attempt of a request; doubled before each later attempt."""
 
 
@@ -135,10 +151,15 @@ def open_http(url: str) -> RemoteFile:
         DumpError: The server cannot be reached, refuses access, or does not support range requests.
     """
     server = _Server(url)
-    head = server.fetch(0, _HEAD_BYTES)
+    try:
+        head = server.fetch(0, _HEAD_BYTES)
+    except BaseException:
+        server.close()
+        raise
     state = server.state
     assert state is not None
-    mark = zlib.crc32(f"{state.etag}|{state.modified}".encode())
+    version = f"{state.etag}|{state.modified}"
+    mark = 0 if version == "|" else zlib.crc32(version.encode())
     return RemoteFile(server.fetch, state.size, head, close=server.close, identity=mark)
 
 
@@ -146,6 +167,19 @@ class _State(NamedTuple):
     size: int
     etag: str
     modified: str
+
+
+class _FailedRequestError(Exception):
+    """A request failed, but may succeed if it is repeated.
+
+    Attributes:
+        error: The error for the user if no attempt succeeds.
+        wait: Seconds to wait before the next attempt, as the server asks; 0 if it does not.
+    """
+
+    def __init__(self, error: DumpError, wait: float = 0) -> None:
+        super().__init__(error)
+        self.error, self.wait = error, wait
 
 
 class _Server:
@@ -163,53 +197,79 @@ class _Server:
                 f"{url}: reading a file from a web server needs urllib3: "
                 "pip install urllib3, or download the file first"
             ) from None
-        self._url, self._host = url, urlsplit(url).hostname
-        self._errors = urllib3.exceptions
-        self._retries = urllib3.Retry(
-            None,
-            connect=_TRIES - 1,
-            read=_TRIES - 1,
-            status=_TRIES - 1,
-            other=0,
-            redirect=10,
-            status_forcelist=(408, 429, 500, 502, 503, 504),
-            backoff_factor=backoff_seconds,
-            raise_on_status=False,
-        )
-        self._pool = _pool(url)
+        self._url, self._errors = url, urllib3.exceptions
+        self._headers = {"User-Agent": f"so2docs/{__version__}", "Accept-Encoding": "identity"}
+        # urllib3 follows redirects, and sends the password to no other host; `fetch` tries again.
+        self._retries = urllib3.Retry(None, connect=0, read=0, status=0, other=0, redirect=10)
+        self._redirects: list[str] = []
         self.state: _State | None = None
+        try:
+            parts = urllib3.util.parse_url(url)
+            self._host, self._address = parts.host or "", parts._replace(auth=None).url
+            if parts.auth is not None:
+                user, _, password = unquote(parts.auth).partition(":")
+                credentials = b64encode(f"{user}:{password}".encode()).decode()
+                self._headers["Authorization"] = f"Basic {credentials}"
+            self._pool = _pool(parts.scheme or "", self._host)
+        except self._errors.LocationValueError:
+            raise DumpError(url, "is not a valid URL", advice="check its host and port") from None
 
     def fetch(self, start: int, stop: int) -> bytes:
         """Fetch a range of bytes; fewer at the end of the file.
 
-        A broken connection is reopened after a growing wait, to continue after the last byte
-        received.
+        A failed request is repeated after a growing wait, to continue after the last byte received.
         """
-        data, retries = bytearray(), self._retries
-        try:
-            while start + len(data) < stop:
-                at = start + len(data)
-                response = self._pool.request(
-                    "GET",
-                    self._url,
-                    headers={"Range": f"bytes={at}-{stop - 1}"},
-                    preload_content=False,
-                    retries=retries,
-                )
-                try:
-                    stop = min(stop, self._check(response, at, stop))
-                    if at < stop:
-                        self._read(response, data, stop - at)
-                except self._errors.HTTPError as error:
-                    retries = (response.retries or retries).increment("GET", self._url, error=error)
-                    retries.sleep()
-                finally:
-                    response.close() if response.status != 206 else response.release_conn()
-        except self._errors.MaxRetryError as error:
-            raise self._lost(start + len(data), error.reason or error) from None
-        except self._errors.HTTPError as error:
-            raise self._lost(start + len(data), error) from None
+        data, failures = bytearray(), 0
+        self._redirects.clear()
+        while start + len(data) < stop:
+            try:
+                stop = self._receive(data, start + len(data), stop)
+            except _FailedRequestError as failure:
+                failures += 1
+                if failures == _TRIES:
+                    raise failure.error from None
+                pause = backoff_seconds * 2 ** (failures - 2) if failures > 1 else 0
+                if failure.wait > pause:
+                    log.warning(f"{self._url}: {self._host} asks to wait {failure.wait:.0f} s")
+                time.sleep(max(pause, failure.wait))
         return bytes(data)
+
+    def _receive(self, data: bytearray, at: int, stop: int) -> int:
+        """Append the bytes from `at` to `stop` to `data`; return `stop`, or the size if smaller.
+
+        Raises:
+            DumpError: The server refuses the request, or the file has changed.
+            _FailedRequestError: The request may succeed if it is repeated.
+        """
+        try:
+            response = self._pool.request(
+                "GET",
+                self._address,
+                headers=self._headers | {"Range": f"bytes={at}-{stop - 1}"},
+                preload_content=False,
+                retries=self._retries,
+            )
+            try:
+                size = self._check(response, at, stop)
+                if size is None:
+                    return self._read_whole(response, data, stop)
+                stop = min(stop, size)
+                if at < stop:
+                    self._read(response, data, stop - at)
+            finally:
+                response.close() if response.status != 206 else response.release_conn()
+        except (ValueError, self._errors.InvalidHeader, self._errors.MaxRetryError) as error:
+            reason = getattr(error, "reason", None) or error
+            if isinstance(reason, ValueError | self._errors.ResponseError):
+                problem = f"cannot be read: {self._host} redirects endlessly, or to an invalid URL"
+                raise DumpError(self._url, problem, advice="check the URL") from None
+            if isinstance(reason, self._errors.InvalidHeader):
+                problem = f"cannot be read: the answer of {self._host} is invalid ({reason})"
+                raise DumpError(self._url, problem, advice="check the URL") from None
+            raise _FailedRequestError(self._lost(at, reason)) from None
+        except self._errors.HTTPError as error:
+            raise _FailedRequestError(self._lost(at, error)) from None
+        return stop
 
     def _read(self, response: BaseHTTPResponse, data: bytearray, size: int) -> None:
         end = len(data) + size
@@ -220,30 +280,52 @@ class _Server:
             fetched[self._url] += len(part)
             data += part
 
-    def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int:
-        """Return the size of the file, according to the headers of a response.
+    def _read_whole(self, response: BaseHTTPResponse, data: bytearray, stop: int) -> int:
+        """Read a file of unknown size that is sent whole; return its size, at most `stop`."""
+        whole = bytearray()
+        while part := response.read1(_PART_BYTES, decode_content=False):
+            whole += part
+            if len(whole) > stop:
+                raise self._no_ranges()
+        self._compare(len(whole), response)
+        fetched[self._url] += len(whole)
+        data += whole
+        return len(whole)
+
+    def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int | None:
+        """Return the size of the file according to a response; None if it is sent in chunks.
 
         Raises:
             DumpError: The server refuses the request, or the file has changed.
+            _FailedRequestError: The server, or the one to which it redirects, may have it later.
         """
         status, headers = response.status, response.headers
         if status not in (200, 206, 416):
-            raise self._refusal(status, response.reason or "")
-        content_range = _CONTENT_RANGE.match(headers.get("Content-Range", ""))
-        is_whole = (
-            status == 200 and at == 0 and int(headers.get("Content-Length", stop + 1)) <= stop
-        )
-        if is_whole:
-            size = int(headers["Content-Length"])
+            self._refuse(response)
+        content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
+        length = _CONTENT_LENGTH.fullmatch(headers.get("Content-Length", ""))
+        if status == 200 and at == 0 and length and int(length[1]) <= stop:
+            size = int(length[1])
+        elif status == 200 and at == 0 and headers.get("Transfer-Encoding", "") == "chunked":
+            return None
+        elif status == 416 and content_range is None:
+            self._refuse(response)
         elif content_range is None or (status == 206 and content_range[1] != str(at)):
-            raise self._no_ranges() if status != 416 else self._refusal(status, "range refused")
+            raise self._no_ranges()
         else:
             size = int(content_range[2])
-        etag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
+            if status == 416 and at < size and self.state is None:
+                raise self._no_ranges(f"answers 416, although the file has {size:,} bytes")
+        self._compare(size, response)
+        return size
+
+    def _compare(self, size: int, response: BaseHTTPResponse) -> None:
+        """Raise `ChangedDumpError` if the file is not the same as in the first response."""
+        headers = response.headers
+        state = _State(size, headers.get("ETag", ""), headers.get("Last-Modified", ""))
         # The server refuses a range if the file is empty or has shrunk.
-        state = _State(size, etag, modified)
-        if status == 416 and self.state is not None:
-            state = state._replace(etag=self.state.etag, modified=self.state.modified)
+        if response.status == 416 and self.state is not None:
+            state = self.state._replace(size=size)
         if self.state is None:
             self.state = state
         elif self.state != state:
@@ -253,30 +335,46 @@ class _Server:
             problem = f"changed on the server while being read ({change})"
             advice = "when the upload is complete, run the same command again"
             raise ChangedDumpError(self._url, problem, advice=advice)
-        return size
 
-    def _no_ranges(self) -> DumpError:
+    def _no_ranges(self, problem: str = "ignores ranges and sends the whole file") -> DumpError:
         return DumpError(
             self._url,
-            f"cannot be read in parts: {self._host} ignores ranges and sends the whole file",
+            f"cannot be read in parts: {self._host} {problem}",
             advice="download it, then give the file",
         )
 
-    def _refusal(self, status: int, reason: str) -> DumpError:
-        answer = f"{self._host} answers {status} {reason}".rstrip()
-        if status in (404, 410):
-            advice = "check the URL in a browser; file names differ between releases"
-            return DumpNotFoundError(self._url, f"does not exist: {answer}", advice=advice)
-        if status in (401, 403):
-            advice = "check in a browser whether it needs a login; then download it there"
-            return DumpError(self._url, f"may not be read: {answer}", advice=advice)
-        problem = f"cannot be read: {answer}"
-        is_passing = status in self._retries.status_forcelist
-        if is_passing:
+    def _refuse(self, response: BaseHTTPResponse) -> NoReturn:
+        """Raise the error for a status other than success."""
+        status = response.status
+        answer = f"{self._host} answers {status} {response.reason or ''}".rstrip()
+        if status in _PASSING:
+            problem, wait = f"cannot be read: {answer}", _retry_after(response)
+            if wait > _LONGEST_WAIT:
+                problem += f", and asks to wait {wait / 3600:,.1f} hours"
+                raise DumpError(self._url, problem, advice="try again later")
             problem += f", {_TRIES} times in a row"
-        return DumpError(
-            self._url, problem, advice="try again later" if is_passing else "check the URL"
-        )
+            raise _FailedRequestError(DumpError(self._url, problem, advice="try again later"), wait)
+        locations = [
+            step.redirect_location or ""
+            for step in (response.retries.history if response.retries else ())
+        ]
+        if locations:
+            # Redirects lead to one of several mirrors, and not all of them may have the file.
+            self._redirects.append(without_secrets(reduce(urljoin, locations, self._address)))
+            targets = " and ".join(dict.fromkeys(self._redirects))
+            answer += f" after a redirect to {targets}, {len(self._redirects)} times in a row"
+        problem, advice = f"cannot be read: {answer}", "check the URL"
+        kind = DumpError
+        if status in (404, 410):
+            kind, problem = DumpNotFoundError, f"does not exist: {answer}"
+            advice = "check the URL in a browser; file names differ between releases"
+        elif status in (401, 403):
+            problem = f"may not be read: {answer}"
+            advice = "check in a browser whether it needs a login; then download it there"
+        error = kind(self._url, problem, advice=advice)
+        if status in (403, 404) and 0 < len(self._redirects) < _TRIES_OF_REDIRECTS:
+            raise _FailedRequestError(error)
+        raise error
 
     def _lost(self, at: int, error: Exception) -> DumpError:
         # Strip the name of the connection, which urllib3 puts before the reason.
@@ -296,18 +394,25 @@ class _Server:
         self._pool.clear()
 
 
-def _pool(url: str) -> PoolManager:
+def _retry_after(response: BaseHTTPResponse) -> float:
+    """Return the seconds to wait, from the header `Retry-After`; 0 if it is missing or invalid."""
+    text = response.headers.get("Retry-After", "")
+    if re.fullmatch(r"\d{1,9}", text):
+        return int(text)
+    try:
+        return max(0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _pool(scheme: str, host: str) -> PoolManager:
     """Make a pool of connections to a server, through the proxy set in the environment, if any."""
     from urllib.request import getproxies, proxy_bypass
 
     import urllib3
 
-    parts = urlsplit(url)
-    options: dict[str, Any] = {
-        "headers": {"User-Agent": f"so2docs/{__version__}", "Accept-Encoding": "identity"},
-        "timeout": urllib3.Timeout(connect=_SECONDS_TO_CONNECT, read=_SECONDS_TO_READ),
-    }
-    proxy = getproxies().get(parts.scheme)
-    if proxy is None or proxy_bypass(parts.hostname or ""):
-        return urllib3.PoolManager(**options)
-    return urllib3.ProxyManager(proxy, **options)
+    timeout = urllib3.Timeout(connect=_SECONDS_TO_CONNECT, read=_SECONDS_TO_READ)
+    proxy = getproxies().get(scheme)
+    if proxy is None or proxy_bypass(host):
+        return urllib3.PoolManager(timeout=timeout)
+    return urllib3.ProxyManager(proxy, timeout=timeout)

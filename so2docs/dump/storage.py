@@ -35,7 +35,8 @@ class FileIdentity(NamedTuple):
 
     Attributes:
         size: Size in bytes.
-        modified: Modification time in ns; for an object in a store, a checksum of its metadata.
+        modified: Modification time in ns; for a URL, a checksum of the version that the server
+            states, or 0 if it states none.
         device: Number of the device; 0 in a store.
         inode: Number of the file on the device; 0 in a store.
     """
@@ -94,9 +95,14 @@ def sample_hash(file: BinaryIO, size: int) -> str:
     return digest.hexdigest()
 
 
+def is_pattern(path: str) -> bool:
+    """Whether a path has wildcards; the query of a file on a web server has none."""
+    return glob.has_magic(path) and not is_http(path)
+
+
 def expand_pattern(pattern: str) -> list[str]:
     """List the files that match a pattern, sorted; names without wildcards match themselves."""
-    if not glob.has_magic(pattern):
+    if not is_pattern(pattern):
         return [pattern]
     if not is_url(pattern):
         return sorted(glob.glob(pattern, recursive=True))
@@ -213,6 +219,8 @@ def unreadable_dump(path: str, error: Exception) -> DumpError:
 
 def unreadable_output(path: str, error: Exception) -> OutputError:
     """Make the error for an unreadable output or side file."""
+    if is_url(path):
+        return OutputError(f"{path}: is a URL, but outputs are read from files; download it first")
     kind = OutputNotFoundError if isinstance(error, FileNotFoundError) else OutputError
     return kind(f"{path}: {_unreadable(path, error)}")
 

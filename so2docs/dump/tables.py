@@ -158,7 +158,7 @@ def find_posts(
     path = os.fspath(posts_source)
     path = file_in_folder(path, POSTS) if os.path.isdir(path) else path
     source = catalog.look(path)
-    posts = table_file(POSTS, source, path)
+    posts = table_file(POSTS, source, source.name)
     if source.is_plain:
         posts.open(threads=threads, work_dir=work_dir)
     return posts
@@ -276,7 +276,7 @@ def find_table(table: Table, source: SourceFile) -> TableFile:
     Raises:
         DumpError: The file does not contain the table.
     """
-    path = source.path
+    path = source.name
     if source.archive() is not None and not members_with(table, source.names()):
         raise _missing(table, path, f"has no {table.file}", source.names())
     is_clear = source.is_plain or table.stem.lower() in os.path.basename(path).lower()
@@ -309,7 +309,8 @@ def locate(
         if len(posts) != 1:
             return _single(table, path, members_with(table, names), advice)
         path = os.path.join(path, posts[0])
-    file, name = catalog.look(path), os.path.basename(path)
+    file = catalog.look(path)
+    name = os.path.basename(file.name)
     prefixes = [table_prefix(other, name) for other in DUMP.values()]
     near = [prefix for prefix in prefixes if prefix is not None]
     if file.archive() is not None:

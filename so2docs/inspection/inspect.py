@@ -22,7 +22,7 @@ from so2docs.domain import (
 from so2docs.dump.kinds import members_with
 from so2docs.dump.opening import Catalog, SourceFile
 from so2docs.dump.tables import TableFile, locate, table_file
-from so2docs.errors import DumpError, OptionError
+from so2docs.errors import DumpError, OptionError, without_secrets
 from so2docs.inspection.audit import ANSWER_VIEWS, Audit, Check, ChunkFacts, FactsVisitor, RowFacts
 from so2docs.metadata.manifest import read_json
 from so2docs.options.sites import site_from_name
@@ -239,9 +239,10 @@ def inspect(
         and not is_licensed
     ):
         remarks.append(f"the dump has no {LICENSE_FILE}, which archives of this release have")
-    remarks.extend(_remarks(path, ordered, last_date))
+    name = without_secrets(path)
+    remarks.extend(_remarks(name, ordered, last_date))
     return Inspection(
-        path, site_from_name(path), files, ordered, last_date, release, remarks, checks
+        name, site_from_name(name), files, ordered, last_date, release, remarks, checks
     )
 
 
@@ -286,7 +287,7 @@ def locate_all(path: str, catalog: Catalog) -> dict[str, str]:
 
 def _table(source: SourceFile, table: Table) -> TableFile:
     is_clear = source.archive() is None
-    return table_file(table, source, source.path if is_clear else f"{source.path} ({table.file})")
+    return table_file(table, source, source.name if is_clear else f"{source.name} ({table.file})")
 
 
 def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[InspectedFile]:
@@ -310,7 +311,7 @@ def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[In
         except DumpError as error:
             remarks.append(str(error))
         files[source.path] = InspectedFile(
-            source.path, form, size, codecs, members, digest, license_text
+            source.name, form, size, codecs, members, digest, license_text
         )
     return list(files.values())
 

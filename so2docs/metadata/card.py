@@ -22,6 +22,7 @@ from typing import Any
 
 from so2docs.counts import plural
 from so2docs.domain import LICENSE_FILE, licenses, site_language
+from so2docs.dump.storage import is_url
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.escape import for_html, for_terminal
 from so2docs.metadata.columns import describe_columns
@@ -359,24 +360,35 @@ source, indicate changes, and pass adaptations on under the same or a compatible
 """
 
 
+def check_sources(sources: Iterable[object]) -> None:
+    """Check, before a dump is opened, that a card can read its files once more.
+
+    Raises:
+        OptionError: A source is a URL, a pipe or an open file.
+    """
+    for source in sources:
+        path = os.fspath(source) if isinstance(source, str | os.PathLike) else "-"
+        is_special = os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+        if path == "-" or is_url(path) or is_special:
+            raise OptionError(
+                f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
+                "name of a file or folder"
+            )
+
+
 def check_card(
     names: OutputPaths, options: Options, read: Iterable[str | None], *, force: bool
 ) -> None:
     """Check, before the conversion, that the card can be written afterwards.
 
     Raises:
-        OptionError: A card cannot describe this output or dump.
+        OptionError: A card cannot describe this output.
         OutputError: The card would replace another file, or a manifest in the folder is damaged.
     """
     if names.output == "-":
         raise OptionError(
             f"{flag('card', True)} writes a file next to the output; give the name of a file "
             "instead of -"
-        )
-    if not all(file and os.path.isfile(file) for file in read):
-        raise OptionError(
-            f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
-            "name of a file or folder"
         )
     _check_format(options.form.format)
     folder = _folder_of_card(names)

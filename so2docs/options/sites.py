@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from so2docs.domain import site_host
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, flag, without_secrets
 
 _EXTENSIONS = re.compile(r"(?<!^)(?:\.(?:7z|zip|gz|bz2|xz|zst|xml))+$", re.IGNORECASE)
 _TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
@@ -41,7 +41,7 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
     """
     if source == "-":
         raise OptionError("standard input has no name; give the name of a file")
-    path = Path(source)
+    path = Path(without_secrets(os.fspath(source)))
     if path.is_dir():
         return without_date(path.resolve().name)
     return without_date(stem(path.name) or path.resolve().parent.name)

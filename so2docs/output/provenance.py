@@ -21,7 +21,7 @@ from so2docs.counts import fits_type
 from so2docs.dump.opening import Catalog
 from so2docs.dump.storage import sample_hash
 from so2docs.dump.tables import TableFile, find_dump_tables
-from so2docs.errors import flag
+from so2docs.errors import flag, without_secrets
 from so2docs.options.option import entries
 from so2docs.options.request import Fingerprint
 from so2docs.options.sites import published_host, site_from_name
@@ -300,5 +300,5 @@ def parse_files(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _printable_name(path: str) -> str:
-    """Return the file name in a path; bytes that are not UTF-8 become `?`."""
-    return os.path.basename(path).encode(errors="replace").decode()
+    """Return the file name in a path or URL; bytes that are not UTF-8 become `?`."""
+    return os.path.basename(without_secrets(path)).encode(errors="replace").decode()

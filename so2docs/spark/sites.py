@@ -10,7 +10,6 @@ not grow with the dump.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections import Counter
@@ -28,7 +27,7 @@ from so2docs.dump import storage
 from so2docs.dump.dump import open_dump
 from so2docs.dump.opening import Catalog, file_in_folder
 from so2docs.dump.tables import find_tables
-from so2docs.errors import ClusterError, DumpError, OptionError, So2docsError, flag
+from so2docs.errors import ClusterError, DumpError, OptionError, So2docsError, flag, without_secrets
 from so2docs.options.output_form import output_form, output_suffix
 from so2docs.options.request import build_run_options
 from so2docs.options.sites import host, stem, without_date
@@ -116,7 +115,7 @@ def locate(path: str | os.PathLike[str]) -> str:
 
 def is_several(source: Dumps) -> bool:
     """Whether a source may match several dumps."""
-    return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
+    return not isinstance(source, str | os.PathLike) or storage.is_pattern(os.fspath(source))
 
 
 def check_on_error(value: str) -> str:
@@ -170,7 +169,9 @@ def names(dumps: Sequence[str]) -> list[str]:
 
 def _place(path: str) -> list[str]:
     """Split the path of a dump into its folders and its name, without extensions or `Posts`."""
-    name = path.partition("://")[2] if storage.is_url(path) else os.path.abspath(path)
+    name = (
+        without_secrets(path).partition("://")[2] if storage.is_url(path) else os.path.abspath(path)
+    )
     *above, file = name.strip("/" + os.sep).replace(os.sep, "/").split("/")
     parts = [*above, stem(file)]
     return [part for part in parts if part not in ("", ".", "..")] or ["posts"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import io
 import os
 import random
@@ -229,6 +230,150 @@ def test_a_file_that_becomes_shorter(server: RangeServer) -> None:
             file.read(10)
 
 
+def answer(head: str, body: bytes = b"") -> bytes:
+    """Make a response of a server, from its status and headers."""
+    lines = head.replace("\n", "\r\n")
+    return f"HTTP/1.1 {lines}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+def test_small_files_sent_whole(server: RangeServer) -> None:
+    server.raw = [
+        answer("200 OK\nContent-Length: 8, 8", b"<posts/>"),
+        answer("200 OK\nTransfer-Encoding: chunked", b"3\r\n<po\r\n5\r\nsts/>\r\n0\r\n\r\n"),
+    ]
+    for _ in range(2):
+        with storage.open_file(server.url("Posts.xml")) as file:
+            assert file.read() == b"<posts/>"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        ("200 OK\nContent-Length: abc", "in parts"),
+        ("200 OK\nContent-Length: 15, 16", "invalid"),
+        (f"200 OK\nContent-Length: {'9' * 5000}", "in parts"),
+        (f"206 Partial Content\nContent-Range: bytes 0-9/{'9' * 5000}", "in parts"),
+        ("416 Range Not Satisfiable\nContent-Range: bytes */90000", "although the file has 90,000"),
+        ("416 Range Not Satisfiable", "answers 416"),
+        ("302 Found\nLocation: http://[::1/x", "redirects"),
+        ("302 Found\nLocation: ftp://127.0.0.1/x", "redirects"),
+        ("503 Busy\nRetry-After: 86400", "asks to wait 24.0 hours"),
+    ],
+)
+def test_answers_that_end_at_once(head: str, problem: str, server: RangeServer) -> None:
+    server.raw = [answer(head)]
+    with pytest.raises(DumpError, match=problem):
+        storage.open_file(server.url("a"))
+    gc.collect()  # urllib3 leaves the sockets of some of these answers open.
+    assert server.requests == 1
+
+
+def test_redirects_without_end(server: RangeServer) -> None:
+    server.statuses = [302]
+    with pytest.raises(DumpError, match="redirects endlessly"):
+        storage.open_file(server.url("a"))
+
+
+@pytest.mark.parametrize("url", ["http://[::1/a", "http://127.0.0.1:99999/a"])
+def test_invalid_urls(url: str) -> None:
+    with pytest.raises(DumpError, match="not a valid URL"):
+        storage.open_file(url)
+
+
+def test_waits_as_long_as_a_busy_server_asks(
+    server: RangeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for text in ("1", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"):
+        server.raw += [answer(f"429 Too Many Requests\nRetry-After: {text}")]
+    with storage.open_file(server.url("a")) as file:
+        assert file.read(5) == server.content[:5]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{server.url('a')}: 127.0.0.1 asks to wait 1 s"
+    ]
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_mirror_without_the_file(status: int, server: RangeServer, tmp_path: Path) -> None:
+    server.statuses = [302, status, 302, status, 302, 206]
+    with storage.open_file(server.url("tea.7z")) as file:
+        assert file.read() == server.content
+    server.statuses = [302, status] * 3 + [206]
+    refusal = message(DumpError, server, tmp_path)
+    assert f"{status}" in refusal
+    assert f"after a redirect to {server.url('moved/tea.7z')}, 3 times" in refusal
+    assert server.statuses == [206]
+
+
+def test_requests_name_the_program_and_send_the_password(server: RangeServer) -> None:
+    with (
+        serving(POSTS) as mirror,
+        storage.open_file(server.url("a").replace("//", "//user:p%40ss@")),
+    ):
+        server.raw = [answer(f"302 Found\nLocation: {mirror.url('a')}")]
+        storage.open_file(server.url("a").replace("//", "//user:p%40ss@")).close()
+    for head in server.heads:
+        assert head["User-Agent"] == f"so2docs/{so2docs.__version__}"
+        assert base64.b64decode(head["Authorization"].removeprefix("Basic ")) == b"user:p@ss"
+    assert [head.get("Authorization") for head in mirror.heads] == [None]
+
+
+def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) -> None:
+    server.content = archive({"Posts.xml": POSTS, "Tags.xml": TAGS})
+    plain = server.url("tea.stackexchange.com.7z")
+    one, two = (plain.replace("//", f"//u:SECRET{n}@") + f"?sig=SECRET{n}" for n in (1, 2))
+    said = ""
+    for command in (
+        ["convert", one, tmp_path / "q.jsonl", "--report", tmp_path / "r.json"],
+        ["convert", two, tmp_path / "q.jsonl"],
+        ["convert", one, "--output-dir", tmp_path / "all", "--report", tmp_path / "all.json"],
+        ["tables", one, tmp_path / "tables"],
+        ["tables", two, tmp_path / "tables"],
+        ["tags", one, tmp_path / "tags.jsonl"],
+        ["inspect", one, "--json"],
+    ):
+        result = run(*command)
+        assert result.returncode == 0, result.stderr
+        said += result.stdout + result.stderr
+    assert (tmp_path / "all" / "tea.stackexchange.com.jsonl.gz").exists()
+    server.statuses = [404]
+    said += "".join(
+        run(name, one, tmp_path / "x").stderr for name in ("convert", "tables", "stats")
+    )
+    files = b"".join(unpacked(path) for path in tmp_path.rglob("*") if path.is_file())
+    assert plain in said
+    assert b"tea.stackexchange.com.7z" in files
+    assert b"SECRET" not in said.encode() + files
+
+
+@pytest.mark.parametrize("answers", ["", "a.7z?sig"])
+def test_a_card_of_a_url_is_refused_before_fetching(
+    answers: str, server: RangeServer, tmp_path: Path
+) -> None:
+    keywords = {"comments": server.url(answers)} if answers else {}
+    source = tmp_path / "Posts.xml" if answers else server.url("Posts.xml")
+    (tmp_path / "Posts.xml").write_bytes(POSTS)
+    with pytest.raises(so2docs.OptionError, match="SHA-256"):
+        so2docs.convert(source, tmp_path / "q.jsonl", card=True, nest="comments", **keywords)
+    assert server.requests == 0
+
+
+def test_commands_on_outputs_refuse_urls(server: RangeServer) -> None:
+    result = run("stats", server.url("q.jsonl.gz"))
+    assert result.returncode == 1
+    assert "is a URL, but outputs are read from files; download it" in result.stderr
+
+
+def test_a_file_without_a_version_that_changes(server: RangeServer, tmp_path: Path) -> None:
+    server.etag = ""
+    so2docs.convert(server.url("Posts.xml"), tmp_path / "q.jsonl")
+    server.change_after = 2 * server.requests - 5
+    server.later = server.content.replace(b"bbb", b"ccc")
+    with pytest.raises(ChangedDumpError):
+        so2docs.convert(server.url("Posts.xml"), tmp_path / "2.jsonl")
+    assert not (tmp_path / "2.jsonl").exists()
+
+
 def test_progress_in_bytes_fetched(
     server: RangeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,4 +383,5 @@ def test_progress_in_bytes_fetched(
     assert "MB fetched" in capsys.readouterr().err
     result = run("tables", url, tmp_path / "2", "--only", "tags", "--format", "jsonl")
     assert f"{url}: fetched 8" in result.stderr  # The answer has 82 kB.
+    assert "; the file has " in result.stderr
     assert "fetched" not in run("tables", url, tmp_path / "3", "--only", "tags", "-q").stderr

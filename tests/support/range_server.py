@@ -17,13 +17,16 @@ class RangeServer(ThreadingHTTPServer):
 
     Attributes:
         content: Bytes of the file.
-        etag: Version of the file.
+        etag: Version of the file; empty to send none.
+        raw: Whole responses to send before all others, head and body.
+        heads: The headers of each request so far.
         statuses: Statuses of the next responses; the last is repeated, and 206 means the file.
         drops: Number of responses to cut off in the middle.
         whole: Whether ranges are ignored.
         sent: Bytes of content sent so far.
         requests: Number of requests so far.
         change_after: Number of requests after which the file gets another version.
+        later: Bytes of this other version, if they differ.
     """
 
     daemon_threads = True
@@ -32,10 +35,13 @@ class RangeServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.content, self.etag = content, '"1"'
         self.statuses = [206]
+        self.raw: list[bytes] = []
+        self.heads: list[dict[str, str]] = []
         self.drops = 0
         self.whole = False
         self.sent = self.requests = 0
         self.change_after: int | None = None
+        self.later = b""
 
     def url(self, name: str) -> str:
         """Return the URL of the file under a name."""
@@ -49,8 +55,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server = cast(RangeServer, self.server)
         server.requests += 1
+        server.heads.append(dict(self.headers))
+        if server.raw:
+            self.wfile.write(server.raw.pop(0))
+            self.close_connection = True
+            return
         if server.change_after is not None and server.requests > server.change_after:
-            server.etag = '"2"'
+            server.etag = server.etag and '"2"'
+            server.content = server.later or server.content
         status = server.statuses.pop(0) if len(server.statuses) > 1 else server.statuses[0]
         if status in (301, 302):
             self._head(status, 0, Location="/moved/" + self.path.lstrip("/"))
@@ -78,7 +90,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _head(self, status: int, length: int, **headers: str) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(length))
-        self.send_header("ETag", cast(RangeServer, self.server).etag)
+        if etag := cast(RangeServer, self.server).etag:
+            self.send_header("ETag", etag)
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
