@@ -37,7 +37,7 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
     return _match_names(table, names, "(?:.*[-_.])?") or _topmost(
         [name for name in names if _ARCHIVE.fullmatch(_base(name))]
         if table.file == POSTS.file
-        else [name for name in names if _is_of_site(name)]
+        else [name for name in names if is_of_site(name)]
     )
 
 
@@ -72,7 +72,8 @@ def _base(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _is_of_site(name: str) -> bool:
+def is_of_site(name: str) -> bool:
+    """Whether a file is named as the archive of a site, not of one of its tables."""
     return bool(_ARCHIVE.fullmatch(_base(name))) and not _TABLE.fullmatch(_base(name))
 
 

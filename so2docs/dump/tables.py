@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from operator import attrgetter
 
 from so2docs.dump.archives import Entry
 from so2docs.dump.dump import Dump
-from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
+from so2docs.dump.kinds import files_with, is_of_site, join_names, members_with, table_prefix
 from so2docs.dump.opening import (
     STANDARD_INPUT,
     Catalog,
@@ -32,6 +32,7 @@ from so2docs.dump.source import changed_error
 from so2docs.dump.stream import AnyDump
 from so2docs.errors import ArchiveError, DumpError, flag
 from so2docs.options.table import Tables
+from so2docs.progress import log
 from so2docs.schema import DUMP, POSTS, TABLES, Table
 
 _HEAD = 4096
@@ -156,7 +157,18 @@ def find_posts(
         dump = open_stream(file, threads=threads, work_dir=work_dir)
         return TableFile(POSTS, dump.path, dump.size, dump=dump)
     path = os.fspath(posts_source)
-    path = file_in_folder(path, POSTS) if os.path.isdir(path) else path
+    if os.path.isdir(path):
+        folder, path = path, file_in_folder(path, POSTS)
+        others = [
+            name
+            for name in names_in_folder(folder)
+            if is_of_site(name) and name != os.path.basename(path)
+        ]
+        if others:
+            log.warning(
+                f"{folder}: only {os.path.basename(path)} is read, not the archives next to it: "
+                f"{join_names(others)}; to convert them, list them"
+            )
     source = catalog.look(path)
     posts = table_file(POSTS, source, source.name)
     if source.is_plain:
@@ -197,6 +209,7 @@ def find_dump_tables(
     Raises:
         DumpError: A requested table is missing, or the dump has no table.
     """
+    _check_is_table(dump, catalog)
     tables = [table for table in DUMP.values() if not only or table.name in only]
     files: list[TableFile] = []
     for table in tables:
@@ -209,6 +222,23 @@ def find_dump_tables(
     if not files:
         raise _without_tables(dump, "has no table of a Stack Exchange dump", catalog)
     return sorted(files, key=attrgetter("place"))
+
+
+def _check_is_table(dump: str, catalog: Catalog) -> None:
+    """Raise the error of a conversion for a file that is neither an archive nor a table."""
+    if os.path.isdir(dump):
+        return
+    file = catalog.look(dump)
+    name, tables = os.path.basename(file.name), DUMP.values()
+    if file.archive() is not None or any(table_prefix(table, name) is not None for table in tables):
+        return
+    if not file.is_file:
+        raise DumpError(dump, "is not a file", advice="give an archive, a folder or a file")
+    if any(_has_root(file, table) for table in tables):
+        return
+    with closing(open_file(file, POSTS, name=file.name, threads=1, work_dir=None)):
+        advice = f"rename it to {POSTS.file}, with the extension of its compression"
+        raise DumpError(dump, "is not named after a table", advice=advice)
 
 
 def _without_tables(dump: str, problem: str, catalog: Catalog, advice: str = "") -> DumpError:

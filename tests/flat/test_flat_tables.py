@@ -628,3 +628,24 @@ print(report["posts"].rows, report.peak_memory_bytes)
     rows, peak = map(int, result.stdout.split())
     assert rows > 50_000
     assert peak < 512 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"<!DOCTYPE html><html><body>404</body></html>", "is a web page"),
+        (b"%PDF-1.7\n", "is a PDF file"),
+        (b'{"Id":1,"PostTypeId":1,"Answers":[]}\n', "JSON that so2docs wrote"),
+        (gzip.compress(b"<posts></posts>"), "is not named after a table"),
+    ],
+)
+def test_a_file_that_is_no_table(content: bytes, problem: str, tmp_path: Path) -> None:
+    """The tables next to it belong to another dump."""
+    write_dump(tmp_path / "Posts.xml", question(1))
+    write_dump(tmp_path / "Tags.xml", row(Id=1, TagName="tea", Count=1))
+    dump = tmp_path / "cooking.stackexchange.com.7z"
+    dump.write_bytes(content)
+    with pytest.raises(so2docs.DumpError, match=problem):
+        so2docs.tables(dump, tmp_path / "out")
+    with pytest.raises(so2docs.DumpError, match=problem):
+        next(iter(so2docs.tags(dump)))
