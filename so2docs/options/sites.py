@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 from so2docs.domain import site_host
 from so2docs.errors import OptionError, flag, without_secrets
@@ -41,10 +40,17 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
     """
     if source == "-":
         raise OptionError("standard input has no name; give the name of a file")
-    path = Path(without_secrets(os.fspath(source)))
-    if path.is_dir():
-        return without_date(path.resolve().name)
-    return without_date(stem(path.name) or path.resolve().parent.name)
+    path = without_secrets(os.fspath(source))
+    if not os.path.isdir(path):
+        if name := stem(os.path.basename(path)):
+            return without_date(name)
+        path = os.path.dirname(path)
+    # A link may lead from the name of the site to another folder, or the other way round.
+    named, real = (
+        without_date(os.path.basename(folder))
+        for folder in (os.path.abspath(path), os.path.realpath(path))
+    )
+    return real if _PUBLISHED.fullmatch(real) and not _PUBLISHED.fullmatch(named) else named
 
 
 def stem(name: str) -> str:
