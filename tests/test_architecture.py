@@ -104,7 +104,7 @@ ONLY_USERS = {
         "reader.page",
     },
     "tqdm": {"progress"},
-    "py7zr": {"selftest", "dump.archives"},
+    "py7zr": {"dump.archives"},
 }
 
 

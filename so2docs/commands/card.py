@@ -39,7 +39,7 @@ def card(
     folder that have a manifest.
 
     --inspect adds facts about the dump: form and compression, rows and dates of its tables,
-    licence, probable release, and declared counts that do not match the rows.
+    licence, and probable release.
 
     Exit codes: 0 done, 1 OUTPUT has no record of how it was made, or a file cannot be written, 2
     usage error.

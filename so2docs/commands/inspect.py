@@ -22,14 +22,14 @@ from so2docs.escape import for_terminal
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of text.")
 @click.option("--sha256", is_flag=True, help="Reread the files to compute their SHA-256.")
 @table_option("jobs", "Number of worker processes.")
-@table_option("work_dir", "Folder for temporary files, which take 9 bytes per post.")
+@table_option("work_dir", "Folder for temporary files.")
 @quiet
 def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> int:
     """Describe each DUMP without converting it.
 
     The description contains the form and compression of the dump, the rows, dates and order of each
-    table, the probable release, columns without values, rows made up by the publisher, and
-    declared counts that do not match the rows. For several dumps, it ends with a table of all.
+    table, the probable release, columns without values, and rows made up by the publisher. For
+    several dumps, it ends with a table of all.
 
     Exit codes: 0 every table can be read, 1 a table cannot be read or is not well-formed XML, 2
     usage error.

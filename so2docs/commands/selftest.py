@@ -45,8 +45,7 @@ def _requirements() -> list[str]:
 def selftest() -> None:
     """Check this installation: convert a built-in sample in several ways, and compare the outputs.
 
-    This tests both cores, worker processes, a 7z archive, and resuming a conversion that was
-    killed. It takes a few seconds.
+    This tests both cores, worker processes, and a 7z archive. It takes about a second.
     """
     from so2docs.selftest import selftest as run
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from so2docs.commands.options import command, quiet, table_option
-from so2docs.commands.terminal import allow_any_encoding, draws_blocks, show_sites, shows_progress
+from so2docs.commands.terminal import allow_any_encoding, show_sites, shows_progress
 from so2docs.errors import OptionError, flag
 
 
@@ -56,5 +56,5 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
     if as_json:
         click.echo(json.dumps(figures.as_dict(), indent=2, ensure_ascii=False))
     elif html_file is None:
-        click.echo(figures.as_text(ascii_only=not draws_blocks()))
+        click.echo(str(figures))
     return 0

@@ -42,15 +42,6 @@ def allow_any_encoding() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-def draws_blocks() -> bool:
-    """Whether the encoding of stdout has the characters that bars are drawn with."""
-    try:
-        "█▏".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 def show_text(text: str) -> None:
     """Print a text with styles, through a pager if the terminal is too short.
 

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -23,7 +22,7 @@ from so2docs.dump.kinds import members_with
 from so2docs.dump.opening import Catalog, SourceFile
 from so2docs.dump.tables import TableFile, locate, table_file
 from so2docs.errors import DumpError, OptionError, without_secrets
-from so2docs.inspection.audit import ANSWER_VIEWS, Audit, Check, ChunkFacts, FactsVisitor, RowFacts
+from so2docs.inspection.facts import ANSWER_VIEWS, ChunkFacts, FactsVisitor, RowFacts
 from so2docs.metadata.manifest import read_json
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
@@ -120,7 +119,6 @@ class Inspection:
         release: Probable release: the last day of a quarter, or, for releases until early 2024, the
             month of the last row.
         remarks: Messages about contradictions and errors in the dump.
-        checks: Results of comparing the counts declared in posts with the rows.
     """
 
     dump: str
@@ -130,7 +128,6 @@ class Inspection:
     last_date: str
     release: str
     remarks: list[str]
-    checks: list[Check]
 
     @property
     def is_sound(self) -> bool:
@@ -173,12 +170,6 @@ class Inspection:
         for name, table in self.tables.items():
             if columns := ", ".join(self._describe_lacks(table)):
                 lines.append(f"  {name}: no row has {columns}")
-        for check in self.checks:
-            result = f"holds for {check.checked:,}"
-            if check.differ:
-                examples = ", ".join(map(str, check.examples))
-                result = f"does not hold for {check.differ:,} of {check.checked:,}: {examples}"
-            lines.append(f"  {check.name}: {result}")
         return "\n".join([*lines, *(f"  note: {remark}" for remark in self.remarks)])
 
     def _describe_lacks(self, table: InspectedTable) -> Iterator[str]:
@@ -195,7 +186,7 @@ def inspect(
     work_dir: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Inspection:
-    """Inspect a dump without converting it: form, tables, dates, and declared counts of rows.
+    """Inspect a dump without converting it: form, tables, dates and columns.
 
     Examples:
         >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
@@ -205,7 +196,7 @@ def inspect(
             compressed, with the tables next to it; or the file of another table, without them.
         sha256: Read the files once more to compute their SHA-256.
         jobs: Worker processes; all cores if None, but one for a small dump.
-        work_dir: Folder for temporary files, which take 9 bytes per post.
+        work_dir: Folder for temporary files.
         progress: Show a progress bar.
 
     Raises:
@@ -220,15 +211,9 @@ def inspect(
         remarks: list[str] = []
         files = _files(tables, sha256, remarks)
         results: dict[str, InspectedTable] = {}
-        with (
-            closing(Audit(temporary)) as audit,
-            start_reader(tables, temporary, jobs=jobs, progress=progress) as reader,
-        ):
+        with start_reader(tables, temporary, jobs=jobs, progress=progress) as reader:
             for table in tables:
-                results[table.table.file] = _read(table, audit, reader, temporary)
-            checks = (
-                audit.checks() if not any(result.problem for result in results.values()) else []
-            )
+                results[table.table.file] = _read(table, reader, temporary)
     ordered = {name: results[name] for name in sorted(results)}
     last_date = max((result.last_date for result in ordered.values()), default="")
     is_licensed = any(file.license is not None for file in files)
@@ -241,9 +226,7 @@ def inspect(
         remarks.append(f"the dump has no {LICENSE_FILE}, which archives of this release have")
     name = without_secrets(path)
     remarks.extend(_remarks(name, ordered, last_date))
-    return Inspection(
-        name, site_from_name(name), files, ordered, last_date, release, remarks, checks
-    )
+    return Inspection(name, site_from_name(name), files, ordered, last_date, release, remarks)
 
 
 def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
@@ -316,7 +299,7 @@ def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[In
     return list(files.values())
 
 
-def _read(table: TableFile, audit: Audit, reader: TableReader, folder: str) -> InspectedTable:
+def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:
     """Read a whole table and collect its facts; a `DumpError` becomes its `problem`."""
     result, facts = InspectedTable(table.table.file, table.size), ChunkFacts()
     visitor = partial(FactsVisitor, table.table.name)
@@ -324,7 +307,6 @@ def _read(table: TableFile, audit: Audit, reader: TableReader, folder: str) -> I
         with reader.open(table, lambda _: visitor, folder) as (dump, results):
             result.encoding, result.comments = dump.encoding, _comments(dump.head)
             for chunk in results:
-                audit.add(table.table.name, chunk.value)
                 facts.check_order(chunk.value.first_id)
                 facts += chunk.value
             result.bytes = dump.size

@@ -55,7 +55,6 @@ _TABLE_FACTS = (
     *("rows", "first_date", "last_date", "is_ordered", "descents", "made_up", "columns", "lacks"),
     *("comments", "repaired", "malformed"),
 )
-_CHECK_FACTS = ("name", "checked", "differ", "examples")
 
 
 _DAMAGE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -90,9 +89,6 @@ def choose_inspection(
                         table: {key: facts[key] for key in _TABLE_FACTS}
                         for table, facts in values["tables"].items()
                     },
-                    "checks": [
-                        {key: check[key] for key in _CHECK_FACTS} for check in values["checks"]
-                    ],
                     "remarks": [_without_folder(text, files) for text in values["remarks"]],
                 }
                 describe_dump(inspection)  # Raises an error for values of unexpected types.
@@ -139,13 +135,7 @@ def describe_dump(inspection: Mapping[str, Any]) -> list[str]:
         dates = table["first_date"][:10], table["last_date"][:10]
         cells = (f"{table['rows']:,}", *dates, f"{table['columns'].get('ContentLicense', 0):,}")
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    checks = inspection["checks"]
-    differing = [check for check in checks if check["differ"]]
-    notes = [_describe_check(check) for check in differing] + inspection["remarks"]
-    if checks:
-        equal = f"{len(checks) - len(differing):,} of {len(checks):,}"
-        notes.insert(0, f"{equal} checks of its counts against its rows succeed")
-    lines += ["", *(f"- {' '.join(for_html(note).split())}" for note in notes)]
+    lines += ["", *(f"- {' '.join(for_html(note).split())}" for note in inspection["remarks"])]
     tables = inspection["tables"].values()
     for comment in dict.fromkeys(text for table in tables for text in table["comments"]):
         lines += ["", "A comment in the dump says:", "", *_as_code(comment)]
@@ -162,14 +152,6 @@ def _describe_license(text: str) -> list[str]:
 def _as_code(text: str) -> list[str]:
     """Return the lines of a text, indented as Markdown code, so that markup has no effect."""
     return [f"    {line}" for line in for_terminal(text).splitlines()]
-
-
-def _describe_check(check: Mapping[str, Any]) -> str:
-    examples = ", ".join(map(str, check["examples"]))
-    return (
-        f"{check['name']}: does not hold for {check['differ']:,} of {check['checked']:,} "
-        f"({examples})"
-    )
 
 
 _TYPES = {

@@ -230,20 +230,12 @@ class Stats(Counts):
         numbers = {"questions": self.questions, "answers": answers, "accepted": accepted}
         return {**numbers, "bytes": self.file_bytes}
 
-    def as_text(self, *, ascii_only: bool = False) -> str:
-        """Format the statistics as text, at most 80 columns wide except for long names.
-
-        Args:
-            ascii_only: Draw bars with `#`, for terminals without block characters.
-        """
-        return "\n".join(_lines(self, ascii_only))
-
     def as_page(self) -> str:
         """Make a self-contained HTML page with plots."""
         return html.as_page(os.path.basename(self.path), self._repr_html_())
 
     def __str__(self) -> str:
-        return self.as_text()
+        return "\n".join(_lines(self))
 
     def __repr__(self) -> str:
         return f"<Stats\n{self}>"
@@ -450,14 +442,12 @@ def _put_in_order(total: Stats) -> None:
     total.votes = None if total.votes is None else _take_largest(total.votes)
 
 
-_BAR = 32
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TEXT_TAGS = 20
 _LARGE_NUMBER = 10
 _KINDS = 20
 
 
-def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
+def _lines(stats: Stats) -> Iterator[str]:
     facts = (
         ("file", stats.path),
         ("size", _sizes(stats)),
@@ -482,7 +472,7 @@ def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
     shares = [("an accepted answer", stats.accepted), ("no answer", stats.unanswered)]
     questions = stats.questions
     known = [(label, count) for label, count in shares if count is not None]
-    yield from _bars("questions with", known, ascii_only, total=questions, is_full=True)
+    yield from _section("questions with", known, questions)
     sections: list[tuple[str, Iterable[tuple[str, int]], int | None]] = [
         ("questions by year", stats.questions_by_year.items(), questions),
         ("answers by year", stats.answers_by_year.items(), None),
@@ -496,7 +486,7 @@ def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
         ("votes by type", list((stats.votes or {}).items())[:_KINDS], None),
     ]
     for title, rows, total in sections:
-        yield from _bars(title, list(rows), ascii_only, total=total)
+        yield from _section(title, list(rows), total)
 
 
 def _period(stats: Stats) -> str:
@@ -555,33 +545,17 @@ def _scores(scores: Scores) -> str:
     return f"{scores.min:,} to {scores.max:,}, median {scores.median:,}, mean {scores.mean:,.2f}"
 
 
-def _bars(
-    title: str,
-    rows: list[tuple[str, int]],
-    ascii_only: bool,
-    *,
-    total: int | None = None,
-    is_full: bool = False,
-) -> Iterator[str]:
-    """Yield a bar for each row, with its share of `total`; `is_full` scales the bars to `total`."""
+def _section(title: str, rows: list[tuple[str, int]], total: int | None) -> Iterator[str]:
+    """Yield a line for each row, with its share of `total`."""
     if not any(count for _, count in rows):
         return
     yield ""
     yield title
-    largest = total if is_full and total else max(count for _, count in rows)
     width = max(len(for_terminal(label)) for label, _ in rows)
     digits = max(len(f"{count:,}") for _, count in rows)
     for label, count in rows:
         share = f" {count / total:6.1%}" if total else ""
-        bar = _bar(count / largest, ascii_only)
-        yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}  {bar}".rstrip()
-
-
-def _bar(share: float, ascii_only: bool) -> str:
-    if ascii_only:
-        return "#" * round(share * _BAR)
-    eighths = round(share * _BAR * 8)
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+        yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}"
 
 
 _PLOT_TAGS = 30

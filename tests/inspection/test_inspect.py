@@ -42,10 +42,6 @@ FILES = {
 </tags>""",
     "Badges.xml": """<badges><row Id="1" Date="2020-07-01T10:00:00.000" /></badges>""",
 }
-CHECKS = {
-    "AnswerCount is the number of answers": 1,
-    "CommentCount is the number of comments": 2,
-}
 
 
 def write(folder: Path, file: str = "", change: Change = str) -> Path:
@@ -57,8 +53,6 @@ def write(folder: Path, file: str = "", change: Change = str) -> Path:
 
 def test_all_that_holds(tmp_path: Path) -> None:
     inspection = so2docs.inspect(write(tmp_path / "tea"), jobs=1)
-    assert {check.name: check.checked for check in inspection.checks} == CHECKS
-    assert [check.differ for check in inspection.checks] == [0] * len(CHECKS)
     assert inspection.is_sound
     assert not inspection.remarks
     assert (inspection.last_date[:10], inspection.release) == ("2020-07-01", "2020-07")
@@ -66,26 +60,6 @@ def test_all_that_holds(tmp_path: Path) -> None:
     assert (posts.rows, posts.columns["ContentLicense"], posts.is_ordered) == (2, 2, True)
     assert (posts.first_date[:10], posts.last_date[:10]) == ("2020-01-01", "2020-05-01")
     assert posts.comments == ("CC BY-SA",)
-
-
-@pytest.mark.parametrize(
-    ("check", "file", "before", "after", "examples"),
-    [
-        (0, "Posts.xml", 'AnswerCount="1"', 'AnswerCount="2"', (1,)),
-        (0, "Posts.xml", 'ParentId="1"', 'ParentId="7"', (1,)),
-        (1, "Comments.xml", 'PostId="1"', 'PostId="2"', (1, 2)),
-        (1, "Posts.xml", 'CommentCount="0"', 'CommentCount="3"', (2,)),
-    ],
-)
-def test_finds_broken_rules(
-    check: int, file: str, before: str, after: str, examples: tuple[object, ...], tmp_path: Path
-) -> None:
-    assert before in FILES[file]
-    site = write(tmp_path / "tea", file, lambda text: text.replace(before, after))
-    counts = so2docs.inspect(site, jobs=1).checks[check]
-    assert counts.name == list(CHECKS)[check]
-    assert (counts.differ, counts.examples) == (len(examples), examples)
-    assert f"does not hold for {len(examples)} of" in str(so2docs.inspect(site, jobs=1))
 
 
 def archive_with(path: Path, **texts: str) -> Path:
@@ -182,7 +156,7 @@ def test_the_same_from_an_archive(tmp_path: Path) -> None:
             packed.write(site / name, f"tea/{name}")
     for path, codecs in ((seven_zip, {"bzip2": 1}), (zipped, {"deflate": 4})):
         inspection = so2docs.inspect(path, jobs=2, sha256=True)
-        assert (inspection.tables, inspection.checks) == (folder.tables, folder.checks)
+        assert inspection.tables == folder.tables
         (file,) = inspection.files
         assert file.codecs == codecs
         assert set(map(len, file.members)) <= {8, 9, 10, 12, 13, 14, 16}
@@ -198,7 +172,7 @@ def test_finds_the_tables_next_to_a_file(name: str, tmp_path: Path) -> None:
         (site / name).write_bytes(gzip.compress((site / name).read_bytes()))
     inspection = so2docs.inspect(site / name, jobs=1)
     assert {*inspection.tables} == {*FILES}
-    assert inspection.checks == expected.checks
+    assert inspection.tables == expected.tables
     files = {Path(file.path).name for file in inspection.files}
     assert files == {*FILES} - {"Posts.xml"} | {name}
     assert {*so2docs.inspect(site / "Comments.xml", jobs=1).tables} == {"Comments.xml"}
@@ -260,7 +234,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert first == json.loads(json.dumps(so2docs.inspect(site, jobs=1).as_dict()))
     assert second["tables"]["Votes.xml"]["rows"] > 10
     process = run("inspect", site, "--jobs", "1")
-    assert "CommentCount is the number of comments: holds for 2" in process.stdout
+    assert "2020-07-01" in process.stdout
     assert run("inspect", "-").returncode == 2
 
 
@@ -274,7 +248,7 @@ def test_several_dumps(jobs: int, tmp_path: Path) -> None:
         assert result.result == so2docs.inspect(result.source, jobs=1)
     process = run("inspect", tea, coffee, tmp_path / "gone", "--jobs", jobs)
     assert process.returncode == 1
-    assert process.stdout.count("CommentCount is the number of comments: holds for 2") == 1
+    assert process.stdout.count(f"{tea}: tea, rows until 2020-07-01") == 1
     assert "Tags.xml: is truncated" in process.stderr
     assert process.stderr.splitlines()[-1] == "3 sites: 1 inspected, 1 damaged, 1 failed"
     process = run("inspect", tea, SITE, "--jobs", jobs)
@@ -303,7 +277,6 @@ def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
     assert "truncated" in inspection["tables"]["Votes.xml"]["problem"]
     assert inspection["tables"]["Posts.xml"]["rows"] == 2
     assert not inspection["is_sound"]
-    assert not inspection["checks"]
     shutil.rmtree(site)
     site.mkdir()
     with pytest.raises(so2docs.DumpError, match="holds no table"):
@@ -312,12 +285,8 @@ def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_published_dumps(dumps: Path) -> None:
-    """Every check holds for whole sites, but not for the start of a large site."""
     for path in sorted([*(dumps / "archives").glob("*.7z"), *dumps.glob("*-20*")]):
         inspection = so2docs.inspect(path, jobs=2)
         assert inspection.is_sound
         assert len(inspection.tables) == sum(len(file.members) or 1 for file in inspection.files)
         assert "2013" <= inspection.release < "2025"
-        assert (len(inspection.checks) == len(CHECKS)) == ("Comments.xml" in inspection.tables)
-        differ = {check.name: check.differ for check in inspection.checks if check.differ}
-        assert bool(differ) == ("first620" in path.name), (path, differ)

@@ -1,0 +1,120 @@
+"""Collect facts about the rows of a dump, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain
+
+from so2docs.counts import LEAST, MOST, Counts, added_by
+from so2docs.domain import FIRST_FABRICATED_ID
+from so2docs.parse.rows import Malformed, Row
+from so2docs.scan.chunk import Visitor
+from so2docs.schema import POSTS
+
+ANSWER_VIEWS = "ViewCount of answers"
+
+_DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "Date")
+
+
+def _keep_first(current: object, added: object) -> object:
+    return added if current is None else current
+
+
+def _keep_last(current: object, added: object) -> object:
+    return current if added is None else added
+
+
+@dataclass(slots=True, kw_only=True)
+class RowFacts(Counts):
+    """Facts about some rows of a table.
+
+    Attributes:
+        rows: Number of rows.
+        first_date: Earliest date of any row not made up by the publisher.
+        last_date: Latest date of any such row.
+        descents: Number of rows whose `Id` is not greater than that of the previous row.
+        first_descent: `Id` of the first such row.
+        made_up: Number of rows made up by the publisher, judging by their ids.
+        columns: Number of rows with each attribute, and of answers with `ViewCount`.
+        malformed: Number of rows that are not well-formed XML.
+        repaired: Number of repaired characters, which XML or the encoding forbids.
+    """
+
+    rows: int = 0
+    first_date: str = field(default="", metadata=LEAST)
+    last_date: str = field(default="", metadata=MOST)
+    descents: int = 0
+    first_descent: int | None = field(default=None, metadata=added_by(_keep_first))
+    made_up: int = 0
+    columns: Counter[str] = field(default_factory=Counter)
+    malformed: int = 0
+    repaired: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class ChunkFacts(RowFacts):
+    """Facts about the rows of a chunk, or of all chunks so far.
+
+    Attributes:
+        first_id: `Id` of the first row with an `Id`.
+        last_id: `Id` of the last row with an `Id`.
+    """
+
+    first_id: int | None = field(default=None, metadata=added_by(_keep_first))
+    last_id: int | None = field(default=None, metadata=added_by(_keep_last))
+
+    def check_order(self, row_id: int | None) -> None:
+        """Count a descent if the `Id` of the next row is not greater than `last_id`."""
+        if row_id is not None and self.last_id is not None and row_id <= self.last_id:
+            self.descents += 1
+            self.first_descent = row_id if self.first_descent is None else self.first_descent
+
+    def add_rows(self, rows: list[Row]) -> None:
+        """Count rows, and collect their ids, dates and columns."""
+        self.rows += len(rows)
+        self.columns.update(chain.from_iterable(rows))
+        for row in rows:
+            row_id = _number(row.get("Id"))
+            is_made_up = row_id is not None and row_id >= FIRST_FABRICATED_ID
+            if row_id is not None:
+                self.check_order(row_id)
+                self.first_id = row_id if self.first_id is None else self.first_id
+                self.last_id = row_id
+                self.made_up += is_made_up
+            dates = () if is_made_up else [row[name] for name in _DATES if name in row]
+            if dates:
+                self.first_date = min(self.first_date or dates[0], *dates)
+                self.last_date = max(self.last_date, *dates)
+
+
+class FactsVisitor(Visitor):
+    """Collects the facts of a chunk."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__()
+        self._facts = ChunkFacts()
+        self._is_posts = table == POSTS.name
+
+    def add(self, rows: list[Row]) -> None:
+        """Add the facts about rows of the chunk."""
+        self._facts.add_rows(rows)
+        if self._is_posts:
+            views = sum(row.get("PostTypeId") == "2" and "ViewCount" in row for row in rows)
+            self._facts.columns.update({ANSWER_VIEWS: views} if views else {})
+
+    def reject(self, offset: int, row: Malformed) -> bool:
+        """Count a malformed row."""
+        self._facts.malformed += 1
+        return True
+
+    def result(self) -> ChunkFacts:
+        """Return the facts of the chunk."""
+        self._facts.repaired = self.tally.repaired_characters
+        return self._facts
+
+
+def _number(text: str | None) -> int | None:
+    """Parse a number that can be an id; None for any other text."""
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 12
+    return int(text) if is_number and text else None
