@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from so2docs.api.sites import (
     DAMAGED,
@@ -38,6 +38,7 @@ from so2docs.flat.tables import tables
 from so2docs.inspection.inspect import inspect, locate_all
 from so2docs.metadata.manifest import Manifest, load, manifests_of_report, verify
 from so2docs.options.choices import ChangesFormat, Search
+from so2docs.options.keywords import TagsKeywords
 from so2docs.options.sites import checked_host, site_from_name
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
@@ -371,22 +372,18 @@ def tags_all(
     *,
     update: bool = False,
     force: bool = False,
-    jobs: int | None = None,
-    work_dir: PathLike | None = None,
-    progress: bool = False,
     when_done: WhenDone | None = None,
+    **keywords: Unpack[TagsKeywords],
 ) -> list[SiteResult]:
     """Write the tags of several dumps with their descriptions, and continue if a dump fails.
 
     Args:
         sources: The dumps, each in any form that `tags` takes.
         output_dir: Folder for the tags, `SITE.jsonl.gz`; made if it does not exist.
-        update: Replace existing tags that were made from other dumps.
+        update: Replace existing tags that were made from other dumps or with other options.
         force: Replace all existing tags.
-        jobs: Worker processes; all cores if None.
-        work_dir: Folder for temporary files; None for the system's temporary folder.
-        progress: Show progress bars.
         when_done: Function called with the result of each site.
+        keywords: Keyword arguments of `tags`, for each dump.
 
     Returns:
         The results, in the order of the dumps; each `result` is a `TagsReport`, or None if the dump
@@ -396,8 +393,8 @@ def tags_all(
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
     planned = plan_outputs(sources, _made(output_dir), ".jsonl.gz")
-    kwargs = {"jobs": jobs, "work_dir": work_dir, "progress": progress}
-    return run_dumps(_write_tags, planned, {**kwargs, "update": update, "force": force}, when_done)
+    kwargs = {**keywords, "update": update, "force": force}
+    return run_dumps(_write_tags, planned, kwargs, when_done)
 
 
 def _write_tags(source: str, output: str, *, update: bool, force: bool, **kwargs: Any) -> Done:

@@ -17,11 +17,11 @@ from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
-from so2docs.options.table import OF_CONVERT
+from so2docs.options.table import OF_CONVERT, taken_by
 from so2docs.output.provenance import UP_TO_DATE
 
 
-@spell_out(*OF_CONVERT)
+@spell_out(taken_by(*OF_CONVERT))
 def convert_all(
     sources: Iterable[str | os.PathLike[str]],
     output_dir: str | os.PathLike[str],

@@ -49,7 +49,15 @@ from so2docs.options.request import (
     validate_keywords,
 )
 from so2docs.options.sites import checked_host, host, host_from_name, published_host, site_name
-from so2docs.options.table import OF_CONVERT, OF_ITERATOR, Options, OutputForm, RunOptions, Tables
+from so2docs.options.table import (
+    OF_CONVERT,
+    OF_ITERATOR,
+    Options,
+    OutputForm,
+    RunOptions,
+    Tables,
+    taken_by,
+)
 from so2docs.output import retrieval_set
 from so2docs.output.new_files import output_lock, temporary_folder, write_file
 from so2docs.output.part_files import REPORT, check_own, describe_missing_folder
@@ -133,7 +141,7 @@ if TYPE_CHECKING:
     from so2docs.types import Question
 
 
-@spell_out(*OF_CONVERT)
+@spell_out(taken_by(*OF_CONVERT))
 def convert(
     source: DumpLike,
     output: str | os.PathLike[str] | None = None,
@@ -478,7 +486,7 @@ def document_session(source: DumpLike, options: Options, run: RunOptions) -> Ite
         yield Session(posts, spill, options, names, run, tables=tables)
 
 
-@spell_out(*OF_ITERATOR)
+@spell_out(taken_by(*OF_ITERATOR))
 def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documents:
     """Iterate over the documents of a dump without writing an output.
 

@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
 import orjson
 
@@ -22,16 +23,20 @@ from so2docs.counts import list_by_name
 from so2docs.dump.opening import STANDARD_INPUT
 from so2docs.errors import DiskFullError, OptionError
 from so2docs.options.choices import Compression, split_compression
-from so2docs.options.table import OPTIONS
+from so2docs.options.keywords import TagsKeywords, spell_out
+from so2docs.options.products import TagsOptions
+from so2docs.options.request import read_options, recorded
+from so2docs.options.table import Filters, options_of
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.product import Product
 from so2docs.output.provenance import Provenance, identify_tables, make_record
+from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import number
 from so2docs.parse.rows import Row
 from so2docs.report import Printed
 from so2docs.scan.chunk import Visitor
-from so2docs.scan.table import visit_tables
+from so2docs.scan.table import OpenVisitor, visit_tables
 from so2docs.schema import BOOLEAN, DUMP, OTHER, POSTS, Table
 from so2docs.store.disk import disk_errors
 
@@ -67,6 +72,7 @@ class TagsReport(Printed):
         wikis: Number of documents with a wiki.
         posts: Number of posts of types 4 and 5.
         unused: Number of these posts that no tag refers to, or that repeat the Id of another post.
+        filtered: Number of these posts that are left out because of `drop_users` or `drop_posts`.
         missing: Number of excerpts and wikis that a tag refers to, but that are not in the dump.
     """
 
@@ -77,6 +83,7 @@ class TagsReport(Printed):
     wikis: int = 0
     posts: int = 0
     unused: int = 0
+    filtered: int = 0
     missing: int = 0
 
     def columns(self) -> dict[str, int | float]:
@@ -91,6 +98,8 @@ class TagsReport(Printed):
         yield "with an excerpt", f"{self.excerpts:,}"
         yield "with a wiki", f"{self.wikis:,}"
         others = f"{self.unused:,} without a tag, {self.missing:,} missing"
+        if self.filtered:
+            others += f", {self.filtered:,} filtered"
         yield "tag posts", f"{self.posts:,}, {others}"
 
 
@@ -99,20 +108,15 @@ class Tags:
 
     Attributes:
         dump: Path of the dump.
+        options: Options of the call.
         report: Counts of the tags and posts, complete after the last document.
     """
 
-    def __init__(
-        self,
-        dump: str,
-        *,
-        jobs: int | None = None,
-        work_dir: str | None = None,
-        progress: bool = False,
-    ) -> None:
+    def __init__(self, dump: str, options: TagsOptions) -> None:
         self.dump = dump
+        self.options = options
         self.report = TagsReport()
-        self._documents = self._read(jobs, work_dir, progress=progress)
+        self._documents = self._read()
 
     def __iter__(self) -> Iterator[Document]:
         return self._documents
@@ -127,22 +131,27 @@ class Tags:
         """Stop early, and remove the temporary files."""
         self._documents.close()
 
-    def _read(
-        self, jobs: int | None, work_dir: str | None, *, progress: bool
-    ) -> Generator[Document, None, None]:
+    def _read(self) -> Generator[Document, None, None]:
+        options = self.options
         with (
             disk_errors(),
             _database_errors(),
-            temporary_folder(work_dir) as folder,
+            temporary_folder(options.work_dir) as folder,
             closing(_open_database(os.path.join(folder, "tags.db"))) as database,
         ):
+            lists = Filters(drop_users=options.drop_users, drop_posts=options.drop_posts)
+            visitors: dict[str, OpenVisitor] = {
+                POSTS.name: partial(_PostsVisitor, lists),
+                _TAGS.name: _TagsVisitor,
+            }
             results = visit_tables(
-                self.dump, _VISITORS, folder, _ADVICE, jobs=jobs, progress=progress
+                self.dump, visitors, folder, _ADVICE, jobs=options.jobs, progress=options.progress
             )
             for table, result in results:
                 if table == POSTS:
                     statement = "INSERT OR IGNORE INTO posts (id, json) VALUES (?, ?)"
                     self.report.posts += len(result.value)
+                    self.report.filtered += result.tally.filtered
                 else:
                     statement = "INSERT INTO tags VALUES (?)"
                     self.report += result.tally
@@ -166,6 +175,9 @@ class Tags:
                 if (row := cursor.fetchone()) is None:
                     report.missing += 1
                     continue
+                if row[0] is None:
+                    del document[attribute]
+                    continue
                 database.execute("UPDATE posts SET used = 1 WHERE id = ?", (post_id,))
                 post = orjson.loads(row[0])
                 if text := post.pop("Body", ""):
@@ -176,16 +188,11 @@ class Tags:
             report.wikis += "Wiki" in document
             yield document | posts
         [(used,)] = database.execute("SELECT count(*) FROM posts WHERE used")
-        report.unused = report.posts - used
+        report.unused = report.posts - report.filtered - used
 
 
-def tags(
-    dump: str | os.PathLike[str],
-    *,
-    jobs: int | None = None,
-    work_dir: str | os.PathLike[str] | None = None,
-    progress: bool = False,
-) -> Tags:
+@spell_out(options_of(TagsOptions))
+def tags(dump: str | os.PathLike[str], **keywords: Unpack[TagsKeywords]) -> Tags:
     """Read the tags of a dump with their descriptions.
 
     Each tag is a dictionary of the attributes of `Tags.xml`, with `TagName` as `Name`. Described
@@ -200,9 +207,7 @@ def tags(
     Args:
         dump: An archive or a folder with `Posts.xml` and `Tags.xml`, or one of these files with the
             other next to it. An archive is decompressed once.
-        jobs: Number of worker processes. If None, all cores, or one process for a small dump.
-        work_dir: Folder for temporary files; the system's temporary folder if None.
-        progress: Show progress bars.
+        keywords: Options: `so2docs.options.keywords.TagsKeywords`.
 
     Returns:
         An iterator over the tags, with a `report` that is complete after the last tag.
@@ -215,9 +220,7 @@ def tags(
     source = os.fspath(dump)
     if source == STANDARD_INPUT:
         raise OptionError("tags are read from files; give an archive, a folder or a file")
-    values = {"jobs": jobs, "work_dir": work_dir}
-    read = {name: OPTIONS[name].read(OPTIONS[name].check(value)) for name, value in values.items()}
-    return Tags(source, jobs=read["jobs"], work_dir=read["work_dir"], progress=progress)
+    return Tags(source, read_options(TagsOptions, keywords))
 
 
 def write_tags(
@@ -249,8 +252,13 @@ class TagsFile(Product[TagsReport]):
                 f"{path}: tags are written as JSON lines; choose a name that ends in .jsonl, "
                 ".jsonl.gz or .jsonl.zst"
             )
-        files = [] if path == "-" else identify_tables(documents.dump, tuple(_VISITORS), _ADVICE)
-        super().__init__(path, make_record("tags", _TAGS_VERSION, {}, files))
+        files = (
+            []
+            if path == "-"
+            else identify_tables(documents.dump, (POSTS.name, _TAGS.name), _ADVICE)
+        )
+        options = recorded(documents.options)
+        super().__init__(path, make_record("tags", _TAGS_VERSION, options, files))
         self._documents = documents
 
     def load(self, records: list[Provenance]) -> TagsReport:
@@ -307,16 +315,22 @@ def _candidates(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class _PostsVisitor(Visitor):
-    """Collects the id and the JSON of each post that describes a tag."""
+    """Collects the id of each post that describes a tag, and its JSON; None if it is dropped."""
+
+    def __init__(self, lists: Filters) -> None:
+        super().__init__()
+        self._opt_outs = OptOuts(lists, POSTS)
 
     def select(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         return _candidates(data)
 
     def add(self, rows: list[Row]) -> None:
         for row in rows:
+            is_dropped = self._opt_outs.drops(row, self.tally)
             post = _typed(row, POSTS)
             if post.get("PostTypeId") in _TYPES and type(post.get("Id")) is int:
-                self.records.append((post["Id"], orjson.dumps(post)))
+                self.tally.filtered += is_dropped
+                self.records.append((post["Id"], None if is_dropped else orjson.dumps(post)))
 
 
 class _TagsVisitor(Visitor):
@@ -332,9 +346,6 @@ class _TagsVisitor(Visitor):
                 strays["tag_missing_name"] += 1
             else:
                 self.records.append((orjson.dumps(tag),))
-
-
-_VISITORS = {POSTS.name: _PostsVisitor, _TAGS.name: _TagsVisitor}
 
 
 def _typed(row: dict[str, Any], table: Table) -> Document:

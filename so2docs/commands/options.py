@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from so2docs.errors import naming_flags
 from so2docs.options.option import Option, Where
-from so2docs.options.table import GROUPS, OPTIONS, taken_by
+from so2docs.options.table import GROUPS, OPTIONS, options_of, taken_by
 from so2docs.progress import log
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -105,7 +105,10 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
         help: Help text for this command; if None, the text in the table.
         settings: Other arguments of `click.option`.
     """
-    entry = OPTIONS[name]
+    return _click_option(OPTIONS[name], help, **settings)
+
+
+def _click_option(entry: Option, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
     has_default = entry.default not in (None, False, ())
     with naming_flags(spellings(())):
         text = entry.summary if help is None else help
@@ -121,15 +124,23 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
         **({"default": entry.default, "show_default": True} if has_default else {}),
         **settings,
     }
-    return click.option(*entry.spellings, name, **settings)
+    return click.option(*entry.spellings, entry.name, **settings)
 
 
 def table_options(*where: Where, leave_out: tuple[str, ...] = ()) -> Decorator:
     """Make a decorator that adds the Click options for all entries with these `Option.where`."""
+    return _add_options(taken_by(*where), leave_out)
 
+
+def product_options(*kinds: type) -> Decorator:
+    """Make a decorator that adds the Click options for classes of options, except `progress`."""
+    return _add_options(options_of(*kinds), ("progress",))
+
+
+def _add_options(options: dict[str, Option], leave_out: tuple[str, ...]) -> Decorator:
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for name in reversed([name for name in taken_by(*where) if name not in leave_out]):
-            command = table_option(name)(command)
+        for name, entry in reversed(options.items()):
+            command = command if name in leave_out else _click_option(entry)(command)
         return command
 
     return decorate

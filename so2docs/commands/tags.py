@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from so2docs.commands.options import command, output_dir, quiet, table_option
+from so2docs.commands.options import command, output_dir, product_options, quiet
 from so2docs.commands.terminal import show_sites, shows_progress, tell
+from so2docs.options.products import ReplaceOptions, TagsOptions
 
 
 @command(
@@ -19,10 +20,7 @@ from so2docs.commands.terminal import show_sites, shows_progress, tell
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [OUTPUT]")
 @output_dir
-@table_option("update")
-@table_option("force", "Overwrite OUTPUT.")
-@table_option("jobs")
-@table_option("work_dir", "Folder for temporary files.  [default: the system's temporary folder]")
+@product_options(TagsOptions, ReplaceOptions)
 @quiet
 def tags(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **options: Any) -> int:
     """Write the tags of DUMP with their excerpts and wikis to OUTPUT, one tag per line.

@@ -8,14 +8,13 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from textwrap import fill
 from typing import Any, Literal, TypedDict, TypeVar
 
 from so2docs.errors import naming_flags
-from so2docs.options.option import Option, Where
-from so2docs.options.table import taken_by
+from so2docs.options.option import Option
 from so2docs.recipes.recipe import Recipe
 
 # [[[cog
@@ -131,6 +130,16 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     card: bool
 
 
+class TagsKeywords(TypedDict, total=False):
+    """Options of `so2docs.tags`."""
+
+    drop_users: str | os.PathLike[str] | None
+    drop_posts: str | os.PathLike[str] | None
+    jobs: int | None
+    work_dir: str | os.PathLike[str] | None
+    progress: bool
+
+
 # [[[end]]]
 
 
@@ -140,15 +149,10 @@ Api = TypeVar("Api", bound=Callable[..., Any])
 _GIVEN = re.compile(r"^ {4}keywords: .*(?:\n {5,}.*)*\n", re.MULTILINE)
 
 
-def spell_out(*where: Where) -> Callable[[Api], Api]:
-    """Make a decorator that spells out `**keywords` in a signature and docstring.
-
-    Args:
-        where: The values of `Option.where` that select the options.
-    """
+def spell_out(options: Mapping[str, Option]) -> Callable[[Api], Api]:
+    """Make a decorator that spells out these `**keywords` in a signature and docstring."""
 
     def spell(api: Api) -> Api:
-        options = taken_by(*where)
         signature = inspect.signature(api)
         kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         added = [

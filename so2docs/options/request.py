@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import Core
-from so2docs.options.option import Decides, Where, entries
+from so2docs.options.option import Decides, Option, Where, entries
 from so2docs.options.table import (
     ALL_TABLES,
     OPTIONS,
@@ -22,12 +22,15 @@ from so2docs.options.table import (
     OutputForm,
     RunOptions,
     Tables,
+    options_of,
     taken_by,
 )
 from so2docs.recipes import finding
 from so2docs.recipes.finding import RecipeChoice, check_settings, choose_recipe
 from so2docs.recipes.recipe import METADATA
 from so2docs.schema import TABLES
+
+Kind = TypeVar("Kind")
 
 
 def validate_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any]:
@@ -41,12 +44,31 @@ def validate_keywords(kwargs: Mapping[str, Any], *where: Where) -> dict[str, Any
         TypeError: A keyword is unknown.
         OptionError: A value has the wrong type.
     """
-    allowed = taken_by(*where)
+    return _check_keywords(kwargs, taken_by(*where))
+
+
+def _check_keywords(kwargs: Mapping[str, Any], allowed: Mapping[str, Option]) -> dict[str, Any]:
     for name in kwargs:
         if name not in allowed:
             hint = did_you_mean(name, allowed)
             raise TypeError(f"got an unexpected keyword argument {name!r}{hint}")
-    return {name: OPTIONS[name].check(value) for name, value in kwargs.items()}
+    return {name: allowed[name].check(value) for name, value in kwargs.items()}
+
+
+def read_options(kind: type[Kind], kwargs: Mapping[str, Any]) -> Kind:
+    """Check the keywords of a call, and build the options of a product from them.
+
+    Raises:
+        TypeError: A keyword is unknown.
+        OptionError: A value has the wrong type or is not allowed, or two options contradict each
+            other.
+    """
+    return kind(**_values(kind, _check_keywords(kwargs, options_of(kind))))
+
+
+def recorded(options: object) -> dict[str, Any]:
+    """Return the options that determine a product, by name, as JSON for its provenance."""
+    return _values_that_decide("spill", options) | _values_that_decide("output", options)
 
 
 def build_options(
@@ -178,8 +200,9 @@ class Fingerprint:
             "site_field_name": options.site_field and options.site_field[0],
             "user_ids": options.filters.fields.hidden(options.nest),
         }
+        parts = (options, options.form, options.filters)
         return cls(
-            _values_that_decide(options, "spill"), _values_that_decide(options, "output"), facts
+            _values_that_decide("spill", *parts), _values_that_decide("output", *parts), facts
         )
 
     def by_option(self) -> dict[str, Any]:
@@ -204,9 +227,9 @@ class Fingerprint:
         return [name for name in sorted(names) if before.get(name) != now.get(name)]
 
 
-def _values_that_decide(options: Options, decides: Decides) -> dict[str, Any]:
+def _values_that_decide(decides: Decides, *parts: object) -> dict[str, Any]:
     remembered = {}
-    for part in (options, options.form, options.filters):
+    for part in parts:
         kind: type = type(part)
         for entry in entries(kind):
             if entry.decides == decides:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import (
@@ -750,6 +750,27 @@ GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
 OF_ITERATOR: tuple[Where, ...] = ("documents", "iterator", "local")
 OF_CONVERT: tuple[Where, ...] = (*OF_ITERATOR, "files", "convert")
 """Kinds of options that `documents` and `convert` take."""
+
+
+def like(name: str, help: str | None = None, /, **changes: Any) -> Any:  # noqa: A002
+    """Declare a field of a product as an option of this name of a conversion.
+
+    Args:
+        name: Name of the option.
+        help: Description for the product, in place of all descriptions of the option.
+        changes: Other attributes of `Option` that differ.
+    """
+    entry = {field.name: getattr(OPTIONS[name], field.name) for field in fields(Option)}
+    texts = {} if help is None else {"help": help, "more": "", "usually": ""}
+    entry |= texts | changes
+    del entry["attribute"]
+    return field(default=entry.pop("default"), metadata={"option": entry})
+
+
+def options_of(*kinds: type) -> dict[str, Option]:
+    """Return the options of classes of products, ordered by group."""
+    options = [entry for kind in kinds for entry in entries(kind)]
+    return {entry.name: entry for group in GROUPS for entry in options if entry.group == group}
 
 
 def taken_by(*where: Where) -> dict[str, Option]:

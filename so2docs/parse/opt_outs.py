@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from so2docs.counts import ChunkTally
 from so2docs.options.option import IdList
 from so2docs.options.table import Filters
 from so2docs.parse.keys import BY_OPTED_OUT
@@ -83,7 +84,7 @@ class OptOuts:
         buffer.filtered += len(rows) - len(remaining)
         return remaining
 
-    def drops(self, row: Row, buffer: RecordBuffer) -> bool:
+    def drops(self, row: Row, buffer: RecordBuffer | ChunkTally) -> bool:
         """Decide whether to leave a row out; remove listed ids from a row that is kept.
 
         A post or comment counts as dropped if its author or the post itself is listed.

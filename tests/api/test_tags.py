@@ -67,7 +67,7 @@ def test_every_tag_and_every_row(site: Path, tmp_path: Path) -> None:
             assert [json.dumps(tag) for tag in tags] == [json.dumps(tag) for tag in EXPECTED]
         assert tags.report.as_dict() == {
             **{"rows": 7, "tags": 4, "excerpts": 2, "wikis": 1, "posts": 5, "unused": 2},
-            **{"missing": 1},
+            **{"missing": 1, "filtered": 0},
             "strays": {"tag_invalid_id": 1, "tag_missing_id": 1, "tag_missing_name": 1},
         }
     for end in (".jsonl", ".jsonl.gz", ".jsonl.zst"):

@@ -15,7 +15,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.options.keywords import spell_out
-from so2docs.options.table import OF_CONVERT
+from so2docs.options.table import OF_CONVERT, taken_by
 
 DOORS = (so2docs.convert, so2docs.convert_all, so2docs.documents)
 
@@ -40,7 +40,7 @@ def test_docstrings_may_have_lost_the_indentation_of_the_code() -> None:
         pass
 
     api.__doc__ = "Do.\n\nArgs:\n    keywords: All.\n\nRaises:\n    ValueError: Never.\n"
-    described = inspect.getdoc(spell_out(*OF_CONVERT)(api)) or ""
+    described = inspect.getdoc(spell_out(taken_by(*OF_CONVERT))(api)) or ""
     assert "\n    tags: " in described
     assert "keywords: All." not in described
 

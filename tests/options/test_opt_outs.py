@@ -245,6 +245,32 @@ def test_databases_pages_and_numbers_of_an_output(tmp_path: Path) -> None:
     assert leaks(made) == []
 
 
+def test_tags(tmp_path: Path) -> None:
+    posts = [
+        row(Id=8, PostTypeId=5, Body=TEXT, OwnerUserId=USER),
+        row(Id=14, PostTypeId=4, Body=OTHERS, OwnerUserId=9, LastEditorUserId=USER),
+        row(Id=POST, PostTypeId=5, Body=TEXT, OwnerUserId=9),
+    ]
+    tags = [
+        row(Id=1, TagName="a", Count=1, ExcerptPostId=14, WikiPostId=8),
+        row(Id=2, TagName="b", Count=1, ExcerptPostId=15, WikiPostId=POST),
+    ]
+    site, made = write_site(tmp_path / "site", Posts=posts, Tags=tags), tmp_path / "made"
+    made.mkdir()
+    assert run("tags", site, made / "t.jsonl").returncode == 0
+    assert {secret for _, secret in leaks(made)} == {str(USER), str(POST), TEXT}
+    write_lists(tmp_path)
+    lists = ["--drop-users", tmp_path / "users.txt", "--drop-posts", tmp_path / "posts.txt"]
+    refused = run("tags", site, made / "t.jsonl", *lists)
+    assert (refused.returncode, "--drop-posts, --drop-users" in refused.stderr) == (1, True)
+    written = run("tags", site, made / "t.jsonl", *lists, "--update")
+    assert "3, 0 without a tag, 1 missing, 2 filtered" in written.stderr
+    assert leaks(made) == []
+    first, second = so2docs.read(made / "t.jsonl")
+    assert (first["Excerpt"], first["ExcerptPost"]["OwnerUserId"]) == (OTHERS, 9)
+    assert second == {"Id": 2, "Name": "b", "Count": 1, "ExcerptPostId": 15}
+
+
 @pytest.mark.parametrize("table", [name for name in TABLES if name not in ("PostLinks", "Badges")])
 @pytest.mark.parametrize("options", [{}, {"strict": True}])
 def test_the_excerpt_of_a_malformed_row(

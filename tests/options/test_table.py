@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 from click.shell_completion import CompletionItem, ShellComplete
+from click.testing import CliRunner
+from support import keywords_text
 from support.places import CHECKOUT, SAMPLES
 
 from so2docs.cli import cli
-from so2docs.options.table import GROUPS, OPTIONS
+from so2docs.commands.options import product_options
+from so2docs.errors import OptionError
+from so2docs.options.keywords import spell_out
+from so2docs.options.option import at_least, option
+from so2docs.options.products import TagsOptions
+from so2docs.options.request import read_options, recorded
+from so2docs.options.table import GROUPS, OPTIONS, options_of
 
 BEFORE = "    answered: bool = _filter("
 ENTRY = """\
@@ -146,3 +158,41 @@ def test_each_entry_is_whole(name: str) -> None:
     assert name == name.lower()
     if entry.decides == "run":
         assert entry.remember is None
+
+
+def test_an_option_of_a_product_is_declared_once() -> None:
+    """A new field arrives in the flags, keyword types, docstrings, checks and records."""
+
+    @dataclass(frozen=True, slots=True)
+    class WithSeed(TagsOptions):
+        seed: int | None = option("Run", "output", "Seed of the dice.", parse=at_least(1))
+
+    @spell_out(options_of(WithSeed))
+    def roll(dump: str, **keywords: Any) -> WithSeed:
+        """Roll.
+
+        Args:
+            dump: The dump.
+            keywords: The options.
+
+        Returns:
+            The options.
+        """
+        return read_options(WithSeed, keywords)
+
+    @click.command()
+    @product_options(WithSeed)
+    def command(**keywords: Any) -> None:
+        click.echo(recorded(roll("", **keywords)))
+
+    assert recorded(roll("", seed=3)) == {"drop_users": None, "drop_posts": None, "seed": 3}
+    for wrong in ("x", 0):
+        with pytest.raises(OptionError, match="seed is "):
+            roll("", seed=wrong)
+    assert "seed: Seed of the dice." in (inspect.getdoc(roll) or "")
+    assert "seed" in inspect.signature(roll).parameters
+    text = keywords_text.class_text("SeedKeywords", "TypedDict", options_of(WithSeed), "Options.")
+    assert "    seed: int | None" in text.splitlines()
+    run = CliRunner().invoke(command, ["--seed", "4"])
+    assert "'seed': 4" in run.output
+    assert "--seed N" in CliRunner().invoke(command, ["--help"]).output

@@ -94,6 +94,13 @@ def sqlite(
     so2docs.to_sqlite(folder / source, folder / "q.db", jobs=1, **described, **options)
 
 
+def tags(folder: Path, *, force: bool = False, update: bool = False, **lists: str) -> None:
+    (folder / "ids").write_text("5")
+    options: Any = {name: folder / path for name, path in lists.items()}
+    path = str(folder / "t.jsonl")
+    write_tags(so2docs.tags(folder / "site", **options), path, force=force, update=update)
+
+
 CONVERT = Case(
     lambda folder, **options: so2docs.convert(folder / "site", folder / "q.jsonl", **options),
     "q.jsonl",
@@ -199,11 +206,9 @@ CASES: dict[type[Product[Any]], list[Case]] = {
     ],
     TagsFile: [
         Case(
-            lambda folder, **options: write_tags(
-                so2docs.tags(folder / "site"), str(folder / "t.jsonl"), **options
-            ),
+            tags,
             "t.jsonl",
-            {},
+            {"drop_users": "ids", "drop_posts": "ids"},
             {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
         )
     ],

@@ -16,7 +16,7 @@ from typing import Any
 
 import so2docs
 from so2docs.options.keywords import describe
-from so2docs.options.table import OPTIONS
+from support.keywords_text import options_in
 
 _SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Examples):")
 _NOTE = re.compile(r"  # .*$", re.MULTILINE)
@@ -92,7 +92,7 @@ def _described(
     """Convert the docstring to Markdown."""
     section, text = "", ast.get_docstring(node) or ""
     if types and node.name.endswith("Keywords"):
-        described = (describe(OPTIONS[name]) for name in types)
+        described = (describe(options_in(node.name)[name]) for name in types)
         text = "\n".join((f"{text}\n\nAttributes:", *described))
     for paragraph in text.split("\n\n"):
         lines = paragraph.splitlines()

@@ -8,7 +8,8 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from so2docs.options.option import Option
-from so2docs.options.table import taken_by
+from so2docs.options.products import TagsOptions
+from so2docs.options.table import OPTIONS, options_of, taken_by
 
 CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
     (
@@ -38,17 +39,34 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
 ]
 
 
+PRODUCTS: list[tuple[str, type, str]] = [
+    ("TagsKeywords", TagsOptions, "Options of `so2docs.tags`."),
+]
+
+
+def options_in(name: str) -> dict[str, Option]:
+    """Return the options in a class of keywords, including those of its base classes."""
+    kinds = [kind for product, kind, _ in PRODUCTS if product == name]
+    return options_of(*kinds) if kinds else OPTIONS
+
+
 def text() -> str:
     """Return the source of all classes, and of the types of options with named choices."""
     options = taken_by(*(place for *_, where, _ in CLASSES for place in where)).values()
     types = [_literal(entry) for entry in options if _takes_only_names(entry)]
-    return "\n\n\n".join(["\n".join(types), *(_class(*one) for one in CLASSES)])
+    classes = [
+        class_text(name, bases, taken_by(*where), about) for name, bases, where, about in CLASSES
+    ]
+    classes += [
+        class_text(name, "TypedDict", options_of(kind), about) for name, kind, about in PRODUCTS
+    ]
+    return "\n\n\n".join(["\n".join(types), *classes])
 
 
-def _class(name: str, bases: str, where: tuple[Any, ...], about: str) -> str:
-    options = taken_by(*where).values()
+def class_text(name: str, bases: str, options: dict[str, Option], about: str) -> str:
+    """Return the source of a class of keywords."""
     lines = [f"class {name}({bases}, total=False):", f'    """{about}"""', ""]
-    lines += [f"    {entry.name}: {_type(entry)}" for entry in options]
+    lines += [f"    {entry.name}: {_type(entry)}" for entry in options.values()]
     return "\n".join(lines)
 
 
