@@ -77,7 +77,7 @@ def datasets_(dump: Path, folder: Path) -> tuple[int, int]:
     found = set()
     for kind, name in (("parquet", "questions.parquet"), ("json", "questions.jsonl.gz")):
         # The types of JSON lines are guessed per file, and may differ between small files.
-        so2docs.convert(dump, folder / name, split_files=3 if kind == "parquet" else None)
+        so2docs.convert(dump, folder / name, split="3files" if kind == "parquet" else None)
         files = str(
             folder / (name.replace("questions", "questions-*") if kind == "parquet" else name)
         )
@@ -131,7 +131,7 @@ def search(dump: Path, folder: Path) -> tuple[int, int]:
     options: dict[str, Any] = {
         "format": "elasticsearch",
         "elasticsearch_index": NAME,
-        "split_size": "10MB",
+        "split": "10MB",
     }
     so2docs.convert(dump, folder / "bulk.ndjson", **options)
     properties = {"Tags": {"type": "keyword"}, "Answers": {"type": "nested"}}

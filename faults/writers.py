@@ -94,7 +94,7 @@ def make_inputs(folder: Path) -> None:
         dump = write_dump(folder / f"{name}.xml", *posts)
         so2docs.convert(dump, folder / f"{output}.jsonl", jobs=1)
     so2docs.convert(folder / "Other.xml", folder / "former.jsonl", jobs=1)
-    so2docs.convert(folder / "Other.xml", folder / "parts.jsonl", jobs=1, split_files=3)
+    so2docs.convert(folder / "Other.xml", folder / "parts.jsonl", jobs=1, split="3files")
     shutil.copy(folder / "old.jsonl", folder / "bare.jsonl")
     so2docs.to_sqlite(folder / "new.jsonl", folder / "former.db")
     for name, output in (("olds", "old"), ("news", "new")):

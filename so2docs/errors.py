@@ -32,7 +32,7 @@ def flag(name: str, value: object = None) -> str:
             placeholder.
 
     Returns:
-        `--split-by year` for users of the command line, `split_by='year'` for callers of the
+        `--split year` for users of the command line, `split='year'` for callers of the
         library.
     """
     if _flags is not None:

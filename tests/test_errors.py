@@ -99,7 +99,7 @@ def test_options_that_are_not_allowed(options: dict[str, object], words: str) ->
     [
         ("tags", None, "--tags", "tags"),
         ("force", True, "--force", "force=True"),
-        ("split_by", "year", "--split-by year", "split_by='year'"),
+        ("split", "year", "--split year", "split='year'"),
         ("site_field", "NAME", "--site-field NAME", "site_field=NAME"),
         ("limit", 5, "--limit 5", "limit=5"),
         ("limit", 0, "--limit 0", "limit=0"),

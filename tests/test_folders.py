@@ -308,7 +308,7 @@ def test_verify(verified: Path, tmp_path: Path) -> None:
     assert result.returncode == 1
     # Each message is printed above the table and in it.
     assert result.stderr.count("the manifest cannot be read") == 4
-    so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split_files=2, card=True)
+    so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split="2files", card=True)
     result = run("verify", verified)
     assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2", "3"]
     assert result.stderr.splitlines()[-1] == "3 sites: 1 verified, 2 failed"

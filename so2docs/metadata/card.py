@@ -36,8 +36,8 @@ from so2docs.metadata.manifest import (
     manifest_path,
 )
 from so2docs.options.choices import split_compression
-from so2docs.options.option import bounds
 from so2docs.options.request import Fingerprint
+from so2docs.options.split import parse_split
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output.new_files import FOR_SMALL_FILES, NewFiles
 from so2docs.output.part_files import MANIFEST, check_folder, check_replaceable
@@ -591,8 +591,8 @@ class Described:
     @property
     def splits(self) -> dict[str, list[str]]:
         """The paths of the files by split: one split for each share, or `train` alone."""
-        shares = self.manifest.options.get("split_share")
-        names = [name for name, _ in bounds(shares)] if shares else []
+        split = parse_split("split", self.manifest.options.get("split"))
+        names = [name for name, _ in split.ends]
         splits: dict[str, list[str]] = {name: [] for name in names}
         for path in self.paths:
             ends = (name for name in names if re.search(rf"-{re.escape(name)}\.[^/]*$", path))

@@ -118,10 +118,7 @@ class IteratorKeywords(DocumentKeywords, total=False):
 class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     """Options of `so2docs.convert` and `so2docs.convert_all`."""
 
-    split_size: str | int | None
-    split_files: int | None
-    split_by: Literal["year", "month"] | None
-    split_share: str | None
+    split: str | None
     keep_spill: bool
     update: bool
     force: bool

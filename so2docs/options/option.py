@@ -27,7 +27,7 @@ Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
 Decides = Literal["spill", "output", "run"]
 """The result that an option affects: the spill of the first pass, only the output, or neither."""
 
-Where = Literal["documents", "files", "local", "iterator", "convert"]
+Where = Literal["documents", "files", "local", "iterator", "convert", "tables"]
 """The functions that take an option: all that make documents, all that write files, all that run on
 this machine, only `documents`, `convert` and `convert_all`, or only the last two."""
 
@@ -48,7 +48,7 @@ _OPTION = re.compile(r"\{(\w+)(?:=(?:(True)|([0-9]+)|(\w+)))?\}")
 
 
 def spell_options(text: str) -> str:
-    """Spell options such as `{nest}`, `{split_by=year}` and `{force=True}` as `flag` does."""
+    """Spell options such as `{nest}`, `{split=year}` and `{force=True}` as `flag` does."""
 
     def spell(match: re.Match[str]) -> str:
         name, switch, number, word = match.groups()
@@ -266,7 +266,6 @@ WHOLE = 1 << 64
 """The share that contains all questions. Shares are integers, in units of 1 / 2^64."""
 
 _ID = re.compile(r"-?[0-9]{1,18}")
-_SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
@@ -381,34 +380,6 @@ def share(name: str, value: str | float | None) -> int | None:
             f"{flag(name)} is {value!r}; it must be above 0% and at most 100%, such as 1% or 0.01"
         ) from None
     return int(part * WHOLE)
-
-
-def shares(name: str, value: str | None) -> str | None:
-    """Check and normalize names with shares that add up to 1, such as `train=0.9,test=0.1`."""
-    if value is None:
-        return None
-    pairs = [pair.strip().partition("=") for pair in value.split(",")]
-    try:
-        by_name = {key.strip(): Decimal(part.strip()) for key, _, part in pairs}
-        names_fit = len(by_name) == len(pairs) and all(map(_SPLIT_NAME.fullmatch, by_name))
-        if not names_fit or min(by_name.values()) <= 0 or sum(by_name.values()) != 1:
-            raise ValueError
-    except (InvalidOperation, ValueError):
-        raise OptionError(
-            f"{flag(name)} is {value!r}; it must be lower-case names with shares that add up to "
-            "1, such as train=0.9,validation=0.05,test=0.05"
-        ) from None
-    return ",".join(f"{key}={part}" for key, part in by_name.items())
-
-
-def bounds(text: str) -> list[tuple[str, int]]:
-    """Parse the result of `shares` to names with the ends of their ranges, in units of 1 / 2^64."""
-    ends, end = [], Decimal(0)
-    for pair in text.split(","):
-        key, _, part = pair.partition("=")
-        end += Decimal(part)
-        ends.append((key, int(end * WHOLE)))
-    return ends
 
 
 def path(name: str, value: str | os.PathLike[str] | None) -> str | None:

@@ -17,8 +17,8 @@ from so2docs.options.choices import (
     formats_from_name,
     split_compression,
 )
-from so2docs.options.option import contradiction
 from so2docs.options.request import find_recipe
+from so2docs.options.split import Split
 from so2docs.options.table import OPTIONS, OTHER_FORMS, OutputForm
 
 HUB_FILE_BYTES = 500_000_000
@@ -62,22 +62,16 @@ def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
             f"{flag('elasticsearch_index')} is {index!r}; Elasticsearch allows lower-case letters, "
             "digits and -_+. (none of these four at the start)"
         )
-    splits = {
-        name: OPTIONS[name].read(kwargs[name])
-        for name in ("split_size", "split_files", "split_by", "split_share")
-        if kwargs.get(name) is not None
-    }
+    split: Split = OPTIONS["split"].read(kwargs.get("split"))
     choice = find_recipe(kwargs)
     is_for_hub = choice is not None and choice.recipe.is_by_site and output != "-"
-    if is_for_hub and not splits:
-        splits["split_size"] = HUB_FILE_BYTES
-    if len(splits) > 1:
-        raise contradiction(*splits)
-    if output == "-" and (splits or name == "parquet"):
-        subject = flag(*next(iter(splits.items()))) if splits else flag("format", name)
+    if is_for_hub and not split:
+        split = Split(size=HUB_FILE_BYTES)
+    if output == "-" and (split or name == "parquet"):
+        subject = flag("split", str(split)) if split else flag("format", name)
         raise OptionError(f"{subject} does not support standard output; give the name of a file")
     compression = _compression(output, name, kwargs.get("compression"))
-    return OutputForm(name, compression, index or "questions", has_total=is_for_hub, **splits)
+    return OutputForm(name, compression, index or "questions", has_total=is_for_hub, split=split)
 
 
 def check_several(form: OutputForm, site_field: str | None) -> None:

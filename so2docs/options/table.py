@@ -32,7 +32,6 @@ from so2docs.options.option import (
     Option,
     Where,
     at_least,
-    bounds,
     choose,
     contradiction,
     entries,
@@ -43,10 +42,10 @@ from so2docs.options.option import (
     path,
     point_in_time,
     share,
-    shares,
     size,
     tags,
 )
+from so2docs.options.split import Split, parse_split
 from so2docs.recipes.attribution import FIELDS
 from so2docs.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
 from so2docs.recipes.passages import CHARACTERS, TOKENS
@@ -57,10 +56,6 @@ from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, QUESTION_ATTRIBUTES, RESE
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 """Names of the attributes of questions and answers, and `Answers`."""
-
-MOST_FILES = 10_000
-UNDATED = "undated"
-"""Label of the file for questions without a date, if files are split by date."""
 
 Tables = Mapping[str, str | None]
 """The file of each table by name; None if no file is given."""
@@ -284,57 +279,30 @@ class OutputForm:
         metavar="NAME",
         usually="questions",
     )
-    split_size: int | None = _output(
-        "Write files of at most this size, such as 1GB: questions-00000.jsonl.gz and so on.",
-        accepts=str | int | None,
+    split: Split = _output(
+        "Write several files: of a size (1GB), a number of files (8files), one for each year or "
+        "month, or shares (train=0.9,test=0.1).",
+        Split(),
+        accepts=str | None,
+        default_keyword=None,
+        parse=parse_split,
+        metavar="HOW",
         where="convert",
-        parse=size(100_000, "500MB or 1GB"),
-        metavar="SIZE",
-        more="Each file is complete, and the files are in the order of the ids. A file is larger "
-        "only if a single document is.",
-    )
-    split_files: int | None = _output(
-        "Write this many files, with about the same amount of JSON in each.",
-        where="convert",
-        parse=at_least(1, MOST_FILES),
-    )
-    split_by: SplitBy | None = _output(
-        "Write a file for each year or month of the questions: questions-2019-03.jsonl.gz and so "
-        "on.",
-        where="convert",
-        more="Questions without a date go into `questions-undated.jsonl.gz`.",
-    )
-    split_share: str | None = _output(
-        "Write a file for each of these shares of the questions, such as "
-        "train=0.9,validation=0.05,test=0.05: questions-train.jsonl.gz and so on.",
-        parse=shares,
-        metavar="SHARES",
-        where="convert",
-        more="A hash of the question's id selects the share, so a question with its answers is in "
-        "the same share in every dump.",
+        more="Each file is complete, and files of a size or a number are in the order of the ids: "
+        "`questions-00000.jsonl.gz` and so on. A file is larger than the size only if a single "
+        "document is. The date of a question selects `questions-2019-03.jsonl.gz`; questions "
+        "without a date go into `questions-undated.jsonl.gz`. A hash of the question's id selects "
+        "`questions-train.jsonl.gz`, so a question with its answers is in the same share in every "
+        "dump.",
+        remember=lambda value: str(value) or None,
     )
     is_looked_up: bool = True
     has_total: bool = False
 
     @property
-    def is_split(self) -> bool:
-        """Whether the output is split, even if there is only one file."""
-        ways = (self.split_size, self.split_files, self.split_by, self.split_share)
-        return any(way is not None for way in ways)
-
-    @property
-    def is_by_question(self) -> bool:
-        """Whether the question alone determines the file of a document."""
-        return self.split_by is not None or self.split_share is not None
-
-    @property
     def labels(self) -> str:
         """Regular expression for the labels in the file names of a split output."""
-        if self.split_share is not None:
-            return "|".join(name for name, _ in bounds(self.split_share))
-        if self.split_by is None:
-            return r"\d{5,}-of-\d{5,}|\d{5,}" if self.has_total else r"\d{5,}"
-        return (r"\d{4}" if self.split_by == "year" else r"\d{4}-\d\d") + f"|{UNDATED}"
+        return self.split.labels(with_total=self.has_total)
 
     @property
     def is_indexed(self) -> bool:
@@ -436,7 +404,7 @@ class Options:
         remember=identify_tokenizer,
     )
     without_linked: bool = _document(
-        "With a recipe and {split_share}, leave out the records of questions with a link, "
+        "With a recipe and shares in {split}, leave out the records of questions with a link, "
         "such as a duplicate, to a question in another file.",
         False,
     )
@@ -519,16 +487,16 @@ class Options:
         self._check_recipe()
         self._check_body()
         fields = self.filters.fields
-        if self.form.split_by is not None and not fields.has_whole("CreationDate"):
+        if self.form.split.by is not None and not fields.has_whole("CreationDate"):
             raise OptionError(
-                f"{flag('split_by', self.form.split_by)} needs CreationDate, which "
+                f"{flag('split', self.form.split.by)} needs CreationDate, which "
                 f"{flag('fields')} or {flag('drop_fields')} leaves out"
             )
         fields.check_nested(self.nest)
-        if self.filters.limit is not None and self.form.split_files is not None:
+        if self.filters.limit is not None and self.form.split.files is not None:
             raise OptionError(
-                f"{flag('split_files')} contradicts {flag('limit')}; split by size, as in "
-                f"{flag('split_size', '1GB')}"
+                f"{flag('split', str(self.form.split))} contradicts {flag('limit')}; split by "
+                f"size, as in {flag('split', '1GB')}"
             )
 
     def _check_body(self) -> None:
@@ -550,9 +518,10 @@ class Options:
         needed = [*FIELDS, *(f"Answers.{name}" for name in FIELDS if fields.has_answers)]
         needed = needed if self.is_attributed else []
         subject = flag("attribution", True)
-        if self.without_linked and None in (self.recipe, self.form.split_share):
-            name = "split_share" if self.form.split_share is None else "recipe"
-            raise OptionError(f"{flag('without_linked', True)} needs {flag(name)}")
+        if self.without_linked and None in (self.recipe, self.form.split.shares):
+            shares = "train=0.9,test=0.1"
+            needed_option = flag("recipe") if self.form.split.shares else flag("split", shares)
+            raise OptionError(f"{flag('without_linked', True)} needs {needed_option}")
         if METADATA in self.filters.left_out:
             whole = None if self.recipe is None else replace(self.recipe, left_out=())
             schema = {} if whole is None else whole.recipe.schema
@@ -725,6 +694,17 @@ def _table_option(name: str) -> Option:
     )
 
 
+_SPLIT_BY = Option(
+    "split_by",
+    "split_by",
+    "Output",
+    "Write a file for each year or month.",
+    SplitBy | None,
+    "run",
+    where="tables",
+    choices=lambda: get_args(SplitBy),
+)
+
 OPTIONS: dict[str, Option] = {
     entry.name: entry
     for entry in (
@@ -733,6 +713,7 @@ OPTIONS: dict[str, Option] = {
         *entries(Options),
         *entries(OutputForm),
         *entries(RunOptions),
+        _SPLIT_BY,
     )
 }
 """All options of a conversion, by name."""

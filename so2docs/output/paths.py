@@ -75,17 +75,17 @@ class OutputPaths:
         """
         if label in self.made_of_it:
             return os.path.join(os.path.dirname(self.output), label)
-        return f"{self.stem}-{label}{self.extensions}" if self.form.is_split else self.output
+        return f"{self.stem}-{label}{self.extensions}" if self.form.split else self.output
 
     def earlier_files(self) -> list[str]:
         """Return the output files that exist, in order."""
-        if self.form.is_split:
+        if self.form.split:
             return self._split_files()
         return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
     def _split_files(self, end: str = "") -> list[str]:
         """List the final paths in a split output for which a file with the suffix `end` exists."""
-        if not self.form.is_split:
+        if not self.form.split:
             return []
         folder, stem = os.path.split(self.stem)
         end_of_name = re.escape(self.extensions + end)
@@ -96,7 +96,7 @@ class OutputPaths:
 
     def place(self, path: str) -> tuple[int, str]:
         """Return the sort key of a file of a split output; shares are in the option's order."""
-        if self.form.split_share is None:
+        if self.form.split.shares is None:
             return len(path), path
         files = [self.file(label) for label in self.form.labels.split("|")]
         return files.index(path), path
@@ -130,7 +130,7 @@ class OutputPaths:
     @property
     def has_record(self) -> bool:
         """Whether a side file records the files of the output, because there are several."""
-        return self.output != "-" and (self.form.is_split or bool(self.made_of_it))
+        return self.output != "-" and (bool(self.form.split) or bool(self.made_of_it))
 
     @property
     def side_files(self) -> list[str]:
@@ -174,7 +174,7 @@ class OutputPaths:
                 check_replaceable(path, [file])
 
     def _finals(self) -> list[str]:
-        whole = [] if self.form.is_split else [self.output, *map(self.file, self.made_of_it)]
+        whole = [] if self.form.split else [self.output, *map(self.file, self.made_of_it)]
         return [*self.earlier_files(), *whole, self.strays, self.record, *self._indexes()]
 
     def temporaries(self) -> list[str]:
@@ -245,7 +245,7 @@ class OutputOfConversion(Product[Report]):
         report.is_new = False
         report.files = len(files)
         report.output_bytes = sum(map(os.path.getsize, files))
-        if self._names.form.is_split:
+        if self._names.form.split:
             report.first_file, report.last_file = files[0], files[-1]
         report.strays_path = _if_exists(self._names.strays)
         report.index_path = _if_exists(self._names.index) if self._names.form.is_indexed else None

@@ -20,7 +20,6 @@ from so2docs.domain import split_place
 from so2docs.errors import RecipeError
 from so2docs.merge import Document, DocumentBuilder
 from so2docs.options.choices import SplitBy
-from so2docs.options.option import bounds
 from so2docs.options.table import Options
 from so2docs.parse import bodies
 from so2docs.recipes.attribution import attribute
@@ -159,12 +158,12 @@ def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Doc
     Raises:
         RecipeError: The recipe fails.
     """
-    by, shares = options.form.split_by, options.form.split_share
+    split = options.form.split
     documents: Iterable[Document] = nested
-    if by is not None:
-        documents = _label_by_date(nested, by)
-    elif shares is not None:
-        documents = _label_by_share(nested, bounds(shares))
+    if split.by is not None:
+        documents = _label_by_date(nested, split.by)
+    elif split.shares is not None:
+        documents = _label_by_share(nested, split.ends)
     if not options.changes_documents:
         return documents
     return _records(documents, nested.counts, options)
@@ -181,7 +180,7 @@ def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document
 
 
 def share_of(question_id: int, ends: list[tuple[str, int]]) -> str:
-    """Return the name of the share of a question; `ends` is the result of `bounds`."""
+    """Return the name of the share of a question; see `Split.ends`."""
     position = split_place(question_id)
     return next(name for name, end in ends if position < end)
 
@@ -210,7 +209,7 @@ def _records(nested: Iterable[Document], counts: RowCounts, options: Options) ->
     host = options.host if options.is_attributed else None
     convert_body = bodies.converter(options.body, options.core, options.host)
     maker = RecordMaker(recipe, host, convert_body, options.host)
-    ends = bounds(options.form.split_share or "") if options.without_linked else []
+    ends = options.form.split.ends if options.without_linked else []
     for document in nested:
         number, count, whole = document.question_id, 0, b"".join((*document.parts, b"}"))
         is_left_out = ends and _is_linked_elsewhere(whole, document.label, ends)

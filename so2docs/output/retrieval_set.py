@@ -45,7 +45,7 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
     choice = find_recipe(kwargs)
     if choice is None or not choice.recipe.files:
         return None
-    for name in ("format", "compression", "split_size", "split_files", "split_by", "split_share"):
+    for name in ("format", "compression", "split"):
         if kwargs.get(name) is not None:
             raise OptionError(
                 f"{flag('recipe', 'beir')} cannot be used with {flag(name)}; leave {flag(name)} out"

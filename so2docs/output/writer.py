@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from so2docs.errors import OutputError, flag
-from so2docs.options.option import bounds
-from so2docs.options.table import MOST_FILES, UNDATED, Options
+from so2docs.options.split import MOST_FILES, UNDATED
+from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import trailer_bytes
 from so2docs.output.file import Output
@@ -121,7 +121,7 @@ class Writer:
 
     def append(self, segment: Segment) -> list[Copy]:
         """Append a segment to its file; return the copies to make before the file ends."""
-        if self._form.is_by_question:
+        if self._form.split.is_by_question:
             file = self._files.get(segment.label or UNDATED)
         else:
             number = bisect_right(self._cuts, segment.first_id)
@@ -132,7 +132,7 @@ class Writer:
 
     def _has_room(self, file: Output, segment: Segment) -> bool:
         """Whether a segment fits within the size limit, or the file is still empty."""
-        limit, journal = self._form.split_size, file.journal
+        limit, journal = self._form.split.size, file.journal
         if limit is None or not journal.count:
             return True
         end = trailer_bytes(self._form.compression, journal.count + _MORE_SEGMENTS)
@@ -150,19 +150,19 @@ class Writer:
             The states of all files, and of the record of a split output, if any.
         """
         whole = None if self._provenance is None else self._provenance.with_counts(report)
-        if not self._form.is_split:
+        if not self._form.split:
             self._provenance = whole
         files = self._end_all()
-        if whole is None or not self._form.is_split:
+        if whole is None or not self._form.split:
             return files, None
         paths = (self._names.file(file.label) for file in files)
         return files, write_record(self._names.output, whole, paths)
 
     def _end_all(self) -> list[FileState]:
         """End the remaining files, and return the states of all files."""
-        if self._form.is_by_question:
-            if self._form.split_share is not None:
-                for name, _ in bounds(self._form.split_share):
+        if self._form.split.is_by_question:
+            if self._form.split.shares is not None:
+                for name, _ in self._form.split.ends:
                     self._files.get(name)
             elif not self._files.by_label:  # Without documents, write one empty file.
                 self._files.get(UNDATED)
@@ -185,14 +185,14 @@ class Writer:
 
     def _next(self) -> Output:
         """Return the first file that is not finished; create it if it is new."""
-        return self._files.get(f"{len(self._finished):05}" if self._form.is_split else "")
+        return self._files.get(f"{len(self._finished):05}" if self._form.split else "")
 
     def _create(self, label: str, resume: FileState | None) -> Output:
         if len(self._files.by_label) == MOST_FILES:
             raise OutputError(
-                f"{self._names.output}: {flag('split_by', self._form.split_by)} would create more "
+                f"{self._names.output}: {flag('split', self._form.split.by)} would create more "
                 f"than {MOST_FILES:,} files from the dates in this dump; split by a number "
-                f"of files, as in {flag('split_files', 100)}"
+                f"of files, as in {flag('split', '100files')}"
             )
         return Output(
             self._names.file(label),
@@ -205,7 +205,7 @@ class Writer:
     def _end(self, file: Output) -> None:
         self._settle()
         provenance = self._provenance
-        if provenance is not None and self._form.is_split:
+        if provenance is not None and self._form.split:
             provenance = provenance.of_file(file.journal.documents)
         record = b"" if provenance is None else provenance.to_json()
         self._finished.append(self._files.end(file, record))

@@ -410,7 +410,7 @@ class _Segments:
 
     def _read_run(self, task: BucketTask) -> Run | None:
         options, form = task.options, self._format
-        is_looked_at = options.changes_documents or options.form.is_by_question
+        is_looked_at = options.changes_documents or options.form.split.is_by_question
         if is_looked_at or task.cuts or task.limit is not None or not form.closing:
             return None
         return Run(form.closing, self._enough)

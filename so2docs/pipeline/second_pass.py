@@ -183,7 +183,7 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
     bytes of JSON. A question belongs to the part with its first byte. The division therefore
     depends only on the posts. Only buckets that contain a boundary between parts are read.
     """
-    files = options.form.split_files or 1
+    files = options.form.split.files or 1
     boundaries: list[int] = []
     total = sum(size for _, size in buckets)
     before = 0
@@ -484,7 +484,7 @@ class SecondPass:
         if self.options.form.is_indexed and files[0].index is not None:
             report.index_path = self.names.index
         report.output_bytes, report.files = sum(file.size for file in files), len(files)
-        if self.options.form.is_split:
+        if self.options.form.split:
             paths = sorted((self.names.file(file.label) for file in files), key=self.names.place)
             report.first_file, report.last_file = paths[0], paths[-1]
         self.spill.put("sealed", state.to_json())

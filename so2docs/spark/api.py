@@ -182,7 +182,7 @@ def convert(
     report = SparkReport()
     failures = report.failures if on_error == "skip" else None
     folder, patterns = sites.locate(output_dir), sites.patterns(source)
-    kwargs["split_size"] = PART_BYTES
+    kwargs["split"] = PART_BYTES
     is_finished = partial(
         sites.is_up_to_date, keywords=kwargs, site_field=site_field, update=update
     )

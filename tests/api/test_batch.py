@@ -434,7 +434,7 @@ def test_the_table_has_the_counts_that_there_are_and_reasons(tmp_path: Path) -> 
 
 def test_names_of_shares_are_in_the_order_of_the_option(tmp_path: Path) -> None:
     shares = "train=0.4,validation=0.3,test=0.3"
-    [done] = so2docs.convert_all([SAMPLES / "posts.xml"], tmp_path, split_share=shares, jobs=1)
+    [done] = so2docs.convert_all([SAMPLES / "posts.xml"], tmp_path, split=shares, jobs=1)
     names = [f"{tmp_path}/samples-{name}.jsonl.gz" for name in ("train", "test")]
     assert str(done).endswith(f" -> {names[0]} to {names[1]}, 3 files")
 

@@ -167,7 +167,7 @@ def test_summary_has_strays_of_tables_in_their_lines(tmp_path: Path) -> None:
 def test_summary_tells_sizes_and_names(tmp_path: Path) -> None:
     packed = tmp_path / "Posts.xml.gz"
     packed.write_bytes(gzip.compress((SAMPLES / "posts.xml").read_bytes()))
-    report = so2docs.convert(packed, tmp_path / "q.jsonl.gz", split_files=3, jobs=1)
+    report = so2docs.convert(packed, tmp_path / "q.jsonl.gz", split="3files", jobs=1)
     lines = dict(report.lines())
     assert report.file_bytes == packed.stat().st_size < report.dump_bytes
     assert f" of XML in {report.file_bytes / 1e3:.2f} kB  {packed}" in lines["dump"]

@@ -93,7 +93,7 @@ def test_the_card(tmp_path: Path) -> None:
     ("name", "keywords", "kind"),
     [
         ("q.jsonl.gz", {}, ["application/jsonlines", "application/gzip"]),
-        ("q.jsonl", {"split_files": 2}, "application/jsonlines"),
+        ("q.jsonl", {"split": "2files"}, "application/jsonlines"),
         ("q.parquet", {"nest": "comments"}, "application/x-parquet"),
         ("q.json", {"recipe": "hub"}, "application/json"),
     ],
@@ -106,7 +106,7 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
     assert manifest["conformsTo"] == "http://mlcommons.org/croissant/1.1"
     *objects, last = manifest["distribution"]
     objects = objects if last["@type"] == "cr:FileSet" else [*objects, last]
-    assert (last["@type"] == "cr:FileSet") is ("split_files" in keywords)
+    assert (last["@type"] == "cr:FileSet") is ("split" in keywords)
     for one in objects:
         path = tmp_path / one["contentUrl"]
         assert one["sha256"] == sha256(path)
@@ -122,9 +122,7 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
     assert inside["Score"]["dataType"] == "sc:Integer"
     assert inside["Score"]["source"]["transform"] == [{"jsonPath": "Score"}]
     assert fields["CreationDate"]["dataType"] == "sc:DateTime"
-    for question in so2docs.documents(
-        SITE, **{k: v for k, v in keywords.items() if k != "split_files"}
-    ):
+    for question in so2docs.documents(SITE, **{k: v for k, v in keywords.items() if k != "split"}):
         assert question.keys() <= fields.keys()
 
 
@@ -135,7 +133,7 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
         ("q.parquet", {"attribution": True, "site": "a.example"}),
         ("q.json", {"recipe": "qa", "best": True, "site": "a.example"}),
         ("a.example/train.jsonl", {"recipe": "hub"}),
-        ("q.jsonl", {"site_field": "Site", "split_files": 2}),
+        ("q.jsonl", {"site_field": "Site", "split": "2files"}),
     ],
 )
 def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_path: Path) -> None:
@@ -155,7 +153,7 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
     assert croissant.read_text() == expected[1]
     hashes = re.compile(r"^\| (?:not known|`\w{64}`) \|", re.MULTILINE)
     assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", expected[0])
-    assert so2docs.verify(output).files == keywords.get("split_files", 1)
+    assert so2docs.verify(output).files == int(keywords.get("split", "1files")[0])
 
 
 @pytest.mark.parametrize(
@@ -194,7 +192,7 @@ def test_somebody_elses_croissant_stays(tmp_path: Path) -> None:
             "since": "2024-01-09",
             "accepted": True,
             "site_field": "Site",
-            "split_files": 2,
+            "split": "2files",
         },
     ],
     ids=str,
@@ -236,7 +234,7 @@ def test_the_manifest_of_a_conversion_is_that_of_the_output_with_the_hashes(
         ("questions.jsonl.zst", {}, True),
         ("questions.json.gz", {}, True),
         ("questions.parquet", {}, False),
-        ("questions.jsonl.gz", {"split_files": 3, "answers_by": "votes"}, True),
+        ("questions.jsonl.gz", {"split": "3files", "answers_by": "votes"}, True),
         ("questions.jsonl.gz", {"fields": "Id,Title"}, True),
         ("questions.jsonl.gz", {"recipe": "preferences", "site": "a.example"}, True),
     ],
@@ -246,7 +244,7 @@ def test_verifies_complete_outputs(
 ) -> None:
     verified = so2docs.verify(convert(tmp_path, name, **keywords))
     assert (verified.documents is not None) == verified.validated == documents
-    assert verified.files == keywords.get("split_files", 1)
+    assert verified.files == int(keywords.get("split", "1files")[0])
 
 
 def test_a_site_with_tables(tmp_path: Path) -> None:
@@ -452,7 +450,7 @@ def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:
 
 def test_a_card_of_shares_has_a_split_for_each(tmp_path: Path) -> None:
     shares = "train=0.5,validation=0.25,test=0.25"
-    convert(tmp_path, "q.jsonl", split_share=shares)
+    convert(tmp_path, "q.jsonl", split=shares)
     lines, text = front_matter(tmp_path / "README.md")
     at = lines.index("  data_files:")
     assert lines[at + 1 : at + 10] == [
@@ -460,7 +458,7 @@ def test_a_card_of_shares_has_a_split_for_each(tmp_path: Path) -> None:
         for name in ("train", "validation", "test")
         for line in (f"  - split: {name}", "    path:", f'    - "q-{name}.jsonl"')
     ]
-    assert f"--split-share {shares}" in text
+    assert f"--split {shares}" in text
 
 
 def test_an_output_without_a_record_is_no_configuration(tmp_path: Path) -> None:
@@ -559,7 +557,7 @@ def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
     for site in ("bread.stackexchange.com", "votes.stackexchange.com"):
         shutil.copytree(SITE, tmp_path / site)
     sites = ["bread.stackexchange.com", "votes.stackexchange.com"]
-    options = ("--recipe", "hub", "-f", "parquet", "--card", "-q", "--split-files", "2")
+    options = ("--recipe", "hub", "-f", "parquet", "--card", "-q", "--split", "2files")
     result = run("convert", *sites, "--output-dir", "out", *options, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     out = tmp_path / "out"

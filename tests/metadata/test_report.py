@@ -40,8 +40,8 @@ def edit(report: Path, **values: Any) -> None:
     ("name", "keywords", "is_read"),
     [
         ("q.jsonl.gz", {"tags": "bread", "min_score": -3}, True),
-        ("q.jsonl.zst", {"split_files": 3}, True),
-        ("q.json", {"split_by": "month"}, True),
+        ("q.jsonl.zst", {"split": "3files"}, True),
+        ("q.json", {"split": "month"}, True),
         ("q.parquet", {}, False),
         ("q.ravendbdump", {}, False),
         ("q.jsonl", {"recipe": "qa", "site": "a.example"}, True),
@@ -65,7 +65,7 @@ def test_verifies_complete_outputs(
 
 
 def test_other_bytes_are_noticed_in_each_of_several_files(tmp_path: Path) -> None:
-    output, report = convert(tmp_path, split_by="month")
+    output, report = convert(tmp_path, split="month")
     files = sorted(tmp_path.glob("q-*"))
     assert len(files) == 2
     assert so2docs.verify(output, report=report).files == len(files)

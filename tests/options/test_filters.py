@@ -343,7 +343,7 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
         ({"drop_fields": "Answers", "min_answer_score": 1}, "min_answer_score needs the answers"),
         ({"body": "pdf"}, "body is 'pdf'; .*: html, text, markdown"),
         ({"body": "text", "fields": "Id,Title"}, "body='text' needs Body"),
-        ({"limit": 5, "split_files": 3}, "split_files contradicts limit"),
+        ({"limit": 5, "split": "3files"}, "split='3files' contradicts limit"),
     ],
 )
 def test_bad_values(options: dict[str, Any], problem: str, tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
     ("options", "needs_rows"),
     [
         ({}, False),
-        ({"limit": 3, "split_size": "1GB", "format": "elasticsearch"}, False),
+        ({"limit": 3, "split": "1GB", "format": "elasticsearch"}, False),
         ({"format": "mongodb"}, True),
         ({"body": "text"}, False),
         ({"drop_fields": "Body"}, True),

@@ -58,17 +58,14 @@ OTHERS: dict[str, list[Any]] = {
     "format": ["json"],
     "compression": ["zstd"],
     "elasticsearch_index": ["others"],
-    "split_size": ["1MB"],
-    "split_files": [3],
-    "split_by": ["year"],
-    "split_share": ["train=0.9,test=0.1"],
+    "split": ["1MB", "3files", "year", "train=0.9,test=0.1"],
 }
 """Other values of each option that decides the output."""
 
 NEEDED: dict[str, dict[str, Any]] = {
     "best": {"recipe": "qa"},
     "min_margin": {"recipe": "pairs"},
-    "without_linked": {"recipe": "qa", "split_share": "train=0.9,test=0.1"},
+    "without_linked": {"recipe": "qa", "split": "train=0.9,test=0.1"},
     "conversational": {"recipe": "pairs"},
     "implicit_prompt": {"recipe": "pairs"},
     "system": {"recipe": "messages"},
@@ -94,7 +91,7 @@ def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:
     assert OTHERS.keys() == decide - NESTED_BY
     assert OPTIONS.keys() - decide == {
         *("strict", "core", "jobs", "chunk_bytes", "spill_budget", "progress", "work_dir"),
-        *("keep_spill", "update", "force", "restart", "report", "card"),
+        *("keep_spill", "update", "force", "restart", "report", "card", "split_by"),
     }
 
 

@@ -162,7 +162,7 @@ def leaks(folder: Path) -> list[tuple[str, str]]:
 
 OUTPUTS: list[dict[str, Any]] = [
     {"output": "q.jsonl"},
-    {"output": "q.jsonl.gz", "split_size": "100kB"},
+    {"output": "q.jsonl.gz", "split": "100kB"},
     {"output": "q.jsonl.zst"},
     {"output": "q.json"},
     {"output": "q.parquet"},

@@ -21,13 +21,13 @@ from support.formats_read_back import (
     Document,
     jsonl,
     parquet,
-    split_option,
     without_second_fractions,
 )
 from support.places import SAMPLES
 
 import so2docs
 from so2docs.options.choices import FORMATS
+from so2docs.options.split import Split
 from so2docs.options.table import OutputForm
 from so2docs.output.formats import footer as footers
 from so2docs.output.formats import parquet as parquet_format
@@ -97,23 +97,19 @@ def test_keys_keep_their_order(name: str, tmp_path: Path) -> None:
         assert list(actual) == list(expected)
 
 
-@pytest.mark.parametrize("split", [None, 3, "100kB"])
+@pytest.mark.parametrize("split", [None, "3files", "100kB"])
 @pytest.mark.parametrize("name", READERS)
-def test_same_bytes_for_any_jobs_and_chunks(
-    name: str, split: str | int | None, tmp_path: Path
-) -> None:
+def test_same_bytes_for_any_jobs_and_chunks(name: str, split: str | None, tmp_path: Path) -> None:
     dump = wide_dump(tmp_path / "Posts.xml")
     contents = set()
     # Workers take seconds to start, so only some combinations use them.
-    jobs_too = (name, split) in {("json", None), ("parquet", 3), ("jsonl", "100kB")}
+    jobs_too = (name, split) in {("json", None), ("parquet", "3files"), ("jsonl", "100kB")}
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (3, 100_003)]):
         if jobs > 1 and not jobs_too:
             continue
         output = tmp_path / str(number) / READERS[name][0]
         output.parent.mkdir()
-        so2docs.convert(
-            dump, output, format=name, **split_option(split), jobs=jobs, chunk_bytes=chunk_bytes
-        )
+        so2docs.convert(dump, output, format=name, split=split, jobs=jobs, chunk_bytes=chunk_bytes)
         contents.add(
             tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir()))
         )
@@ -121,13 +117,13 @@ def test_same_bytes_for_any_jobs_and_chunks(
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("split", ["100kB", 7, 60])
-def test_split_files_are_whole(name: str, split: str | int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", ["100kB", "7files", "60files"])
+def test_split_files_are_whole(name: str, split: str, tmp_path: Path) -> None:
     file, read = READERS[name]
     dump = wide_dump(tmp_path / "Posts.xml")
     so2docs.convert(dump, tmp_path / "one.jsonl", jobs=1)
     report = so2docs.convert(
-        dump, tmp_path / file, format=name, **split_option(split), compression=None, jobs=1, level=0
+        dump, tmp_path / file, format=name, split=split, compression=None, jobs=1, level=0
     )
     stem, _, extensions = file.partition(".")
     paths = sorted(tmp_path.glob(f"{stem}-*"))
@@ -146,7 +142,7 @@ def test_split_files_are_whole(name: str, split: str | int, tmp_path: Path) -> N
 
 def test_split_by_size_fills_the_files(tmp_path: Path) -> None:
     dump = wide_dump(tmp_path / "Posts.xml", 60)
-    report = so2docs.convert(dump, tmp_path / "questions.jsonl", split_size="200kB", jobs=1)
+    report = so2docs.convert(dump, tmp_path / "questions.jsonl", split="200kB", jobs=1)
     sizes = [path.stat().st_size for path in sorted(tmp_path.glob("questions-*"))]
     assert report.files == len(sizes) == 3
     assert all(100_000 < size <= 200_000 for size in sizes[:-1])
@@ -154,14 +150,14 @@ def test_split_by_size_fills_the_files(tmp_path: Path) -> None:
 
 def test_split_by_number_is_even(tmp_path: Path) -> None:
     dump = wide_dump(tmp_path / "Posts.xml", 100)
-    so2docs.convert(dump, tmp_path / "questions.jsonl", split_files=4, jobs=1)
+    so2docs.convert(dump, tmp_path / "questions.jsonl", split="4files", jobs=1)
     counts = [len(jsonl(path)) for path in sorted(tmp_path.glob("questions-*"))]
     assert sum(counts) == 100
     assert max(counts) - min(counts) <= 6
 
 
 def test_split_within_one_bucket(tmp_path: Path) -> None:
-    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "questions.jsonl", split_files=3, jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "questions.jsonl", split="3files", jobs=1)
     files = sorted(tmp_path.glob("questions-*"))
     assert len(files) == 3
     assert all(jsonl(path) for path in files)
@@ -170,10 +166,10 @@ def test_split_within_one_bucket(tmp_path: Path) -> None:
 
 def test_split_refuses_and_replaces_earlier_files(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
-    so2docs.convert(SAMPLES / "posts.xml", output, split_files=4, jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", output, split="4files", jobs=1)
     with pytest.raises(so2docs.OutputError, match=r"questions-00000\.jsonl: exists"):
-        so2docs.convert(SAMPLES / "posts.xml", output, split_files=2, jobs=1)
-    so2docs.convert(SAMPLES / "posts.xml", output, split_files=2, jobs=1, force=True)
+        so2docs.convert(SAMPLES / "posts.xml", output, split="2files", jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", output, split="2files", jobs=1, force=True)
     names = [path.name for path in sorted(tmp_path.iterdir())]
     assert names == [
         ".questions-00000.jsonl.index",
@@ -203,17 +199,17 @@ class _Stopping(Workers):
     [
         ("jsonl", "questions.jsonl.gz", None),
         ("jsonl", "questions.jsonl.zst", None),
-        ("jsonl", "questions.jsonl.zst", 3),
+        ("jsonl", "questions.jsonl.zst", "3files"),
         ("json", "questions.json", "100kB"),
         ("parquet", "questions.parquet", None),
-        ("parquet", "questions.parquet", 3),
+        ("parquet", "questions.parquet", "3files"),
         ("parquet", "questions.parquet", "100kB"),
     ],
 )
 def test_same_bytes_after_interruptions(
     name: str,
     file: str,
-    split: str | int | None,
+    split: str | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -221,17 +217,17 @@ def test_same_bytes_after_interruptions(
     whole, resumed = tmp_path / "whole" / file, tmp_path / "resumed" / file
     for output in (whole, resumed):
         output.parent.mkdir()
-    so2docs.convert(dump, whole, format=name, **split_option(split), jobs=1)
+    so2docs.convert(dump, whole, format=name, split=split, jobs=1)
     for results in (0, 1, 9, 3):
         with monkeypatch.context() as patch:
             patch.setattr(session, "Workers", _Stopping)
             patch.setattr(_Stopping, "results", results)
             with pytest.raises(KeyboardInterrupt):
-                so2docs.convert(dump, resumed, format=name, **split_option(split), jobs=1)
+                so2docs.convert(dump, resumed, format=name, split=split, jobs=1)
         assert all(
             ".part" in path.name or path.suffix == ".spill" for path in resumed.parent.iterdir()
         )
-    report = so2docs.convert(dump, resumed, format=name, **split_option(split), jobs=1)
+    report = so2docs.convert(dump, resumed, format=name, split=split, jobs=1)
     assert report.resumed
     actual, expected = (
         {path.name: path.read_bytes() for path in output.parent.iterdir()}
@@ -474,10 +470,10 @@ def test_strays_next_to_any_format(tmp_path: Path) -> None:
             {"format": "elasticsearch", "elasticsearch_index": "A b"},
             "Elasticsearch allows",
         ),
-        ("q.jsonl.gz", {"split_size": "many"}, "split_size is 'many'; .* 500MB or 1GB"),
-        ("q.jsonl.gz", {"split_files": 0}, "must be 1 to 10,000"),
-        ("q.jsonl.gz", {"split_size": "10kB"}, "at least 100,000 bytes"),
-        ("-", {"split_files": 2}, "split_files=2 does not support standard output"),
+        ("q.jsonl.gz", {"split": "many"}, "split is 'many'; .* 1GB"),
+        ("q.jsonl.gz", {"split": "0files"}, "must be 1 to 10,000"),
+        ("q.jsonl.gz", {"split": "10kB"}, "at least 100,000 bytes"),
+        ("-", {"split": "2files"}, "split='2files' does not support standard output"),
         ("-", {"format": "parquet"}, "format='parquet' .* standard output"),
         ("q.jsonl.gz", {"level": 10}, "level is 10; .* 0 to 9 for gzip"),
         ("q.jsonl.zst", {"level": 20}, "level is 20; .* 0 to 19"),
@@ -492,7 +488,7 @@ def test_bad_values(output: str, options: dict[str, Any], problem: str, tmp_path
 
 def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
     command = ["convert", SAMPLES / "posts.xml", "-q"]
-    for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split-files", "2"], []):
+    for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split", "2files"], []):
         assert run(*command, *options, cwd=tmp_path).returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".questions-00000.ravendbdump.index",
@@ -600,7 +596,7 @@ def test_row_groups_grow_with_the_output() -> None:
     form = Parquet(OutputForm("parquet"))
     assert form.bytes_of_segments(1_000_000_000) == form.segment_bytes == 4 << 20
     assert form.bytes_of_segments(100_000_000_000) > 40_000_000
-    form = Parquet(OutputForm("parquet", split_size=4_000_000))
+    form = Parquet(OutputForm("parquet", split=Split(size=4_000_000)))
     assert form.bytes_of_segments(100_000_000_000) == 1_000_000
 
 

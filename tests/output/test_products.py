@@ -336,8 +336,8 @@ def test_files_that_a_killed_run_did_not_name_are_made_again(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("output", "lost", "options"),
     [
-        ("q.jsonl", "q-00001.jsonl", {"split_files": 3}),
-        ("q.jsonl", "q-2014.jsonl", {"split_by": "year"}),
+        ("q.jsonl", "q-00001.jsonl", {"split": "3files"}),
+        ("q.jsonl", "q-2014.jsonl", {"split": "year"}),
         ("set", "set/queries.jsonl", {"recipe": "beir"}),
     ],
 )

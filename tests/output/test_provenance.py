@@ -24,10 +24,10 @@ FORMATS = [
     ("questions.ndjson.gz", {"format": "elasticsearch"}),
     ("questions.jsonl", {"format": "mongodb"}),
     ("questions.parquet", {}),
-    ("questions.jsonl.gz", {"split_files": 3}),
-    ("questions.json", {"split_files": 2}),
-    ("questions.parquet", {"split_files": 2}),
-    ("questions.jsonl", {"split_by": "year"}),
+    ("questions.jsonl.gz", {"split": "3files"}),
+    ("questions.json", {"split": "2files"}),
+    ("questions.parquet", {"split": "2files"}),
+    ("questions.jsonl", {"split": "year"}),
     ("records.jsonl", {"recipe": "qa", "site": "beer.stackexchange.com"}),
 ]
 

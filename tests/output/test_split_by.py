@@ -1,4 +1,4 @@
-"""`--split-by` makes a file for each year or month, with the same documents as a single file."""
+"""`--split` makes a file for each year or month, with the same documents as a single file."""
 
 import json
 import random
@@ -64,7 +64,7 @@ def parts(folder: Path) -> dict[str, Path]:
 
 def convert(dump: Path, output: Path, **keywords: Any) -> so2docs.Report:
     output.parent.mkdir(exist_ok=True)
-    options = {"split_by": "month", "jobs": 1, "chunk_bytes": CHUNK_BYTES} | keywords
+    options = {"split": "month", "jobs": 1, "chunk_bytes": CHUNK_BYTES} | keywords
     return so2docs.convert(dump, output, **options)
 
 
@@ -77,7 +77,7 @@ def test_each_file_holds_what_is_of_its_date(
     so2docs.convert(dump, tmp_path / "whole.jsonl", jobs=1)
     expected = by_date(jsonl(tmp_path / "whole.jsonl"), by)
     output, read = READERS[name]
-    report = convert(dump, tmp_path / output, split_by=by, format=name)
+    report = convert(dump, tmp_path / output, split=by, format=name)
     files = parts(tmp_path)
     assert files.keys() == expected.keys()
     assert report.files == len(files) > (50 if by == "month" else 5)
@@ -108,7 +108,7 @@ def test_interrupted(
 ) -> None:
     # Each segment of this file takes long to write.
     by = "year" if name == "q.parquet" else "month"
-    convert(dump, tmp_path / "wanted" / name, split_by=by)
+    convert(dump, tmp_path / "wanted" / name, split=by)
     calls = []
     merge = bucket_side.merge_bucket
 
@@ -122,14 +122,14 @@ def test_interrupted(
     with monkeypatch.context() as patch:
         patch.setattr(bucket_side, "merge_bucket", ending)
         with pytest.raises(Stop):
-            convert(dump, output, split_by=by)
+            convert(dump, output, split=by)
     # Bytes after the checkpoint do not count, nor does a file unknown to it.
     parts_left = sorted(output.parent.glob("q-*.part"))
     assert parts_left
     with parts_left[0].open("ab") as file:
         file.write(b"more")
     with heard() as messages:
-        assert convert(dump, output, split_by=by).resumed
+        assert convert(dump, output, split=by).resumed
     assert [message for message in messages if re.match(r"resuming: \d+ % of the doc", message)]
     assert left_by(output) == left_by(tmp_path / "wanted" / name)
 
@@ -138,7 +138,7 @@ def test_few_files_are_open_at_a_time(dump: Path, tmp_path: Path) -> None:
     """Write 61 files although a process may open only 40, including files of Python and SQLite."""
     script = (
         "import resource, sys, so2docs; resource.setrlimit(resource.RLIMIT_NOFILE, (56, 56)); "
-        "so2docs.convert(*sys.argv[1:], split_by='month', jobs=1)"
+        "so2docs.convert(*sys.argv[1:], split='month', jobs=1)"
     )
     pytest.importorskip("resource", reason="limits of a process as POSIX has them")
     convert(dump, tmp_path / "wanted/q.jsonl.gz")
@@ -155,7 +155,7 @@ def test_more_files_than_there_may_be(
     monkeypatch.setattr("so2docs.output.writer.MOST_FILES", 20)
     with pytest.raises(so2docs.OutputError, match="would create more than 20 files from the dates"):
         convert(dump, tmp_path / "q.jsonl.gz")
-    assert convert(dump, tmp_path / "q.jsonl.gz", split_by="year", restart=True).files == 6
+    assert convert(dump, tmp_path / "q.jsonl.gz", split="year", restart=True).files == 6
 
 
 @pytest.mark.parametrize("keywords", [{"nest": "all"}, {"recipe": "thread", "site": "a.example"}])
@@ -194,7 +194,7 @@ def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
         (tmp_path / site).mkdir()
         write_dump(tmp_path / site / "Posts.xml", *dated_rows(20), answer(3, 99))
     results = so2docs.convert_all(
-        [tmp_path / "one", tmp_path / "other"], tmp_path / "out", split_by="year", card=True
+        [tmp_path / "one", tmp_path / "other"], tmp_path / "out", split="year", card=True
     )
     assert [conversion.error for conversion in results] == [None, None]
     documents = [
@@ -203,8 +203,8 @@ def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
     assert len(documents) == 40 == sum(one.result.questions for one in results if one.result)
     assert so2docs.verify(tmp_path / "out/one.jsonl.gz").documents == 20
     assert '"one-2016.jsonl.gz"' in (tmp_path / "out/README.md").read_text()
-    assert "--split-by year --card" in (tmp_path / "out/README.md").read_text()
-    again = so2docs.convert_all([tmp_path / "one"], tmp_path / "out", split_by="year")
+    assert "--split year --card" in (tmp_path / "out/README.md").read_text()
+    again = so2docs.convert_all([tmp_path / "one"], tmp_path / "out", split="year")
     assert again[0].result is None  # The file exists.
 
 
@@ -215,15 +215,13 @@ def test_of_no_documents_one_empty_file(tmp_path: Path) -> None:
 
 
 def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Path) -> None:
-    convert(dump, tmp_path / "q.jsonl.gz", split_by="year")
+    convert(dump, tmp_path / "q.jsonl.gz", split="year")
     with pytest.raises(so2docs.OutputError, match=r"q-2016\.jsonl\.gz: exists"):
-        convert(
-            dump, tmp_path / "q.jsonl.gz", split_by="year", since="2018-01-01", until="2020-01-01"
-        )
+        convert(dump, tmp_path / "q.jsonl.gz", split="year", since="2018-01-01", until="2020-01-01")
     convert(
         dump,
         tmp_path / "q.jsonl.gz",
-        split_by="year",
+        split="year",
         since="2018-01-01",
         until="2020-01-01",
         force=True,
@@ -234,12 +232,11 @@ def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("output", "keywords", "message"),
     [
-        ("q.jsonl", {"split_by": "week"}, "split_by is 'week'; .*: year, month"),
-        ("q.jsonl", {"split_files": 3}, "split_files and split_by contradict each other"),
-        ("-", {}, "split_by='month' .* standard output"),
-        ("q.jsonl", {"drop_fields": "CreationDate"}, "split_by='month' needs CreationDate"),
-        ("q.jsonl", {"fields": "Id,Answers.Id"}, "split_by='month' needs CreationDate"),
-        ("q", {"recipe": "beir"}, "leave split_by out"),
+        ("q.jsonl", {"split": "week"}, "split is 'week'; .* 8files, year, month"),
+        ("-", {}, "split='month' .* standard output"),
+        ("q.jsonl", {"drop_fields": "CreationDate"}, "split='month' needs CreationDate"),
+        ("q.jsonl", {"fields": "Id,Answers.Id"}, "split='month' needs CreationDate"),
+        ("q", {"recipe": "beir"}, "leave split out"),
     ],
 )
 def test_refuses_contradictory_options(
@@ -247,10 +244,10 @@ def test_refuses_contradictory_options(
 ) -> None:
     name = output if output == "-" else tmp_path / output
     with pytest.raises(so2docs.OptionError, match=message):
-        so2docs.convert(dump, name, **{"split_by": "month"} | keywords)
+        so2docs.convert(dump, name, **{"split": "month"} | keywords)
 
 
 def test_the_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "so2docs", "convert", SAMPLES / "posts.xml"]
-    subprocess.run([*command, tmp_path / "q.jsonl.gz", "--split-by", "month", "-q"], check=True)
+    subprocess.run([*command, tmp_path / "q.jsonl.gz", "--split", "month", "-q"], check=True)
     assert parts(tmp_path).keys() == {"2024-01", "2024-02"}

@@ -121,7 +121,7 @@ def test_same_bytes_where_ids_cluster(
     for number, options in enumerate(ways):
         folder = tmp_path / str(number)
         folder.mkdir()
-        so2docs.convert(clustered, folder / "q.jsonl.gz", nest=nest, split_files=3, **options)
+        so2docs.convert(clustered, folder / "q.jsonl.gz", nest=nest, split="3files", **options)
         contents.append(left_by(folder / "q.jsonl.gz"))
     assert len(tasks) > 10
     assert contents[0] == contents[1] == contents[2]

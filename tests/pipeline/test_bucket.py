@@ -56,9 +56,7 @@ def test_compressed_bytes_that_checksums_let_pass(half: int, tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(cores.built() == "python", reason="no compiled core")
-@pytest.mark.parametrize(
-    "options", [{"nest": "all"}, {"split_by": "year"}, {"answers_by": "votes"}]
-)
+@pytest.mark.parametrize("options", [{"nest": "all"}, {"split": "year"}, {"answers_by": "votes"}])
 def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

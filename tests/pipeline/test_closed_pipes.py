@@ -23,7 +23,7 @@ SECONDS = 40
 FORMS = {
     "stdout": ["-"],
     "uncompressed": ["questions.jsonl"],
-    "split": ["questions.jsonl.gz", "--split-files", "3"],
+    "split": ["questions.jsonl.gz", "--split", "3files"],
     "json": ["questions.json"],
     "ravendb": ["questions.ravendbdump"],
     "limit": ["questions.jsonl", "--limit", "11000"],

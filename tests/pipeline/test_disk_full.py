@@ -397,7 +397,7 @@ def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
         "s.jsonl": ["s-00000.jsonl", "s-00007.jsonl.part", "s-00001.jsonl.part.journal"],
     }
     for output, taken in names.items():
-        split = {"split_files": 3} if output == "s.jsonl" else {}
+        split = {"split": "3files"} if output == "s.jsonl" else {}
         for name in taken:
             (tmp_path / name).symlink_to(small)
             with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is also"):

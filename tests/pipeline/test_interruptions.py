@@ -203,7 +203,7 @@ def test_frozen_and_thawed(
     [
         {},
         {"recipe": "beir", "links": "PostLinks.xml"},
-        {"split_files": 2, "card": True, "report": ""},
+        {"split": "2files", "card": True, "report": ""},
     ],
     ids=["", "beir", "card"],
 )

@@ -219,7 +219,7 @@ def test_a_part_that_is_not_as_it_was_left_is_written_again(
     [
         ("questions.jsonl.gz", {}, "questions.jsonl.gz"),
         ("questions.json", {}, "questions.json"),
-        ("questions.jsonl.gz", {"split_files": 3}, "questions-00001.jsonl.gz"),
+        ("questions.jsonl.gz", {"split": "3files"}, "questions-00001.jsonl.gz"),
         ("questions.jsonl.gz", {}, ".questions.jsonl.gz.strays.gz"),
     ],
 )

@@ -280,7 +280,7 @@ def test_files_for_the_hub_have_their_number(
     """The number is known at the end; a conversion that is interrupted there resumes."""
     dump = unpacked_dumps / "beer.stackexchange.com"
     output = tmp_path / "train.jsonl"
-    options: Row = {"recipe": "hub", "split_size": "500kB"}
+    options: Row = {"recipe": "hub", "split": "500kB"}
     usual = os.replace
 
     def stop(source: Any, target: Any) -> None:
@@ -354,7 +354,7 @@ def test_records_with_flat_metadata(recipe: str, tmp_path: Path) -> None:
 
 def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path) -> None:
     dump = unpacked_dumps / "beer.stackexchange.com"
-    shares = {"split_share": "train=0.6,test=0.4", "recipe": "thread"}
+    shares = {"split": "train=0.6,test=0.4", "recipe": "thread"}
     links = ElementTree.parse(dump / "PostLinks.xml").getroot()
     joined = [(int(link.attrib["PostId"]), int(link.attrib["RelatedPostId"])) for link in links]
 
@@ -377,7 +377,7 @@ def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path)
     for name in ("train", "test"):
         lost = ids(tmp_path / "all", name) - ids(tmp_path / "apart", name)
         assert lost == {a for a, _ in before} & ids(tmp_path / "all", name)
-    with pytest.raises(so2docs.OptionError, match=r"without_linked=True needs split_share"):
+    with pytest.raises(so2docs.OptionError, match=r"without_linked=True needs split="):
         so2docs.convert(dump, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
 
 
@@ -404,7 +404,7 @@ def test_the_duplicates_of_the_docs(
 def test_split(unpacked_dumps: Path, tmp_path: Path) -> None:
     dump = unpacked_dumps / "beer.stackexchange.com"
     so2docs.convert(dump, tmp_path / "whole.jsonl", recipe="qa", tags="taste")
-    so2docs.convert(dump, tmp_path / "some.jsonl", recipe="qa", tags="taste", split_files=3)
+    so2docs.convert(dump, tmp_path / "some.jsonl", recipe="qa", tags="taste", split="3files")
     files = sorted(tmp_path.glob("some-*.jsonl"))
     assert len(files) == 3
     assert [row for file in files for row in jsonl(file)] == jsonl(tmp_path / "whole.jsonl")

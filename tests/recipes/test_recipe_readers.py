@@ -30,7 +30,7 @@ RECIPES = (
 CARDS: list[tuple[str, dict[str, Any]]] = [
     ("jsonl.gz", {}),
     ("jsonl.zst", {"nest": "all"}),
-    ("json", {"split_files": 2}),
+    ("json", {"split": "2files"}),
     ("parquet", {"nest": "comments"}),
     *(("parquet", {"recipe": name}) for name in RECIPES),
 ]
@@ -77,7 +77,7 @@ def test_hugging_face_loads_each_folder(
 def test_hugging_face_loads_what_goes_by_date(
     dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
-    options = {"recipe": "qa", "body": "html", "split_by": "year"}
+    options = {"recipe": "qa", "body": "html", "split": "year"}
     records = converted(dump, tmp_path / "set", "jsonl.gz", **options)
     dataset = load_dataset(str(tmp_path / "set"), split="train").to_list()
     assert len(dataset) == len(records)
@@ -122,8 +122,8 @@ def test_the_count_of_the_card_is_checked(dump: Path, tmp_path: Path, load_datas
         ("jsonl.zst", {}),
         ("json", {}),
         ("parquet", {}),
-        ("jsonl.gz", {"split_size": "200kB"}),
-        ("parquet", {"split_files": 3}),
+        ("jsonl.gz", {"split": "200kB"}),
+        ("parquet", {"split": "3files"}),
     ],
 )
 @pytest.mark.parametrize("nest", [(), ("comments", "links", "votes", "users")])
@@ -173,7 +173,7 @@ def test_hugging_face_loads_shares(
     name: str, dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
     shares = "train=0.8,validation=0.1,test=0.1"
-    records = converted(dump, tmp_path / "set", name, recipe="qa", body="html", split_share=shares)
+    records = converted(dump, tmp_path / "set", name, recipe="qa", body="html", split=shares)
     splits = load_dataset(str(tmp_path / "set"))
     assert list(splits) == ["train", "validation", "test"]
     assert sum(map(len, splits.values())) == len(records)

@@ -486,14 +486,14 @@ def test_success_lists_the_files_and_needs_all_of_them(tmp_path: Path) -> None:
     site = sites.Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
     folders.begin((site.folder, "run"))
     (tmp_path / "posts" / "_temporary" / "of-a-killed-attempt").mkdir(parents=True)
-    report = convert_site(site, run="run", keywords={"split_size": "1MB"}, site_field=None)
+    report = convert_site(site, run="run", keywords={"split": "1MB"}, site_field=None)
     success = json.loads((tmp_path / "posts" / "_SUCCESS").read_bytes())
     assert not (tmp_path / "posts" / "_temporary").exists()
     part = tmp_path / "posts" / "part-00000.jsonl.gz"
     assert success["files"]["part-00000.jsonl.gz"] == part.stat().st_size
     assert success["report"]["questions"] == report.questions
     # An attempt is not repeated if only its result was lost.
-    assert convert_site(site, run="run", keywords={"split_size": "1MB"}, site_field=None) == report
+    assert convert_site(site, run="run", keywords={"split": "1MB"}, site_field=None) == report
     folders.begin((site.folder, "run"))
     part.write_bytes(b"cut")
     with pytest.raises(so2docs.OutputError, match="has 3 bytes, not"):

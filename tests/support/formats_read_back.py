@@ -122,10 +122,3 @@ READERS: dict[str, tuple[str, Callable[[Path], list[Document]]]] = {
     "parquet": ("questions.parquet", parquet),
 }
 """The name of an output and its reader, by format."""
-
-
-def split_option(split: int | str | None) -> dict[str, Any]:
-    """Return the keyword for a number of files, or for a size."""
-    if split is None:
-        return {}
-    return {"split_files": split} if isinstance(split, int) else {"split_size": split}

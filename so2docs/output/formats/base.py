@@ -109,9 +109,9 @@ class Format(FileFormat):
         self.tables = tables
         self.site = site
         self.is_attributed = is_attributed
-        if form.split_size is not None:
+        if form.split.size is not None:
             # Limit segments to a quarter of the file size, so that they fit and fill the file well.
-            self.segment_bytes = min(self.segment_bytes, form.split_size // 4)
+            self.segment_bytes = min(self.segment_bytes, form.split.size // 4)
 
     def open_segment(self, first_id: int) -> OpenSegment:
         """Begin a segment.

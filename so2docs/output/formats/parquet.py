@@ -130,7 +130,7 @@ class Parquet(Format):
 
     def bytes_of_segments(self, total: int) -> int:
         """Return the size of a row group in bytes of JSON, which grows with the output."""
-        if self.form.split_size is not None:
+        if self.form.split.size is not None:
             return self.segment_bytes
         return max(self.segment_bytes, total * count_columns(self.columns) // _MOST_CHUNKS)
 
