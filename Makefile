@@ -69,6 +69,7 @@ SECONDS ?= 600
 fuzz: $(VENV)/installed-test
 	-$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python fuzz/fuzz_convert.py --seconds $(SECONDS)
+	$(BIN)/python fuzz/fuzz_seven_zip.py
 
 # Conversions under faults that a seed decides, each run to its end, then commands one of whose system
 # calls fails (on Linux, with gcc); a finding replays by its seed: make faults ROUNDS=1 SEED=...
@@ -89,7 +90,7 @@ format: $(VENV)/installed-test
 
 # The compiled core under the sanitizers: with SSE2 and without, and each request for memory refused;
 # the C alone also with NEON, where Debian's gcc-aarch64-linux-gnu and qemu-user are.
-# The sanitizer ends a process that loads the ciphers of py7zr, which unpacks the published dumps.
+# The sanitizer ends a process that loads the ciphers of py7zr, with which tests unpack the published dumps.
 SANITIZED := build/sanitized
 SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')

@@ -104,7 +104,6 @@ ONLY_USERS = {
         "reader.page",
     },
     "tqdm": {"progress"},
-    "py7zr": {"dump.archives"},
 }
 
 

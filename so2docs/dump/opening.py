@@ -18,12 +18,13 @@ from typing import Any, BinaryIO, cast
 
 from so2docs.domain import LICENSE_FILE
 from so2docs.dump import storage
-from so2docs.dump.archives import Archive, open_archive
+from so2docs.dump.archives import Archive, Zip
 from so2docs.dump.bzip2 import decompress_bzip2
 from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
 from so2docs.dump.dump import open_dump
 from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
 from so2docs.dump.places import Restart
+from so2docs.dump.seven_zip import SevenZip
 from so2docs.dump.source import (
     HEAD_BYTES,
     Parts,
@@ -98,7 +99,7 @@ class SourceFile:
     def archive(self) -> Archive | None:
         """Open the archive and read its list of members; None if the file is not an archive."""
         if self._archive is None and self.kind is not None and self.kind.is_archive:
-            self._archive = open_archive(self.kind, self.name, self.open())
+            self._archive = _open_archive(self.kind, self.name, self.open())
         return self._archive
 
     @property
@@ -241,6 +242,15 @@ def open_file(
     return _reopen_source(source, file, threads, work_dir, restart)
 
 
+def _open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
+    """Open an archive and read its list of members; after an error, the file is closed."""
+    try:
+        return Zip(name, file) if kind.name == Zip.kind else SevenZip(name, file)
+    except BaseException:
+        file.close()
+        raise
+
+
 def _is_license(name: str) -> bool:
     return os.path.basename(name).lower() == LICENSE_FILE
 
@@ -315,7 +325,7 @@ def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive
         if kind.refused:
             raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
         if kind.is_archive:
-            saved = open_archive(kind, source.name, _save(source.reader.read1, work_dir))
+            saved = _open_archive(kind, source.name, _save(source.reader.read1, work_dir))
             source.stack.callback(saved.close)
             _read_member(source, saved, threads, work_dir)
             continue

@@ -190,7 +190,7 @@ def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Pat
         "from so2docs.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = ('tqdm.auto', 'pandas', 'IPython', 'pyarrow', 'py7zr', 'sqlite_utils')\n"
+        "heavy = ('tqdm.auto', 'pandas', 'IPython', 'pyarrow', 'sqlite_utils')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     result = subprocess.run(
@@ -229,7 +229,7 @@ def test_the_same_command_again_is_no_error(folder: Path) -> None:
 def test_a_worker_does_not_import_what_a_plain_conversion_does_not_need() -> None:
     script = (
         "import sys, so2docs.pipeline.chunk, so2docs.pipeline.bucket\n"
-        "heavy = ('sqlite3', 'subprocess', 'tqdm', 'py7zr', 'so2docs.parse.markdown')\n"
+        "heavy = ('sqlite3', 'subprocess', 'tqdm', 'so2docs.parse.markdown')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     command = [sys.executable, "-c", script]

@@ -13,9 +13,9 @@ from support.places import LONG
 from support.table_sites import SITE, converted
 
 from so2docs.dump import lzma2
-from so2docs.dump.archives import SevenZip
 from so2docs.dump.compressed import decompress_streams
 from so2docs.dump.lzma2 import decompress_blocks, find_blocks
+from so2docs.dump.seven_zip import SevenZip
 
 RNG = random.Random(1)
 WORDS = [RNG.randbytes(RNG.randint(2, 9)) for _ in range(400)]

@@ -1,15 +1,22 @@
-"""Streams of small blocks, like those of large published archives."""
+"""Archives: streams of small blocks, like those of large published ones, and odd headers."""
 
 from __future__ import annotations
 
 import bz2
+import io
 import lzma
+import random
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
 import py7zr
 import pytest
 from py7zr import compressor
+
+from so2docs.dump.seven_zip import SevenZip
+from so2docs.dump.source import Stream
 
 DICTIONARY = 1 << 16
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": DICTIONARY}]
@@ -61,3 +68,35 @@ def _write(path: Path, files: dict[str, bytes], filters: list[dict[str, Any]]) -
         for name, data in files.items():
             archive.writestr(data, name)
     return path
+
+
+def seven_zip_with_header(header: bytes, packed: bytes = b"") -> bytes:
+    """Make an archive with right checksums around any header."""
+    place = struct.pack("<QQL", len(packed), len(header), zlib.crc32(header))
+    start = b"7z\xbc\xaf\x27\x1c\x00\x04" + struct.pack("<L", zlib.crc32(place)) + place
+    return start + packed + header
+
+
+def read_seven_zip(data: bytes) -> dict[str, bytes]:
+    """Read all files of an archive; any error but a `DumpError` is a fault."""
+    archive = SevenZip("x.7z", io.BytesIO(data))
+    return {
+        entry.name: Stream(archive.read(entry, 1, None), "x.7z", "a 7z archive").read()
+        for entry in archive.entries
+    }
+
+
+def mutate_header(rng: random.Random, archive: bytes) -> bytes:
+    """Change bytes of the header of an archive, which must not be compressed; checksums stay right.
+
+    Bytes are replaced, inserted, left out, or copied from elsewhere.
+    """
+    offset, size = struct.unpack("<QQ", archive[12:28])
+    header = bytearray(archive[32 + offset : 32 + offset + size])
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(header))
+        new = rng.choice([rng.randbytes(1), b"\xff" * 9, b"\x00", b"", bytes([header[at] ^ 1])])
+        if rng.random() < 0.2:
+            new = bytes(header[rng.randrange(len(header)) :][: rng.randint(1, 12)])
+        header[at : at + rng.randint(0, 1 + len(new))] = new
+    return seven_zip_with_header(bytes(header), archive[32 : 32 + offset])

@@ -1,0 +1,368 @@
+"""Read the header of a 7z archive: its solid blocks, and the position of each file in them.
+
+The header may come from anyone. Every number in it is checked against the size of the file, or
+against the bytes left in the header, before memory is allocated for it. Every checksum is checked.
+
+Format: 7zFormat.txt of the LZMA SDK, https://7-zip.org/sdk.html
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePath
+from typing import BinaryIO, NamedTuple, NoReturn
+
+from isal.isal_zlib import crc32
+
+from so2docs.dump.archives import Entry
+from so2docs.dump.compressed import read_range
+from so2docs.dump.source import Parts, Stream, read_blocks
+from so2docs.errors import ArchiveError, TruncatedDumpError
+
+KIND = "a 7z archive"
+
+_START = struct.Struct("<6sBBLQQL")
+_MOST_HEADER = 16 * 1024 * 1024
+_MOST_FILES = 100_000
+_MOST_NESTED = 4
+_MOST_CODERS = 32
+"""Maximum number of methods of a block, and of their streams: the limit of 7-Zip."""
+
+_END, _HEADER, _ARCHIVE_PROPERTIES, _MAIN_STREAMS, _FILES = 0, 1, 2, 4, 5
+_PACK_INFO, _UNPACK_INFO, _SUBSTREAMS_INFO, _SIZE, _CRC, _FOLDER = range(6, 12)
+_UNPACK_SIZES, _STREAM_COUNTS, _EMPTY_STREAMS, _EMPTY_FILES = range(12, 16)
+_NAMES, _ENCODED_HEADER = 17, 23
+
+
+class Coder(NamedTuple):
+    """A compression method or a filter, with its settings."""
+
+    method: bytes
+    properties: bytes
+
+
+class Folder(NamedTuple):
+    """A solid block.
+
+    Attributes:
+        coders: Methods in the order of decompression; if the block has several compressed streams,
+            only the last is in order.
+        sizes: Number of bytes that each method returns.
+        streams: Number of compressed streams.
+        start: Offset of the first compressed stream in the file.
+        packed: Number of bytes of this stream.
+        crc: CRC-32 of the decompressed bytes; None if the archive does not contain it.
+    """
+
+    coders: tuple[Coder, ...]
+    sizes: tuple[int, ...]
+    streams: int
+    start: int
+    packed: int
+    crc: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of decompressed bytes."""
+        return self.sizes[-1]
+
+
+class _Cursor:
+    """The bytes of a header, read from start to end."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self._data, self._at = data, 0
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        if size > len(self._data) - self._at:
+            self.fail("its list of members ends too early")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def rest(self) -> bytes:
+        """Return all bytes that are left."""
+        return self.take(len(self._data) - self._at)
+
+    def number(self) -> int:
+        """Read a number: the leading ones of its first byte count the bytes that follow."""
+        first = self.take(1)[0]
+        following = 8 - (first ^ 0xFF).bit_length()
+        low = int.from_bytes(self.take(following), "little")
+        return low | (first & (0x7F >> following)) << 8 * following
+
+    def count(self, most: int = _MOST_FILES) -> int:
+        """Read a number of files, blocks, methods or streams."""
+        number = self.number()
+        if number > most:
+            problem = f"is {KIND} with {number:,} files, blocks or methods, more than {most:,}"
+            raise ArchiveError(self.name, problem, advice="unpack it first")
+        return number
+
+    def bits(self, size: int) -> list[bool]:
+        """Read a bit for each of several things."""
+        data = self.take((size + 7) // 8)
+        return [bool(data[at >> 3] & 0x80 >> (at & 7)) for at in range(size)]
+
+    def crcs(self, size: int) -> list[int | None]:
+        """Read the checksums of several things, which may lack one."""
+        defined = [True] * size if self.take(1)[0] else self.bits(size)
+        return [int.from_bytes(self.take(4), "little") if has else None for has in defined]
+
+    def expect(self, expected: int) -> None:
+        """Read a number that can have only one value."""
+        if (number := self.number()) != expected:
+            self.fail(f"its list of members has {number} where {expected} belongs")
+
+    def fail(self, reason: str) -> NoReturn:
+        """Raise an error for a damaged archive."""
+        raise _damaged(self.name, reason)
+
+
+def read_header(
+    name: str, file: BinaryIO, decompress: Callable[[Folder], Parts]
+) -> tuple[list[Folder], list[Entry]]:
+    """Read the header of an archive.
+
+    Args:
+        name: Name of the archive, for messages.
+        file: The open file.
+        decompress: Decompresses a block, for headers that are compressed themselves.
+
+    Returns:
+        The blocks, and the files with their positions in the blocks.
+
+    Raises:
+        ArchiveError: The header is damaged or encrypted, or in a form that so2docs does not read.
+        TruncatedDumpError: The file ends before the end of the header.
+    """
+    file_size = file.seek(0, os.SEEK_END)
+    start = _read_at(name, file, 0, _START.size)
+    _, major, _, start_crc, offset, size, crc = _START.unpack(start)
+    if crc32(start[12:]) != start_crc:
+        raise _damaged(name, "the checksum of its start is wrong")
+    if major:
+        raise ArchiveError(name, f"is {KIND} of version {major}", advice="unpack it first")
+    if _START.size + offset + size > file_size:
+        raise _cut_off(name, file_size, _START.size + offset + size)
+    if not size:
+        return [], []
+    _check_size(name, size)
+    data = _read_at(name, file, _START.size + offset, size)
+    for _ in range(_MOST_NESTED):
+        if crc is not None and crc32(data) != crc:
+            raise _damaged(name, "the checksum of its list of members is wrong")
+        cursor = _Cursor(name, data)
+        if (kind := cursor.number()) == _HEADER:
+            return _read_members(cursor, file_size)
+        folders, _ = _read_streams(cursor, file_size) if kind == _ENCODED_HEADER else ([], [])
+        if len(folders) != 1:
+            break
+        _check_size(name, folders[0].size)
+        data = _read_exactly(name, decompress(folders[0]), folders[0].size)
+        crc = folders[0].crc
+    raise _damaged(name, "it has no list of members")
+
+
+def _damaged(name: str, reason: str) -> ArchiveError:
+    return ArchiveError(name, f"is {KIND} that is damaged ({reason})", advice="download it again")
+
+
+def _cut_off(name: str, file_size: int, size: int) -> ArchiveError | TruncatedDumpError:
+    if re.search(r"\.\d{3}$", name):
+        problem = f"is one of several volumes of {KIND}"
+        return ArchiveError(name, problem, advice="join them: cat NAME.7z.* > NAME.7z")
+    return TruncatedDumpError(
+        name,
+        f"is {KIND} that is truncated: it has {file_size:,} of {size:,} bytes",
+        advice="download it again, or the missing part",
+    )
+
+
+def _check_size(name: str, size: int) -> None:
+    if size > _MOST_HEADER:
+        problem = f"is {KIND} with a list of members of more than {_MOST_HEADER >> 20} MiB"
+        raise ArchiveError(name, problem, advice="unpack it first")
+
+
+def _read_at(name: str, file: BinaryIO, start: int, size: int) -> bytes:
+    file.seek(start)
+    return _read_exactly(name, read_blocks(read_range(file, size)), size)
+
+
+def _read_exactly(name: str, parts: Parts, size: int) -> bytes:
+    data = bytearray()
+    with Stream(parts, name, KIND) as stream:
+        while len(data) < size:
+            if not (part := stream.read_part(size - len(data))):
+                raise _damaged(name, "its list of members ends too early")
+            data += part
+    return bytes(data)
+
+
+def _read_members(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[Entry]]:
+    """Read the blocks and the files of an archive."""
+    folders: list[Folder] = []
+    members: list[Entry] = []
+    entries: list[Entry] = []
+    while (kind := cursor.number()) != _END:
+        if kind == _ARCHIVE_PROPERTIES:
+            while cursor.number() != _END:
+                cursor.take(cursor.number())
+        elif kind == _MAIN_STREAMS:
+            folders, members = _read_streams(cursor, file_size)
+        elif kind == _FILES:
+            entries = _read_files(cursor, members)
+        else:
+            cursor.fail(f"its list of members has no property {kind}")
+    return folders, entries
+
+
+def _read_streams(cursor: _Cursor, file_size: int) -> tuple[list[Folder], list[Entry]]:
+    """Read the blocks, and the files in them, which do not have names yet."""
+    start, packed = _START.size, list[int]()
+    folders: list[Folder] = []
+    members: list[Entry] | None = None
+    while (kind := cursor.number()) != _END:
+        if kind == _PACK_INFO:
+            start += cursor.number()
+            packed = _read_packed_sizes(cursor)
+            if start + sum(packed) > file_size:
+                cursor.fail(f"it has {file_size:,} bytes, and its blocks have more")
+        elif kind == _UNPACK_INFO:
+            folders = _read_folders(cursor, start, packed)
+        elif kind == _SUBSTREAMS_INFO:
+            members = _read_substreams(cursor, folders)
+        else:
+            cursor.fail(f"its list of blocks has no property {kind}")
+    if members is None:
+        members = [Entry("", block.size, at, 0, block.crc) for at, block in enumerate(folders)]
+    return folders, members
+
+
+def _read_packed_sizes(cursor: _Cursor) -> list[int]:
+    size = cursor.count()
+    packed: list[int] = []
+    while (kind := cursor.number()) != _END:
+        if kind == _SIZE:
+            packed = [cursor.number() for _ in range(size)]
+        elif kind == _CRC:
+            cursor.crcs(size)
+        else:
+            cursor.fail(f"its list of compressed streams has no property {kind}")
+    return packed
+
+
+def _read_folders(cursor: _Cursor, start: int, packed: list[int]) -> list[Folder]:
+    cursor.expect(_FOLDER)
+    size = cursor.count()
+    cursor.expect(0)  # Not in another stream.
+    orders = [_read_coders(cursor) for _ in range(size)]
+    cursor.expect(_UNPACK_SIZES)
+    folders, at = [], 0
+    for coders, order, streams in orders:
+        sizes = [cursor.number() for _ in coders]
+        if at + streams > len(packed) or max(sizes) >= 1 << 63:
+            cursor.fail("the sizes of its blocks are wrong")
+        in_order = (
+            tuple(coders[number] for number in order),
+            tuple(sizes[number] for number in order),
+        )
+        folders.append(Folder(*in_order, streams, start, packed[at]))
+        start += sum(packed[at : at + streams])
+        at += streams
+    while (kind := cursor.number()) != _END:
+        if kind != _CRC:
+            cursor.fail(f"its list of blocks has no property {kind}")
+        crcs = cursor.crcs(size)
+        folders = [folder._replace(crc=crc) for folder, crc in zip(folders, crcs, strict=True)]
+    return folders
+
+
+def _read_coders(cursor: _Cursor) -> tuple[list[Coder], list[int], int]:
+    """Read the methods of a block, their order in decompression, and the number of its streams."""
+    coders: list[Coder] = []
+    inputs: list[int] = []
+    for _ in range(cursor.count(_MOST_CODERS)):
+        flags = cursor.take(1)[0]
+        method = cursor.take(flags & 0x0F)
+        inputs.append(cursor.count(_MOST_CODERS) if flags & 0x10 else 1)
+        if flags & 0xC0 or (flags & 0x10 and cursor.number() != 1):
+            cursor.fail("a block has a method in an unknown form")
+        coders.append(Coder(method, cursor.take(cursor.number()) if flags & 0x20 else b""))
+    sources = {cursor.number(): cursor.number() for _ in coders[1:]}
+    streams = sum(inputs) - len(sources)
+    for _ in range(streams if streams > 1 else 0):
+        cursor.number()
+    # Each method has one output, and usually one input; then all have the number of the method.
+    (last, *others) = {*range(len(coders))} - {*sources.values()} or [0]
+    order = [last]
+    while order[0] in sources and len(order) < len(coders):
+        order.insert(0, sources[order[0]])
+    if streams > 1:
+        order = [number for number in range(len(coders)) if number != last] + [last]
+    if others or {*order} != {*range(len(coders))}:
+        cursor.fail("the methods of a block are not in a row")
+    return coders, order, streams
+
+
+def _read_substreams(cursor: _Cursor, folders: list[Folder]) -> list[Entry]:
+    """Read the sizes and the checksums of the files in the blocks."""
+    counts = [1] * len(folders)
+    if (kind := cursor.number()) == _STREAM_COUNTS:
+        counts = [cursor.count() for _ in folders]
+        kind = cursor.number()
+    members: list[Entry] = []
+    for number, (folder, files) in enumerate(zip(folders, counts, strict=True)):
+        offset = 0
+        for left in reversed(range(files)):
+            if left and kind != _SIZE:
+                cursor.fail("the sizes of its members are missing")
+            size = cursor.number() if left else folder.size - offset
+            members.append(Entry("", size, number, offset, folder.crc if files == 1 else None))
+            offset += size
+            if offset > folder.size or len(members) > _MOST_FILES:
+                cursor.fail("its members are larger than its blocks")
+    if kind == _SIZE:
+        kind = cursor.number()
+    if kind == _CRC:
+        unknown = [at for at, member in enumerate(members) if member.crc is None]
+        for at, crc in zip(unknown, cursor.crcs(len(unknown)), strict=True):
+            members[at] = replace(members[at], crc=crc)
+        kind = cursor.number()
+    if kind != _END:
+        cursor.fail(f"its list of blocks has no property {kind}")
+    return members
+
+
+def _read_files(cursor: _Cursor, members: list[Entry]) -> list[Entry]:
+    """Read the names of the files, and match the files that have bytes with the blocks."""
+    size = cursor.count()
+    properties: dict[int, _Cursor] = {}
+    while (kind := cursor.number()) != _END:
+        properties[kind] = _Cursor(cursor.name, cursor.take(cursor.number()))
+    empty, files = [False] * size, [False] * size
+    if stored := properties.get(_EMPTY_STREAMS):
+        empty = stored.bits(size)
+    if stored := properties.get(_EMPTY_FILES):
+        files = stored.bits(sum(empty))
+    # A file that was compressed from standard input may have no name; 7-Zip names it as follows.
+    names = [PurePath(cursor.name).stem] * size
+    if stored := properties.get(_NAMES):
+        stored.expect(0)  # Not in another stream.
+        names = stored.rest().decode("utf-16-le", "replace").split("\0", size)[:-1]
+    if len(names) != size or empty.count(False) != len(members):
+        cursor.fail("its names and its members differ in number")
+    entries: list[Entry] = []
+    with_bytes, without_bytes = iter(members), iter(files)
+    for name, is_empty in zip(names, empty, strict=True):
+        if not is_empty:
+            entries.append(replace(next(with_bytes), name=name))
+        elif next(without_bytes):  # Otherwise, it is a folder.
+            entries.append(Entry(name, 0))
+    return entries
