@@ -237,8 +237,8 @@ def _check_is_table(dump: str, catalog: Catalog) -> None:
     if any(_has_root(file, table) for table in tables):
         return
     with closing(open_file(file, POSTS, name=file.name, threads=1, work_dir=None)):
-        advice = f"rename it to {POSTS.file}, with the extension of its compression"
-        raise DumpError(dump, "is not named after a table", advice=advice)
+        advice = f"if it holds posts, rename it to {POSTS.file}, with its extension for compression"
+        raise DumpError(dump, "has no table of a Stack Exchange dump in its name", advice=advice)
 
 
 def _without_tables(dump: str, problem: str, catalog: Catalog, advice: str = "") -> DumpError:
