@@ -279,7 +279,6 @@ def to_sqlite_all(
     database_dir: PathLike,
     *,
     search: Search = "all",
-    stemming: bool = False,
     site: str | None = None,
     update: bool = False,
     force: bool = False,
@@ -296,7 +295,6 @@ def to_sqlite_all(
         folder: Folder of outputs of `convert` in JSON lines.
         database_dir: Folder for the databases, `SITE.db`; made if it does not exist.
         search: See `to_sqlite`.
-        stemming: See `to_sqlite`.
         site: See `to_sqlite`; only for a folder with one output.
         update: Replace databases made from other outputs or with other options.
         force: Replace all databases.
@@ -315,7 +313,7 @@ def to_sqlite_all(
     outputs = _outputs(folder)
     if site is not None and len(outputs) > 1:
         raise OptionError(f"{flag('site')} applies to one output; {folder} holds {len(outputs):,}")
-    settings: dict[str, Any] = {"search": search, "stemming": stemming}
+    settings: dict[str, Any] = {"search": search}
     # Several sites run in parallel, with one process for each.
     settings["jobs"] = jobs if len(outputs) == 1 else 1
     settings["site"] = None if site is None else checked_host(site)

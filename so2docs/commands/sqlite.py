@@ -31,11 +31,6 @@ from so2docs.options.choices import DATABASE_ENDINGS, Search
     show_default=True,
     help="Content of the search index: titles and tags; also the text of bodies; or no index.",
 )
-@click.option(
-    "--stemming",
-    is_flag=True,
-    help="Find all forms of English words: baking also finds bake and baked.",
-)
 @table_option(
     "site_field",
     "Add a column for the site, for several OUTPUTs in one database; ids are only unique per site.",

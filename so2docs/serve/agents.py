@@ -107,7 +107,7 @@ class Archive:
             raise OptionError("; ".join(["the query is empty", *parsed.problems]))
         if parsed.has_text and not any(store.about.has_search for store in stores):
             raise OptionError("this database has no full-text index; search only by filters")
-        order = sort if parsed.match or sort != "relevance" else "newest"
+        order = sort if parsed.has_words or sort != "relevance" else "newest"
         hits, count, is_cut = search_all(stores, parsed, order, limit * page)
         last = min(_MOST_PAGES, max(1, -(-count // limit)))
         if page > last:

@@ -443,7 +443,6 @@ class Pages:
                 *["profiles of users"] * (not about.record.options["profiles"]),
             ],
             "search": about.record.options["search"],
-            "stemming": about.record.options["stemming"],
             "so2docs": about.record.version,
         }
         values = {"title": "About", "licenses": licenses(), **data, "site": site}
@@ -700,7 +699,7 @@ def _search(
     text = request.query_params.get("q", "").strip()[:500]
     sort = _choice(request, "sort", SEARCH_SORTS)
     query, page = parse(text), min(page_number(request), most_pages)
-    if sort == "relevance" and not query.match:
+    if sort == "relevance" and not query.has_words:
         sort = "newest"
     with one_deadline():
         results = ResultPage([], page=page) if query.is_empty else find(query, sort, page)
@@ -711,7 +710,7 @@ def _search(
         "query": query,
         "found": results,
         "sort": sort,
-        "sorts": [name for name in SEARCH_SORTS if query.match or name != "relevance"],
+        "sorts": [name for name in SEARCH_SORTS if query.has_words or name != "relevance"],
         "filters": [
             (part, _address(path, {"q": " ".join(text.replace(part, " ", 1).split())}))
             for part in query.filters

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from so2docs.sqlite.accents import pair_signs, remove_accents
@@ -25,6 +26,7 @@ would apply to the whole process, and could make the request of another user fai
 """
 
 TEXT_FILTERS = ("title", "intitle", "body", "code")
+_COLUMN = {"title": "Title : ", "intitle": "Title : ", "body": "Body : "}
 FILTERS = ("score", "answers", "views", "created", "user", "is", "closed", "duplicate",
            "hasaccepted", "isaccepted", *TEXT_FILTERS)  # fmt: skip
 """Supported filters."""
@@ -88,48 +90,69 @@ class Filter(NamedTuple):
     is_unwanted: bool = False
 
 
+class TextTest(NamedTuple):
+    """A test of the texts of a post beyond the full-text index.
+
+    Attributes:
+        is_exact: Whether `text` is a pattern for words in their exact form; otherwise, it is found
+            character by character, ignoring case.
+        text: The pattern or the characters.
+        is_unwanted: Whether posts with this text are left out.
+    """
+
+    is_exact: bool
+    text: str
+    is_unwanted: bool
+
+
 @dataclass(slots=True)
 class Query:
     """A parsed search.
 
     Attributes:
-        match: Query for the full-text index; empty if there are no words to find.
+        plain: Words as typed, of which posts should have at least one.
+        required: Phrases, quoted for the index, that posts must have.
+        unwanted: Phrases, quoted for the index, that posts must not have.
+        tests: Tests of the texts of posts.
         tags: Groups of tags; the question must have a tag of each group.
         without_tags: Tags that the question must not have.
         conditions: Conditions other than words and tags; posts must meet all of them.
-        code: Words that posts must contain character by character, ignoring case.
-        without_code: Words that posts must not contain, matched in the same way as `code`.
+        words: Words and phrases to find, as typed.
         filters: Tags and conditions as typed.
         problems: Messages for the user, such as those about ignored parts.
-        words: Words to find, as typed.
-        plain: Words that match in any form: those without quotes or signs.
-        others: Phrases, quoted for the index, that posts must have besides the plain words.
-        unwanted: Phrases, quoted for the index, that posts must not have.
     """
 
-    match: str = ""
+    plain: list[str] = field(default_factory=list)
+    required: list[str] = field(default_factory=list)
+    unwanted: list[str] = field(default_factory=list)
+    tests: list[TextTest] = field(default_factory=list)
     tags: list[tuple[str, ...]] = field(default_factory=list)
     without_tags: list[str] = field(default_factory=list)
     conditions: list[Filter] = field(default_factory=list)
-    code: list[str] = field(default_factory=list)
-    without_code: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list, compare=False)
     filters: list[str] = field(default_factory=list, compare=False)
     problems: list[str] = field(default_factory=list, repr=False)
-    words: list[str] = field(default_factory=list, compare=False)
-    plain: list[str] = field(default_factory=list, compare=False)
-    others: list[str] = field(default_factory=list, compare=False)
-    unwanted: list[str] = field(default_factory=list, compare=False)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there are words to find in the full-text index."""
+        return bool(self.plain or self.required)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the search needs the full-text index of a database."""
+        return bool(self.has_words or self.tests)
+
+    @property
+    def has_wanted_text(self) -> bool:
+        """Whether there is text to find without the full-text index."""
+        return any(not test.is_unwanted for test in self.tests)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to search for."""
         is_filtered = self.tags or self.without_tags or self.conditions
-        return not (self.match or self.code or is_filtered)
-
-    @property
-    def has_text(self) -> bool:
-        """Whether the search needs the full-text index of a database."""
-        return bool(self.match or self.code or self.without_code)
+        return not (self.has_words or self.has_wanted_text or is_filtered)
 
     def kinds(self) -> set[str]:
         """Return the kinds of posts that may match: `question`, `answer`, both or neither."""
@@ -139,74 +162,66 @@ class Query:
                 kinds &= {"question", "answer"} - {kind} if is_unwanted else {kind}
         return kinds
 
-    def match_forms(self, groups: Sequence[Sequence[str]], joint: str) -> str:
-        """Make the query for the full-text index, with the given forms of the plain words.
+    def match(self, plain: Sequence[str], joint: str) -> str:
+        """Make the query for the full-text index.
 
         Args:
-            groups: The forms of each word.
-            joint: `AND` if posts must have all words, `OR` if one is enough.
+            plain: The plain words, quoted for the index.
+            joint: `AND` if posts must have all of them, `OR` if one is enough.
         """
-        words = [" OR ".join(f'"{form}"' for form in forms) for forms in groups]
-        required = [f"({f' {joint} '.join(f'({word})' for word in words)})", *self.others]
+        plain = [f"({f' {joint} '.join(plain)})"] * bool(plain)
         end = f" NOT ({' OR '.join(self.unwanted)})" if self.unwanted else ""
-        return f"({' AND '.join(required)}){end}"
+        return f"({' AND '.join([*plain, *self.required])}){end}"
 
 
 def parse(text: str) -> Query:
     """Parse a search such as `[tag] score:5 -is:answered "a phrase" word -word title:word`."""
     query = Query()
-    required: list[str] = []
-    unwanted: list[str] = []
     is_alternative = False
     for part in _PART.finditer(text.replace("\0", " ")):
         has_minus = part["minus"] is not None
         name, value = (part["name"] or "").lower(), (part["value"] or "").strip('"')
-        name = "title" if name == "intitle" else name
         if part["tag"] is not None:
             _add_tag(query, part, is_alternative=is_alternative)
         elif name and name not in TEXT_FILTERS:
             _add_filter(query, name, value, part[0], is_unwanted=has_minus)
         else:
             words = part["word"] if part["word"] is not None else part["phrase"] or value
-            if name or (part["word"] is None and _LETTER.search(words)):
-                code = words.lower() if name == "code" else ""
-            else:
-                code = _code(words)
-            if code:
-                (query.without_code if has_minus else query.code).append(code)
-            if not (code and has_minus):
-                column = f"{name.title()} : " if name in ("title", "body") else ""
-                phrases = [column + phrase for phrase in _quote_phrase(words)]
-                (unwanted if has_minus else required).extend(phrases)
-                if (
-                    part["word"]
-                    and not has_minus
-                    and not code
-                    and _WORD.fullmatch(words)
-                    and not pair_signs(words)
-                ):
-                    query.plain.append(fold(words))
-                elif not has_minus:
-                    query.others.extend(phrases)
-            query.words += [] if has_minus else [words]
+            is_word = part["word"] is not None
+            _add_words(query, name, words, is_word=is_word, is_unwanted=has_minus)
         is_alternative = part["or"] is not None and not has_minus
-    query.plain = list(dict.fromkeys(query.plain))[:MOST_WORDS]
-    query.others = _few(query, query.others)
-    query.unwanted = _few(query, unwanted)
-    _set_match(query, _few(query, required), query.unwanted)
+    few = _few(query, query.plain + query.required)
+    query.plain, query.required = few[: len(query.plain)], few[len(query.plain) :]
+    query.unwanted = _few(query, query.unwanted)
+    if (query.unwanted and not query.has_words) or (query.tests and query.is_empty):
+        query.problems.append("to exclude words, also give words to search for")
+        query.tests.clear()
+        query.unwanted.clear()
     if query.is_empty and text.strip() and not query.problems:
         query.problems.append('single symbols are ignored, except as in code:"&"')
     return query
 
 
-def _set_match(query: Query, required: list[str], unwanted: list[str]) -> None:
-    """Set the query for the full-text index, or report that it would only exclude words."""
-    query.match = " AND ".join(required)
-    if unwanted and required:
-        query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
-    elif unwanted or (query.without_code and query.is_empty):
-        query.problems.append("to exclude words, also give words to search for")
-        query.without_code.clear()
+def _add_words(query: Query, name: str, words: str, *, is_word: bool, is_unwanted: bool) -> None:
+    """Add a word, a phrase, or the value of `title:`, `body:` or `code:`."""
+    has_letter = _LETTER.search(words) is not None
+    code = words.lower() if name == "code" else ""
+    if not name and (is_word or not has_letter):
+        code = _code(words)
+    is_exact = not (name or is_word or words.endswith("*") or pair_signs(words)) and has_letter
+    if code or is_exact:
+        query.tests.append(TextTest(is_exact, _exactly(words) if is_exact else code, is_unwanted))
+    if not has_letter or (is_unwanted and (code or is_exact)):
+        return
+    phrase = _COLUMN.get(name, "") + quote_phrase(words)
+    if is_unwanted:
+        query.unwanted.append(phrase)
+        return
+    query.words.append(words)
+    is_plain = is_word and not code
+    parts, part = (query.plain, words) if is_plain else (query.required, phrase)
+    if part not in parts:
+        parts.append(part)
 
 
 def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None:
@@ -226,15 +241,12 @@ def _add_tag(query: Query, part: re.Match[str], *, is_alternative: bool) -> None
 
 
 def _few(query: Query, phrases: list[str]) -> list[str]:
-    """Return the phrases without duplicates, up to `MOST_WORDS` words; report those left out."""
-    count, few = 0, []
-    for phrase in dict.fromkeys(phrases):
-        count += len(_WORD.findall(phrase.split('"')[1]))
-        if count > MOST_WORDS:
-            problem = f"only the first {MOST_WORDS} words were searched for"
-            query.problems += [problem] * (problem not in query.problems)
-            break
-        few.append(phrase)
+    """Return the first phrases with `MOST_WORDS` words in all; report those left out."""
+    counts = accumulate(len(_WORD.findall(phrase)) for phrase in phrases)
+    few = [phrase for phrase, count in zip(phrases, counts, strict=True) if count <= MOST_WORDS]
+    problem = f"only the first {MOST_WORDS} words were searched for"
+    if len(few) < len(phrases) and problem not in query.problems:
+        query.problems.append(problem)
     return few
 
 
@@ -278,21 +290,30 @@ def _code(word: str) -> str:
     return word.lower() if _CODE.search(word) else ""
 
 
-def _quote_phrase(words: str) -> list[str]:
-    """Quote a phrase for the index, as a list of one string; empty without a letter or digit."""
-    if not _LETTER.search(words):
-        return []
+def quote_phrase(words: str) -> str:
+    """Quote a phrase for the full-text index, with its forms without accents and in pairs."""
     end = " *" if words.endswith("*") and len(words) > 3 else ""
     phrase = words.rstrip("*").replace('"', " ")
     # The index removes the accents of Latin letters itself.
-    phrases = [f'"{form}"{end}' for form in dict.fromkeys((phrase, remove_accents(phrase)))]
+    forms = [f'"{form}"{end}' for form in dict.fromkeys((phrase, remove_accents(phrase)))]
     if pairs := pair_signs(words):
         # The last pair depends on the character after the phrase, so drop it, or match it as a
         # prefix.
         pairs = pairs[:-1] or [f"{pairs[0]}*"]
         signs = (f'"{pair.removesuffix("*")}"{" *" * pair.endswith("*")}' for pair in pairs)
-        phrases.append(f"({' AND '.join(signs)})")
-    return phrases if len(phrases) == 1 else [f"({' OR '.join(phrases)})"]
+        forms.append(f"({' AND '.join(signs)})")
+    return forms[0] if len(forms) == 1 else f"({' OR '.join(forms)})"
+
+
+def _exactly(words: str) -> str:
+    """Make the pattern that finds the words of a phrase in folded texts, in their exact form."""
+    inner = r"[\W_]+".join(_WORD.findall(fold(words)))
+    return rf"(?<![^\W_]){inner}(?![^\W_])"
+
+
+def has_match(pattern: str, *texts: str | None) -> bool:
+    """Whether a pattern matches in one of the texts, in lower case and without accents."""
+    return any(text and re.search(pattern, fold(text)) for text in texts)
 
 
 _OF_QUESTION = {
@@ -384,15 +405,17 @@ def parse_conditions(query: Query, tables: Collection[str]) -> Conditions:
             parts.append(f"NOT coalesce({sql}, 0)" if condition.is_unwanted else sql)
     if not query.kinds():
         conditions.of_question.append("0")
-    for words, sql in ((query.code, "({})"), (query.without_code, "NOT coalesce({}, 0)")):
-        for text in words:
-            # Ignore case only if the word has letters, because converting a column to lower case
-            # takes as long as searching it. Do not use LIKE, which takes seconds for a megabyte of
-            # one character.
-            column = "lower(x.{})" if _LETTER.search(text) else "x.{}"
-            columns = (column.format(name) for name in ("Title", "Tags", "Body"))
-            tests = (f"instr({column}, {conditions.key(text)})" for column in columns)
-            conditions.of_text.append(sql.format(" OR ".join(tests)))
+    for is_exact, text, is_unwanted in query.tests:
+        # Ignore case only if the word has letters, because converting a column to lower case takes
+        # as long as searching it. Do not use LIKE, which takes seconds for a megabyte of one
+        # character.
+        column = "lower(x.{})" if _LETTER.search(text) else "x.{}"
+        columns = (column.format(name) for name in ("Title", "Tags", "Body"))
+        key = conditions.key(text)
+        sql = " OR ".join(f"instr({column}, {key})" for column in columns)
+        if is_exact:
+            sql = f"has_match({key}, x.Title, x.Tags, x.Body)"
+        conditions.of_text.append(f"NOT coalesce({sql}, 0)" if is_unwanted else f"({sql})")
     return conditions
 
 
@@ -428,7 +451,6 @@ START, END = "\x02", "\x03"
 # Split words as FTS5's `unicode61` tokenizer does.
 _WORD = re.compile(r"[^\W_]+")
 _WORDS = 36
-_ENDING = re.compile(r"(?:ing|ed|es|s|e|y|ies|ly|er|ation|ment)$")
 
 
 def fold(word: str) -> str:
@@ -439,26 +461,27 @@ def fold(word: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part))
 
 
-def split_terms(words: Sequence[str], *, stemming: bool = False) -> list[str]:
-    """Split search words into terms; a term that ends in `*` is a prefix.
+Matcher = Callable[[str], bool]
+"""A function that checks whether a folded word is one of the words of a search."""
+
+
+def make_matcher(words: Sequence[str], stem: Callable[[str], str]) -> Matcher:
+    """Make the function that finds the words of a search in any form.
 
     Args:
-        words: The words of the query.
-        stemming: Whether the index stems English words. If so, each term is a prefix: a word
-            without its ending.
+        words: The words and phrases; those that end in `*` match any ending.
+        stem: Function that returns the stem of a word.
     """
-    terms = []
-    for text in words:
-        for match in _WORD.finditer(text):
-            word = fold(match[0])
-            stem = _ENDING.sub("", word) if stemming and len(word) > 4 else word
-            terms.append(stem + "*" * (text.endswith("*") or stem != word or stemming))
-    return terms
+    parts = [(fold(match[0]), text) for text in words for match in _WORD.finditer(text)]
+    starts = tuple(word for word, text in parts if text.endswith("*"))
+    stems = {stem(word) for word, text in parts if not text.endswith("*")}
+    # Stem only words that begin like one of the stems, because stemming takes long.
+    near = tuple(word[:2] for word in stems)
+    return lambda word: word.startswith(starts) or (word.startswith(near) and stem(word) in stems)
 
 
-def mark(text: str, terms: Sequence[str]) -> str:
-    """Put `START` and `END` around the words of a text that match the terms."""
-    is_found = _matcher(terms)
+def mark(text: str, is_found: Matcher) -> str:
+    """Put `START` and `END` around the matching words of a text."""
 
     def mark_word(match: re.Match[str]) -> str:
         return f"{START}{match[0]}{END}" if is_found(fold(match[0])) else match[0]
@@ -466,12 +489,11 @@ def mark(text: str, terms: Sequence[str]) -> str:
     return _WORD.sub(mark_word, text.replace(START, " ").replace(END, " "))
 
 
-def snippet(text: str, terms: Sequence[str]) -> str:
-    """Return the part of a text with the most terms, marked; without a match, its start."""
-    is_found = _matcher(terms)
+def snippet(text: str, is_found: Matcher = lambda _: False) -> str:
+    """Return the part of a text with the most matching words, marked; or else its start."""
     places = [match.span() for match in _WORD.finditer(text)]
     words = ((number, fold(text[start:end])) for number, (start, end) in enumerate(places))
-    hits = [(number, word) for number, word in words if is_found(word)] if terms else []
+    hits = [(number, word) for number, word in words if is_found(word)]
     best, most = 0, 0
     for at, (number, _) in enumerate(hits):
         near = {word for other, word in hits[at : at + _WORDS] if other < number + _WORDS - 4}
@@ -482,11 +504,4 @@ def snippet(text: str, terms: Sequence[str]) -> str:
         return ""
     before = "… " if best else ""
     after = " …" if best + _WORDS < len(places) else text[part[-1][1] :].strip()[:3]
-    return before + mark(text[part[0][0] : part[-1][1]], terms) + after
-
-
-def _matcher(terms: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that checks whether a folded word matches a term."""
-    whole = {term for term in terms if not term.endswith("*")}
-    starts = tuple(term[:-1] for term in terms if term.endswith("*"))
-    return lambda word: word in whole or word.startswith(starts)
+    return before + mark(text[part[0][0] : part[-1][1]], is_found) + after

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache, partial
 from itertools import zip_longest
-from math import log1p
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -29,12 +29,17 @@ from so2docs.formulas import formula_sign, looks_mathematical
 from so2docs.schema import ANSWERS, OTHER
 from so2docs.serve.query import (
     COMMON,
+    END,
+    START,
     Conditions,
     Query,
+    fold,
+    has_match,
+    make_matcher,
     mark,
     parse_conditions,
+    quote_phrase,
     snippet,
-    split_terms,
 )
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
 from so2docs.sqlite.layout import LAYOUTS, NESTED, PROFILE, index_name, literal, quoted
@@ -45,24 +50,16 @@ TAGS_PAGE = 60
 USERS_PAGE = 40
 ANSWERS_PAGE = 50
 REVISIONS_PAGE = 20
-_RANKED = 2_000
-"""Maximum number of posts ranked by relevance; ranking takes microseconds for each post with any of
-the words."""
-_FILTERED = 5_000
-_SENTENCE = 4
-"""Minimum number of words of a search that also finds posts with only some of its words."""
-_LOOSE = 20_000
-"""Maximum number of posts ranked in a search for some of the words; the rarest words are used."""
-_MOST_FORMS = 16
+_RANKED = 20_000
+"""Maximum number of posts ranked in a search; ranking takes microseconds for each post with any of
+the words, so only the rarest words are used."""
 _HINTED, _HINTING = 4, 4
 """Maximum number of unknown words that get a hint, and of sites searched for similar words."""
 _VOCABULARY = 3_000
 """Maximum number of words of the index that are compared with an unknown word."""
-_STEMMERS = {"en": "english", "es": "spanish", "pt": "portuguese", "ru": "russian"}
+_STEMMERS = {"en": "porter", "es": "spanish", "pt": "portuguese", "ru": "russian"}
 MOST_RESULTS = 10_000
 _FEW = 2_000
-_VOTE = 0.05
-"""Weight of the score, and of acceptance, in the order by relevance."""
 _EXCERPT = 6_000
 """Number of characters at the start of a body that are searched for a snippet."""
 _LIST_EXCERPT = 700
@@ -108,13 +105,10 @@ class Found(NamedTuple):
     Attributes:
         hits: The results, in order.
         is_cut: Whether more posts match than `hits` contains.
-        is_partial: Whether no post matches the whole query, so that the results have only some of
-            its words.
     """
 
     hits: list[Hit]
     is_cut: bool = False
-    is_partial: bool = False
 
 
 @dataclass(slots=True)
@@ -149,7 +143,6 @@ class _State:
     sign: str = ""
     free: queue.LifoQueue[sqlite3.Connection] = field(default_factory=queue.LifoQueue)
     searches: OrderedDict[str, Found] = field(default_factory=OrderedDict)
-    forms: dict[str, list[str]] = field(default_factory=dict)
 
 
 class Store:
@@ -251,6 +244,7 @@ class Store:
         except queue.Empty:
             connection = connect_to_site(state.about, state.site)
             connection.row_factory = sqlite3.Row
+            connection.create_function("has_match", -1, has_match, deterministic=True)
             if state.about.has_search:
                 connection.execute(
                     "CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, search, row)"
@@ -534,7 +528,7 @@ class Store:
             f"WHERE q.Id IN ({_comma_separated(question_ids)})"
         )
         for row in rows:
-            row["Excerpt"] = snippet(_start_as_text(row.pop("Body")), [])
+            row["Excerpt"] = snippet(_start_as_text(row.pop("Body")))
         return sorted(rows, key=lambda row: question_ids.index(row["Id"]))
 
     def _owner(self, alias: str) -> tuple[str, str]:
@@ -619,8 +613,7 @@ class Store:
     def search(self, query: Query, page: int = 1, sort: str = "relevance") -> ResultPage:
         """Return a page of the posts that match a query, in an order of `SEARCH_SORTS`."""
         found = self.hits(query, sort)
-        hits, is_cut, _ = found
-        query.problems += describe_partial(query, [found])
+        hits, is_cut = found
         rows = self.with_excerpts(query, hits[PAGE * (page - 1) : PAGE * page])
         return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
 
@@ -635,7 +628,7 @@ class Store:
                 return searches[key]
         if any(not any(map(self.tag, names)) for names in query.tags):
             found = Found([])
-        elif query.match:
+        elif query.has_words:
             found = self._match(query, conditions, sort)
         else:
             found = self._filter(query, conditions, sort)
@@ -646,104 +639,17 @@ class Store:
         return found
 
     def _match(self, query: Query, conditions: Conditions, sort: str) -> Found:
-        """Find posts with all words of a query, in any form.
+        """Find posts with the words of a query.
 
-        For `_SENTENCE` or more words sorted by relevance, or if no post has all words, also find
-        posts with some of the words.
+        Sorted by relevance, posts have at least one of the plain words, and each question is found
+        at most once. In other orders, all posts with all words are found.
         """
-        words = [word for word in query.plain if word not in COMMON] or query.plain
-        groups = {word: self._forms(word) or [word] for word in words}
-        common = {word: [word] for word in query.plain if word not in groups}
-        match = query.match_forms(list(groups.values()), "AND") if words else query.match
-        loose = self._match_loosely(query, groups | common) if len(query.plain) > 1 else ""
-        found = self._match_index(match, query, conditions, sort)
-        is_sentence = len(query.plain) >= _SENTENCE and sort == "relevance"
-        if loose and (is_sentence or not found.hits):
-            some = self._match_index(loose, query, conditions, sort, is_loose=True)
-            return some._replace(is_partial=bool(some.hits) and not found.hits)
-        return found
-
-    def _match_loosely(self, query: Query, groups: dict[str, list[str]]) -> str:
-        """Make the query for posts with any of the rarest words, so that few posts are ranked.
-
-        The query is empty if no post has any of the words.
-        """
-        counts = {word: self._count(query.match_forms([groups[word]], "AND"), _LOOSE)
-                  for word in groups}  # fmt: skip
-        kept: list[list[str]] = []
-        total = 0
-        for word in sorted(counts, key=lambda word: counts[word]):
-            total += counts[word]
-            if counts[word] and (total <= _LOOSE or not kept):
-                kept.append(groups[word])
-        return query.match_forms(kept, "OR") if kept else ""
-
-    def _forms(self, word: str) -> list[str]:
-        """List the words of the index with the same stem as a word."""
-        known = self._current().forms
-        forms = known.get(word)
-        if forms is None:
-            stem = self._stem(word)
-            # A word in -y has a stem in -i, so look up words by the stem without its last letter.
-            start = stem.removesuffix("i") if word.startswith(stem) else stem[:-1]
-            # A stemmed index has no words to list, only stems.
-            is_stemmed = self.about.record.options["stemming"] or len(start) < 2
-            rows = [] if is_stemmed else self._vocabulary(start, f"{start}\U0010ffff")
-            same = [row for row in rows if self._stem(row["term"]) == stem]
-            same.sort(key=lambda row: (row["term"] != word, -row["doc"]))
-            if len(known) >= _VOCABULARY:
-                known.clear()
-            forms = [word] if is_stemmed else [row["term"] for row in same[:_MOST_FORMS]]
-            known[word] = forms
-        return forms
-
-    def _stem(self, word: str) -> str:
-        from snowballstemmer import stemmer
-
-        language = _STEMMERS.get(self.site.language)
-        return str(stemmer(language).stemWord(word)) if language else word
-
-    def _vocabulary(self, low: str, high: str) -> list[Row]:
-        """List the words of the index between two words, each with its number of posts."""
-        return self._rows(
-            "SELECT term, doc FROM temp.vocabulary WHERE term >= :low AND term < :high "
-            f"LIMIT {_VOCABULARY}",
-            low=low,
-            high=high,
-        )
-
-    def has_word(self, word: str) -> bool:
-        """Whether a post has a word, in any form."""
-        return bool(self._forms(word))
-
-    def similar_word(self, word: str) -> str:
-        """Return the most frequent of the similar words in the index; empty if there is none."""
-        rows = self._vocabulary(word[:2], f"{word[:2]}\U0010ffff")
-        counts = {row["term"]: row["doc"] for row in rows}
-        similar = get_close_matches(word, counts, 3, 0.75)
-        return max(similar, key=lambda term: counts[term], default="")
-
-    def _match_index(
-        self,
-        match: str,
-        query: Query,
-        conditions: Conditions,
-        sort: str,
-        *,
-        is_loose: bool = False,
-    ) -> Found:
-        most = _FILTERED if query.filters or conditions.of_text else _RANKED
+        words = list(map(fold, query.plain))
+        plain = [self._quote(word) for word in words if word not in COMMON]
+        plain = plain or list(map(self._quote, words))
+        is_ranked = sort == "relevance"
+        match = query.match(self._rarest(plain), "OR") if is_ranked else query.match(plain, "AND")
         low, high = self._current().rows
-        values = conditions.values | {"low": low, "high": high, "most": most}
-        if is_cut := not is_loose and self._count(match, most) > most:
-            titles = f"{{Title Tags}} : ({match})"
-            match = titles if self._count(titles, 0) else match
-        rank, latest = "bm25(search, 10.0, 4.0, 1.0)", "ORDER BY 2" * is_loose
-        order = {"newest": "Id DESC", "score": "Score DESC, Id DESC"}.get(sort, "Rank, Id DESC")
-        if is_cut:
-            # If too many posts match, take only the latest, and sort by score instead of rank.
-            rank, latest = "0.0", "ORDER BY rowid DESC"
-            order = "Score DESC, Id DESC" if sort == "relevance" else order
         kinds = {"question": "q.Id IS NOT NULL", "answer": "a.Id IS NOT NULL"}
         of_kind = [sql for kind, sql in kinds.items() if kind in query.kinds()]
         of_kind = of_kind if len(of_kind) == 1 else []
@@ -751,24 +657,71 @@ class Store:
         passes = conditions.on(post, "p")
         where = " AND ".join(["p.Id IS NOT NULL", *of_kind, passes, *conditions.of_text])
         texts = "JOIN texts x ON x.Row = s.Row" if conditions.of_text else ""
+        order = {"newest": "Id DESC", "score": "Score DESC, Id DESC"}.get(sort, "Rank, Id DESC")
         rows = self._rows(
             f"SELECT {post.format('Id')} AS Id, a.Id IS NOT NULL AS IsAnswer, s.Rank, "
-            f"{post.format('Score')} AS Score, p.AcceptedAnswerId FROM "
-            f"(SELECT rowid AS Row, {rank} AS Rank FROM search WHERE search MATCH :match "
-            f"AND rowid BETWEEN :low AND :high {latest} LIMIT :most) s {texts} "
+            f"{post.format('Score')} AS Score, p.Id AS QuestionId FROM "
+            "(SELECT rowid AS Row, rank AS Rank FROM search WHERE search MATCH :match "
+            f"AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT {_RANKED}) s {texts} "
             "LEFT JOIN questions q ON q.Row = s.Row LEFT JOIN answers a ON a.Row = s.Row "
             "LEFT JOIN questions p ON p.Id = coalesce(q.Id, a.ParentId) "
             f"WHERE {where} ORDER BY {order}",
             match=match,
-            **values,
+            low=low,
+            high=high,
+            **conditions.values,
         )
-        if sort == "relevance" and not is_cut:
+        if is_ranked:
+            best: dict[int, Row] = {}
             for row in rows:
-                is_accepted = row["IsAnswer"] and row["AcceptedAnswerId"] == row["Id"]
-                row["Rank"] *= 1 + _VOTE * log1p(max(row["Score"] or 0, 0)) + _VOTE * is_accepted
-            rows.sort(key=lambda row: row["Rank"])
+                best.setdefault(row["QuestionId"], row)
+            rows = list(best.values())
         by = "Score" if sort == "score" else "Rank"
-        return Found([(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut)
+        hits = [(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows]
+        return Found(hits, self._count(match, _RANKED) > _RANKED)
+
+    def _rarest(self, plain: list[str]) -> list[str]:
+        """Select the rarest words, so that about `_RANKED` posts are ranked."""
+        counts = {word: self._count(word, _RANKED) for word in plain}
+        kept, total = list[str](), 0
+        for word in sorted(counts, key=lambda word: counts[word]):
+            total += counts[word]
+            if total <= _RANKED or not kept:
+                kept.append(word)
+        return kept
+
+    def _quote(self, word: str) -> str:
+        """Quote a word for the index, which contains the stems of English words.
+
+        Words in other languages are found by the start that they share with their stem.
+        """
+        stem = _stem(self.site.language, word)
+        is_start = self.site.language != "en" and stem != word and len(stem) > 2
+        return quote_phrase(f"{stem}*" if is_start else word)
+
+    def has_word(self, word: str) -> bool:
+        """Whether a post has a word, in any form."""
+        return bool(self._count(self._quote(word), 0))
+
+    def similar_word(self, word: str) -> str:
+        """Return the most frequent of the similar words in the index; empty if there is none."""
+        rows = self._rows(
+            "SELECT term, doc FROM temp.vocabulary WHERE term >= :low AND term < :high "
+            f"LIMIT {_VOCABULARY}",
+            low=word[:2],
+            high=f"{word[:2]}\U0010ffff",
+        )
+        counts = {row["term"]: row["doc"] for row in rows}
+        similar = get_close_matches(_stem(self.site.language, word), counts, 3, 0.75)
+        if not similar:
+            return ""
+        # The index has stems, so look up a word with this stem.
+        stem = max(similar, key=lambda term: counts[term])
+        sql = (
+            "SELECT snippet(search, -1, :start, :end, '', 1) FROM search WHERE search MATCH :match"
+        )
+        text = self._value(f"{sql} LIMIT 1", start=START, end=END, match=f'"{stem}"') or ""
+        return fold(text.partition(START)[2].partition(END)[0]) or stem
 
     def _count(self, match: str, most: int) -> int:
         """Count the posts that match a full-text query, up to `most` + 1."""
@@ -793,7 +746,7 @@ class Store:
         if len(of_query) == 1:
             kinds = [f"{kind}s" for kind in of_query]
         else:
-            has_answers = conditions.has_owner or query.code
+            has_answers = conditions.has_owner or query.has_wanted_text
             kinds = ["questions", "answers"] if has_answers else ["questions"]
         by = "Score" if sort == "score" else "Id"
         matches = []
@@ -868,8 +821,8 @@ class Store:
 
     def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
         """Read the titles and snippets of search results, with the matching words marked."""
-        terms = split_terms(query.words, stemming=self.about.record.options["stemming"])
-        terms += [form for word in query.plain if word not in COMMON for form in self._forms(word)]
+        words = [word for word in query.words if fold(word) not in COMMON]
+        is_found = make_matcher(words, partial(_stem, self.site.language))
         rows: dict[tuple[bool, int], Row] = {}
         for is_answer, table in ((False, "questions"), (True, "answers")):
             ids = [post_id for kind, post_id, _ in hits if kind == is_answer]
@@ -884,9 +837,9 @@ class Store:
             ):
                 row["IsAnswer"] = is_answer
                 row["IsAccepted"] = is_answer and row.pop("AcceptedAnswerId") == row["Id"]
-                row["Snippet"] = snippet(_start_as_text(row.pop("Body")), terms)
+                row["Snippet"] = snippet(_start_as_text(row.pop("Body")), is_found)
                 if row["Title"] is not None:
-                    row["Title"] = mark(row["Title"], terms)
+                    row["Title"] = mark(row["Title"], is_found)
                 rows[is_answer, row["Id"]] = row
         return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
 
@@ -932,27 +885,16 @@ def search_all(
             keys = [-score for _, _, score in hits[:most]]
         merged += [(key, store, hit) for key, hit in zip(keys, hits[:most], strict=True)]
     merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
-    query.problems = list(dict.fromkeys(query.problems + describe_partial(query, founds)))
     count = sum(len(found.hits) for found in founds)
     is_cut = any(found.is_cut for found in founds)
     return [(store, hit) for _, store, hit in merged[:most]], count, is_cut
 
 
-def describe_partial(query: Query, founds: Sequence[Found]) -> list[str]:
-    """Return a message if results have only some of the words; otherwise, an empty list."""
-    founds = [found for found in founds if found.hits]
-    partial = sum(found.is_partial for found in founds)
-    if not partial:
-        return []
-    sites = f"On {partial} of {len(founds)} sites, no" if partial < len(founds) else "No"
-    passes = " and passes the filters" * bool(query.filters)
-    return [f"{sites} post has all of these words{passes}; showing posts with some of them"]
-
-
 def hints(stores: Sequence[Store], query: Query) -> list[str]:
     """Return hints about words that no post has; each suggests a similar word if a site has one."""
     stores = [store for store in stores if store.about.has_search]
-    unknown = [word for word in query.plain if stores and len(word) > 3
+    words = [fold(word) for word in query.plain if word.isalnum()]
+    unknown = [word for word in words if stores and len(word) > 3
                and not any(store.has_word(word) for store in stores)]  # fmt: skip
     others = [
         next(filter(None, (store.similar_word(word) for store in stores[:_HINTING])), "")
@@ -962,6 +904,14 @@ def hints(stores: Sequence[Store], query: Query) -> list[str]:
         f"no post has {word}" + f"; did you mean {other}?" * bool(other)
         for word, other in zip_longest(unknown, others, fillvalue="")
     ]
+
+
+@lru_cache(maxsize=50_000)
+def _stem(language: str, word: str) -> str:
+    """Return the stem of a word, which is in lower case."""
+    from snowballstemmer import stemmer
+
+    return str(stemmer(_STEMMERS[language]).stemWord(word)) if language in _STEMMERS else word
 
 
 def _identify(path: str) -> FileIdentity:

@@ -213,7 +213,6 @@ def to_sqlite(
     database: PathLike | None = None,
     *,
     search: Search = "all",
-    stemming: bool = False,
     site_field: str | None = None,
     site: str | None = None,
     nest: Iterable[NestName] = (),
@@ -236,7 +235,6 @@ def to_sqlite(
             folder.
         search: Content of the full-text index: `titles` (with tags), `all` (with the text of
             bodies), or `none` for no index.
-        stemming: Find English words in all their forms: `baking` finds `bake` and `baked`.
         site_field: Name of the column for the site, in a database of several sites; it is the first
             part of every key. Its values are taken from the field of this name in the documents, or
             else from the name of the source.
@@ -264,7 +262,6 @@ def to_sqlite(
         source,
         database,
         search=search,
-        stemming=stemming,
         site_field=site_field,
         site=site,
         nest=nest,
@@ -281,7 +278,6 @@ def find_database(
     database: PathLike | None = None,
     *,
     search: Search = "all",
-    stemming: bool = False,
     site_field: str | None = None,
     site: str | None = None,
     nest: Iterable[NestName] = (),
@@ -308,7 +304,6 @@ def find_database(
         )
     options = {
         "search": search,
-        "stemming": stemming and search != "none",
         "site_field": site_field,
         "site": None if site is None else checked_host(site),
         "nest": sorted(tables_to_nest(nest, {})),
@@ -394,7 +389,7 @@ class DatabaseFile(Product[Database]):
                     make_indexes()
                 else:
                     index = os.path.join(folder, "search.db")
-                    sql = search_sql(options["site_field"], stemming=options["stemming"])
+                    sql = search_sql(options["site_field"])
                     index_texts(loaded, index, sql, is_apart=jobs != 1, meanwhile=make_indexes)
                     copy_index(connection, index, sql)
                 building.describe_tags(_read_tags(self._tags, jobs))

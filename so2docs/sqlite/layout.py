@@ -23,7 +23,7 @@ from so2docs.schema import (
     Table,
 )
 
-FORMAT = 7
+FORMAT = 8
 """Version of the layout; databases with any other version are rejected."""
 
 ABOUT = "so2docs"
@@ -251,19 +251,16 @@ def views_sql(site_field: str | None) -> tuple[str, str]:
     )
 
 
-def search_sql(site_field: str | None, *, stemming: bool) -> str:
+def search_sql(site_field: str | None) -> str:
     """Return the SQL statement that creates the full-text index over `texts`.
 
-    Args:
-        site_field: Column for the site.
-        stemming: Whether to index the stems of English words.
+    The index contains the stems of English words. Words in other scripts are unchanged.
     """
     row = "Id" if site_field is None else "Row"
-    stems = "porter " if stemming else ""
     return (
         # Use double quotes: sqlite-utils and Datasette look for them to find the index of a table.
         f'CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content="texts", '
-        f"content_rowid='{row}', tokenize='{stems}unicode61 remove_diacritics 2')"
+        f"content_rowid='{row}', tokenize='porter unicode61 remove_diacritics 2')"
     )
 
 

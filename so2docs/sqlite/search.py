@@ -87,7 +87,7 @@ def _index(path: str, sql: str, texts: Texts | None) -> None:
         _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
         # Give words in titles more weight than words in bodies.
         connection.execute(
-            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0, 1.0)')"
+            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0, 1.0)')"
         )
     if texts is not None:
         rows: list[Row] = pickle.loads(texts.pickled)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.places import CHECKOUT, SAMPLES
+from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.parse import core
@@ -114,3 +114,11 @@ def test_packed_dumps_are_measured(tmp_path: Path) -> None:
     packed.write_bytes(bz2.compress((SAMPLES / "posts.xml").read_bytes()))
     lines = run("packed.py", packed).splitlines()
     assert [line.split(",")[0] for line in lines[2:]] == ["| decompress"] * 3 + ["| convert"] * 2
+
+
+@pytest.mark.long
+def test_searches_in_other_words_find_the_question() -> None:
+    if not DUMPS.exists():
+        pytest.skip(NO_DUMPS)
+    hits = [int(line.split()[-5]) for line in run("search_quality.py", DUMPS).splitlines()]
+    assert sum(hits[:2]) >= 75

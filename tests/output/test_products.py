@@ -167,7 +167,6 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             "q.db",
             {
                 "search": "titles",
-                "stemming": True,
                 "site_field": "Site",
                 "site": "beer.stackexchange.com",
                 "nest": None,
@@ -180,7 +179,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
         Case(
             lambda folder, **options: sqlite(folder, source="site", **options),
             "q.db",
-            {"search": None, "stemming": None, "site_field": None, "site": None, "tags": False}
+            {"search": None, "site_field": None, "site": None, "tags": False}
             | {"nest": [], "profiles": False},
             {
                 "1 posts": "site/Posts.xml",
@@ -197,7 +196,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
                 [folder / "old.jsonl", folder / "new.jsonl"], folder / "q.db", jobs=1, **options
             ),
             "q.db",
-            {"search": "titles", "stemming": True, "site_field": "Place"}
+            {"search": "titles", "site_field": "Place"}
             | dict.fromkeys(("site", "nest", "tags", "profiles")),
             {"1 output": "old.jsonl", "2 output": "new.jsonl"},
             read=lambda path: read_about(path).record,
