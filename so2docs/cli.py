@@ -23,26 +23,35 @@ from so2docs.store.disk import explain_os_error
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
 COMMANDS = {
-    "convert": "Convert a dump into documents: questions with their answers.",
+    "sample": "Write a small dump for trying out the other commands.",
     "inspect": "Describe a dump without converting it.",
-    "show": "Show questions of an output by their ids.",
-    "stats": "Print statistics of an output.",
-    "diff": "Write the changes between two outputs.",
-    "recipes": "List the recipes for data sets, with example records.",
-    "schema": "Print the JSON Schema of the documents.",
-    "verify": "Check an output against its manifest.",
-    "card": "Write a card for an output: Markdown for Hugging Face, and Croissant.",
-    "sqlite": "Make an SQLite database with full-text search.",
+    "convert": "Convert a dump into documents: questions with their answers.",
+    "recipes": "List the recipes for data sets, with their settings.",
     "tables": "Write the tables of a dump as Parquet, CSV or a database.",
     "tags": "Write the tags of a dump with their excerpts and wikis.",
+    "show": "Show questions of an output by their ids.",
+    "stats": "Print statistics of an output.",
+    "verify": "Check an output against its manifest.",
+    "diff": "Write the changes between two outputs.",
+    "sqlite": "Make an SQLite database with full-text search.",
     "serve": "Read an output or a database in a browser.",
     "mcp": "Let a language model search and read a database.",
-    "spark": "Convert many dumps on Spark.",
-    "sample": "Write a small dump for trying out the other commands.",
-    "selftest": "Check this installation.",
-    "completion": "Print a completion script for a shell.",
 }
-"""Short help of the commands, by name; each command is a function in a module of this name."""
+"""Short help of the commands by name, in the order of the help.
+
+Each command is a function in a module of its name.
+"""
+
+RARE_COMMANDS = {
+    "card": "Write a card for an output: Markdown for Hugging Face, and Croissant.",
+    "completion": "Print a completion script for a shell.",
+    "schema": "Print the JSON Schema of the documents.",
+    "selftest": "Check this installation.",
+    "spark": "Convert many dumps on Spark.",
+}
+"""Commands that the help only names."""
+
+ALL_COMMANDS = COMMANDS | RARE_COMMANDS
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -61,13 +70,13 @@ class _Commands(click.Group):
     """
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return list(ALL_COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        if name not in ALL_COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"so2docs.commands.{name}"), name)
-        command.short_help = COMMANDS[name]
+        command.short_help, command.hidden = ALL_COMMANDS[name], name in RARE_COMMANDS
         for parameter in command.params:
             parameter.callback = parameter.callback or _refuse_empty
         return command
@@ -76,11 +85,12 @@ class _Commands(click.Group):
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = arguments[0]
-        if name not in COMMANDS and (os.path.exists(name) or "." in name):
+        if name not in ALL_COMMANDS and (os.path.exists(name) or "." in name):
             words = " ".join(map(shlex.quote, arguments))
             raise click.UsageError(f"did you mean `so2docs convert {words}`?", context)
-        if name not in COMMANDS:
-            hint = did_you_mean(name, COMMANDS) or f"; the commands are: {', '.join(COMMANDS)}"
+        if name not in ALL_COMMANDS:
+            names = ", ".join(ALL_COMMANDS)
+            hint = did_you_mean(name, ALL_COMMANDS) or f"; the commands are: {names}"
             raise click.UsageError(f"there is no command {name!r}{hint}", context)
         resolved = super().resolve_command(context, arguments)
         raise_in_command()
@@ -98,7 +108,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples(EXAMPLES),
+    epilog=f"More commands: {', '.join(RARE_COMMANDS)}.\n\n{examples(EXAMPLES)}",
     invoke_without_command=True,
     no_args_is_help=True,
 )
@@ -108,7 +118,7 @@ class _Commands(click.Group):
 )
 @click.pass_context
 def cli(context: click.Context, version: bool, verbose: bool) -> None:
-    """Turn the Posts.xml of a Stack Exchange dump into questions with their answers inside."""
+    """Turn a Stack Exchange data dump into questions with their answers inside."""
     if version:
         from so2docs.parse import core
 

@@ -12,10 +12,10 @@ import click
 import pytest
 from support.places import CHECKOUT
 
-from so2docs.cli import COMMANDS, cli
+from so2docs.cli import ALL_COMMANDS, cli
 
 BY_NAME = {
-    name: cli.get_command(click.Context(cli, **cli.context_settings), name) for name in COMMANDS
+    name: cli.get_command(click.Context(cli, **cli.context_settings), name) for name in ALL_COMMANDS
 }
 
 
@@ -33,7 +33,7 @@ def test_pages_that_wheels_contain_are_current(pages: dict[str, Path]) -> None:
 
 
 def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
-    assert pages.keys() == {"so2docs", *(f"so2docs-{name}" for name in COMMANDS)}
+    assert pages.keys() == {"so2docs", *(f"so2docs-{name}" for name in ALL_COMMANDS)}
     for name, command in BY_NAME.items():
         page = pages[f"so2docs-{name}"].read_text(encoding="utf-8").replace("\\-", "-")
         assert re.search(rf"^\.SH NAME\nso2docs-{name} - .*[^.]$", page, re.MULTILINE), name

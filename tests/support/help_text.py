@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from so2docs.cli import COMMANDS, cli
+from so2docs.cli import ALL_COMMANDS, cli
 
 
 def commands() -> list[str]:
     """Return the names of all commands."""
-    return list(COMMANDS)
+    return list(ALL_COMMANDS)
 
 
 def block(*path: str) -> str:
