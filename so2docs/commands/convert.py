@@ -36,6 +36,7 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
     cls=GroupedOption,
     group="Output",
     metavar="OUTPUT",
+    hidden=True,
     help="Same as the argument OUTPUT.",
 )
 @click.option(
@@ -43,7 +44,7 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
     cls=GroupedOption,
     group="Output",
     metavar="DIR",
-    help="Convert several DUMPs, each into DIR/SITE.jsonl.gz.",
+    help="Convert several DUMPs, each to a file in DIR.",
 )
 @table_options(*OF_CONVERT, leave_out=("progress",))
 @quiet
@@ -57,23 +58,16 @@ def convert(
 ) -> int:
     """Convert DUMP into OUTPUT: one question per line, with its answers inside.
 
-    DUMP is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
-    or - for standard input. Archives need no unpacking.
+    DUMP is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one, a
+    URL, or - for standard input. The name of OUTPUT sets the format (.jsonl, .json, .parquet,
+    .ravendbdump) and the compression (.gz, .zst); the default is questions.jsonl.gz, and - is
+    standard output. Rows that belong to no document (strays) go to a side file.
 
-    The name of OUTPUT sets the format (.jsonl, .json, .parquet, .ravendbdump) and the compression
-    (.gz, .zst); - is standard output, uncompressed. The default is questions.jsonl.gz. A file is
-    renamed to its final name when it is complete. JSON lines get a small .OUTPUT.index, which
-    `so2docs show` uses to find questions. Rows that belong to no document (strays) go to a side
-    file, with the reason. Between its two passes, the program keeps temporary files (the spill).
-    After an interruption, the same command resumes from the spill.
-
-    An output that is up to date is left unchanged. An output made from another input or with other
-    options is an error, unless --update or --force replaces it.
-
-    A question or answer is kept if it passes all filters.
+    After an interruption, the same command resumes. An output that is up to date is left unchanged;
+    one made from another input or with other options is an error without --update or --force.
 
     Exit codes: 0 done, 1 a dump cannot be converted or a file cannot be written, 2 usage error, 130
-    interrupted (Ctrl-C), 143 terminated.
+    interrupted (Ctrl-C), 143 terminated. docs/cli.md describes rare options.
     """
     keywords = given_keywords(options)
     if ":" in keywords.get("recipe", ""):

@@ -121,6 +121,7 @@ def _click_option(entry: Option, help: str | None = None, **settings: Any) -> De
         **({"is_flag": True} if entry.is_switch else {"type": _Value(entry)}),
         **({"multiple": True} if entry.is_repeated else {}),
         **({"metavar": entry.metavar} if entry.metavar else {}),
+        **({"hidden": True} if entry.is_rare else {}),
         **({"default": entry.default, "show_default": True} if has_default else {}),
         **settings,
     }
@@ -169,6 +170,7 @@ _DEBUG = GroupedOption(
     group="Run",
     is_flag=True,
     expose_value=False,
+    hidden=True,
     callback=_remember_debug,
     help="Show the traceback of an error.",
 )

@@ -80,6 +80,7 @@ class Option:
         more: Additional information for users of the library, in the same form.
         remember: Function that converts the value of the attribute to JSON for the fingerprint;
             values that give the same output have the same JSON.
+        is_rare: Whether the help of commands leaves the option out; the docs describe it.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Option:
     usually: str = ""
     more: str = ""
     remember: Callable[[Any], Any] | None = None
+    is_rare: bool = False
 
     @property
     def kinds(self) -> tuple[Any, ...]:

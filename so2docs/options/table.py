@@ -100,14 +100,14 @@ class Filters:
     """
 
     tags: tuple[str, ...] = _filter(
-        "Keep questions with any of these tags or patterns such as 'tensorflow*'.",
+        "Keep questions with any of these tags, or 'tensorflow*'.",
         (),
         accepts=str | Iterable[str],
         parse=tags,
         flags=("--tag",),
         metavar="TAGS",
     )
-    all_tags: bool = _filter("Keep questions with all of the tags, not just one of them.", False)
+    all_tags: bool = _filter("Keep questions with all of the tags, not just one.", False)
     min_score: int | None = _filter("Keep questions with this score or more.")
     min_answer_score: int | None = _filter("Keep answers with this score or more.")
     min_answers: int | None = _filter(
@@ -118,7 +118,8 @@ class Filters:
         more="The filter tests `AnswerCount`; questions without it do not pass.",
     )
     max_body: int | None = _filter(
-        "Keep questions and answers with a body of this size or less, such as 20kB.",
+        "Keep questions and answers with a body of at most SIZE, such as 20kB.",
+        is_rare=True,
         accepts=str | int | None,
         parse=size(1, "20000 or 20kB"),
         metavar="SIZE",
@@ -127,7 +128,7 @@ class Filters:
     answered: bool = _filter("Keep questions that have an answer.", False)
     accepted: bool = _filter("Keep questions that have an accepted answer.", False)
     since: str | None = _filter(
-        "Keep questions created on this date (UTC) or later.",
+        "Keep questions created on DATE (UTC) or later.",
         accepts=str | date | None,
         parse=point_in_time,
         metavar="DATE",
@@ -135,7 +136,7 @@ class Filters:
         "`datetime`.",
     )
     until: str | None = _filter(
-        "Keep questions created before this date (UTC).",
+        "Keep questions created before DATE (UTC).",
         accepts=str | date | None,
         parse=point_in_time,
         metavar="DATE",
@@ -143,37 +144,39 @@ class Filters:
     drop_fabricated: bool = _filter(
         "Leave out the made-up question and answer (ids above 1,000,000,000) in two releases.",
         False,
+        is_rare=True,
     )
     drop_users: IdList | None = _dropped(
-        "Leave out all posts and comments of the users whose ids are in FILE, one per line.",
-        more="The answers to their questions are also left out, and other posts do not name these "
-        "users as editors.",
+        "Leave out all that these users wrote; one id per line.",
+        more="These are posts and comments. The answers to their questions are also left out, and "
+        "other posts do not name these users as editors.",
     )
     drop_posts: IdList | None = _dropped(
-        "Leave out the questions and answers whose ids are in FILE, one per line.",
+        "Leave out these posts; one id per line.",
         more="The answers to these questions are also left out.",
     )
     keep_users: IdList | None = _kept(
-        "Keep questions asked or answered by these users: ids separated by commas, or a FILE with "
-        "one id per line.",
-        more="A file name that consists of digits counts as an id; write `./123` for the file.",
+        "Keep questions asked or answered by these users.",
+        more="The ids are separated by commas, or in a FILE, one per line. A file name that "
+        "consists of digits counts as an id; write `./123` for the file.",
     )
     keep_posts: IdList | None = _kept(
-        "Keep these questions, and the questions of these answers: ids separated by commas, or a "
-        "FILE with one id per line."
+        "Keep these questions, and the questions of these answers.",
+        more="The ids are separated by commas, or in a FILE, one per line.",
     )
     sample: int | None = _filter(
-        "Keep a share of the questions, such as 1%; every run keeps the same questions.",
+        "Keep a share of the questions, such as 1%.",
         accepts=str | float | None,
         parse=share,
         metavar="SHARE",
-        more="A hash of the id selects them, so every sample is part of all larger samples.",
+        more="A hash of the id selects the questions: every run keeps the same ones, and every "
+        "sample is part of all larger samples.",
     )
     limit: int | None = option(
         "Filters", "output", "Keep the N questions with the lowest ids.", parse=at_least(1)
     )
     kept: tuple[str, ...] | None = _filter(
-        "Keep these fields, such as Id,Title,Comments.Text,Answers.Body.",
+        "Keep these fields, such as Id,Title,Answers.Body.",
         name="fields",
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: None if value is None else parse_field_names(name, value),
@@ -183,7 +186,7 @@ class Filters:
         remember=lambda value: None if value is None else sorted(value),
     )
     left_out: tuple[str, ...] = _filter(
-        "Leave these fields out, such as Body,Answers.Body,Comments.UserId.",
+        "Leave these fields out, such as Comments.UserId.",
         (),
         name="drop_fields",
         accepts=str | Iterable[str] | None,
@@ -257,7 +260,7 @@ class OutputForm:
         choices=lambda: tuple(FORMATS),
         parse=lambda name, value: value and choose(name, value, tuple(FORMATS), None, OTHER_FORMS),
         flags=("-f",),
-        usually="selected by the output's name, or jsonl",
+        usually="by the name of OUTPUT",
         more="`jsonl`: one JSON object per line. `json`: one array. `elasticsearch`: lines for the "
         "bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file. `parquet`: "
         "typed columns.",
@@ -268,7 +271,7 @@ class OutputForm:
         accepts=Compression | None,
         default_keyword=None,
         where="files",
-        usually="selected by the output's name, or gzip",
+        usually="by the name of OUTPUT",
     )
     elasticsearch_index: str = _output(
         "Name of the index in bulk lines for Elasticsearch.",
@@ -278,20 +281,22 @@ class OutputForm:
         where="files",
         metavar="NAME",
         usually="questions",
+        is_rare=True,
     )
     split: Split = _output(
-        "Write several files: of a size (1GB), a number of files (8files), one for each year or "
-        "month, or shares (train=0.9,test=0.1).",
+        "Write several files: 1GB, 8files, year, month, or train=0.9,test=0.1.",
         Split(),
         accepts=str | None,
         default_keyword=None,
         parse=parse_split,
         metavar="HOW",
         where="convert",
-        more="Each file is complete, and files of a size or a number are in the order of the ids: "
-        "`questions-00000.jsonl.gz` and so on. A file is larger than the size only if a single "
-        "document is. The date of a question selects `questions-2019-03.jsonl.gz`; questions "
-        "without a date go into `questions-undated.jsonl.gz`. A hash of the question's id selects "
+        more="The files have at most this size, are this many, contain the questions of a year or "
+        "month, or have these shares of the questions. Each file is complete. By size and by "
+        "number, the files are in the order of the ids: `questions-00000.jsonl.gz` and so on. A "
+        "file is larger than the size only if a single document is. The date of a question "
+        "selects `questions-2019-03.jsonl.gz`; questions without a date go into "
+        "`questions-undated.jsonl.gz`. A hash of the question's id selects "
         "`questions-train.jsonl.gz`, so a question with its answers is in the same share in every "
         "dump.",
         remember=lambda value: str(value) or None,
@@ -334,23 +339,24 @@ class Options:
     """
 
     site_field: tuple[str, str] | None = _document(
-        "Add the site's name to each document, as field NAME, because ids are only unique per "
-        "site.",
+        "Add the site to each document, as field NAME.",
         accepts=str | None,
         metavar="NAME",
-        more="The site's name is the value of `site`, or the name of the archive or folder.",
+        more="Ids are only unique per site. The site is the value of `site`, or the name of the "
+        "archive or folder.",
         where="iterator",
         remember=lambda value: value and list(value),
     )
     host: str | None = option(
         "Input",
         "output",
-        "The site, such as beer.stackexchange.com, for URLs, formulas in Markdown, and "
-        "{site_field}.",
+        "The site, for URLs and {site_field}.",
         name="site",
         metavar="HOST",
         where="iterator",
         usually="the name of the archive or folder",
+        more="A host such as beer.stackexchange.com. It also decides whether Markdown has "
+        "formulas.",
     )
     recipe: RecipeChoice | None = _document(
         "Write the records of a data set instead of the documents: preferences, pairs (or dpo), "
@@ -423,15 +429,16 @@ class Options:
         accepts=BodyAs | None,
         default_keyword=None,
         parse=lambda name, value: value and choose(name, value, get_args(BodyAs), _BODIES),
-        usually="html, or the default of the recipe",
+        usually="html, or that of the recipe",
     )
     answers_by: AnswersBy = _document(
-        "Order of the answers: by id, or by votes, with the accepted answer first and the "
-        "others by descending score.",
+        "Order of the answers.",
         "id",
+        more="By votes, the accepted answer is first, and the others follow by descending score.",
     )
     nest: tuple[str, ...] = _document(
-        "Nest these tables, found in the archive or next to the posts.",
+        "Nest these tables: comments, links, votes, users, badges, closings, history, "
+        "history-text, or all.",
         (),
         accepts=str | Iterable[str],
         choices=lambda: (*TABLES, ALL_TABLES),
@@ -439,9 +446,9 @@ class Options:
         metavar="TABLES",
     )
     if_present: bool | tuple[str, ...] = _document(
-        "With {nest}, skip missing tables instead of failing; a warning and the record in "
-        "the output name them.",
+        "Skip tables that are missing, with a warning.",
         False,
+        more="The record in the output names the missing tables.",
         accepts=bool,
     )
     skip_malformed: bool = option(
@@ -456,6 +463,7 @@ class Options:
     core: Core = _run(
         "The core that converts rows to JSON; the output does not depend on it.",
         "auto",
+        is_rare=True,
         more="`auto`: the value of the environment variable `SO2DOCS_CORE`, else `compiled` if a C "
         "compiler was available at installation, else `python`.",
     )
@@ -463,6 +471,7 @@ class Options:
         "Compression level. For gzip, 0 to 3 are fast (ISA-L), and 4 to 9 are slow but compress "
         "better (zlib). For zstd, up to 19.",
         2,
+        is_rare=True,
         where="files",
         parse=at_least(0, _ZSTD_LEVELS),
     )
@@ -614,10 +623,12 @@ class RunOptions:
         where="local",
         parse=at_least(1),
         flags=("-j",),
-        usually="all cores; one for a small dump",
+        usually="all cores",
+        more="A small dump is converted by one process.",
     )
     chunk_bytes: int | None = _run(
         "Number of bytes of the dump for each task of the first pass.",
+        is_rare=True,
         accepts=str | int | None,
         parse=size(1, "16MB"),
         metavar="SIZE",
@@ -625,6 +636,7 @@ class RunOptions:
     )
     spill_budget: int | None = _run(
         "Keep this much of the spill uncompressed, which is faster.",
+        is_rare=True,
         accepts=str | int | None,
         where="local",
         parse=size(0, "2GB, or 0"),
@@ -633,29 +645,30 @@ class RunOptions:
     )
     progress: bool = _run("Show progress bars, on stderr or in the notebook.", False, where="local")
     work_dir: str | None = _run(
-        "Folder for the spill, which is about as large as the input posts and tables, or a third "
-        "of this size with {spill_budget=0}.",
+        "Folder for temporary files.",
         accepts=str | os.PathLike[str] | None,
         where="local",
         parse=path,
         metavar="DIR",
-        usually="the folder of the output, or the system's temporary folder without an output file",
+        usually="that of OUTPUT",
+        more="These files, the spill, are about as large as the posts and tables, or a third of "
+        "this size with {spill_budget=0}. Without an output file, the default is the system's "
+        "temporary folder.",
     )
     keep_spill: bool = _run(
         "Keep the spill, so that the next conversion need not reread DUMP.",
         False,
+        is_rare=True,
         where="convert",
         more="The next conversion to the same output may add tables, and change the order of "
         "answers, the limit and the form of the files. To change filters or bodies, add "
         "{restart=True}.",
     )
     update: bool = _run(
-        "Replace outputs made from another input or with other options.", False, where="convert"
+        "Replace outputs of another input or other options.", False, where="convert"
     )
     force: bool = _run("Overwrite an existing output.", False, where="convert")
-    restart: bool = _run(
-        "Start over instead of resuming an interrupted conversion.", False, where="convert"
-    )
+    restart: bool = _run("Start over instead of resuming.", False, where="convert")
     report: str | None = _run(
         "Write the report as JSON to FILE; - is standard output.",
         accepts=str | os.PathLike[str] | None,
@@ -665,12 +678,12 @@ class RunOptions:
         more="`so2docs verify` checks OUTPUT against it; OUTPUT is reread to compute its SHA-256.",
     )
     card: bool = _run(
-        "Write a README.md for Hugging Face, croissant.json, and a manifest for `so2docs verify` "
-        "next to the output.",
+        "Write a card for Hugging Face, and a manifest.",
         False,
         where="convert",
-        more="DUMP is reread to compute its SHA-256. With "
-        "{force=True}, any other `README.md` there is replaced.",
+        more="The files README.md, croissant.json and the manifest for `so2docs verify` are next "
+        "to the output. DUMP is reread to compute its SHA-256. With {force=True}, any other "
+        "`README.md` there is replaced.",
     )
     tables: Tables = field(default_factory=dict)
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import click
 
 from so2docs.cli import ALL_COMMANDS, cli
+from so2docs.commands.options import spellings
+from so2docs.errors import naming_flags
+from so2docs.options.option import Option, spell_options
+from so2docs.options.table import OPTIONS
 
 
 def commands() -> list[str]:
@@ -27,3 +31,24 @@ def block(*path: str) -> str:
         command = subcommand
         context = click.Context(command, parent=context, info_name=name, terminal_width=80)
     return f"```console\n$ {context.command_path} --help\n{command.get_help(context)}\n```"
+
+
+def rare_options() -> str:
+    """Return a table of the options of `convert` that its help leaves out."""
+    rare = [entry for entry in OPTIONS.values() if entry.is_rare]
+    rows = (
+        f"| `{_flag(entry)}` | {_text(entry)} |"
+        for entry in sorted(rare, key=lambda entry: entry.name)
+    )
+    return "\n".join(["| option | meaning |", "|---|---|", *rows])
+
+
+def _flag(entry: Option) -> str:
+    return f"{entry.spellings[0]} {entry.metavar or ''}".rstrip()
+
+
+def _text(entry: Option) -> str:
+    with naming_flags(spellings(())):
+        default = entry.usually or (entry.default if entry.default not in (None, False) else "")
+        text = " ".join(filter(None, [entry.summary, spell_options(entry.more)]))
+    return f"{text} Default: {default}." if default != "" else text
