@@ -197,8 +197,8 @@ def _inflate(name: str, data: bytes) -> bytes | None:
         return None
     if len(raw) >= MOST_LINE_BYTES:
         raise _foreign(name)
-    is_whole = stream.eof and not stream.unused_data and raw[-1:] in b"\n"
-    return raw if is_whole else None
+    is_whole = stream.eof and not stream.unused_data
+    return raw if is_whole and (not raw or raw.endswith(b"\n")) else None
 
 
 def _foreign(name: str) -> OutputError:

@@ -36,7 +36,7 @@ def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) ->
     if len(tex) > MOST_CHARACTERS or _depth(tex) > _MOST_DEPTH or not tex.strip():
         return None
     macros = {} if macros is None else macros
-    tex, found = _take_definitions(_VERB.sub(_verbatim, tex))
+    tex, found = _take_definitions(tex)
     if len(macros) + len(found) <= _MOST_MACROS:
         macros |= found
     known = macros | found
@@ -143,39 +143,18 @@ def _take_definitions(tex: str) -> tuple[str, dict[str, str]]:
     return "".join([*parts, tex[at:]]), definitions
 
 
-_VERB = re.compile(r"\\verb\*?([^a-zA-Z\s*])(.*?)\1", re.DOTALL)
-_ESCAPES = {sign: f"\\{sign}" for sign in "{}$&#%_"} | {
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-}
-
-
-def _verbatim(match: re.Match[str]) -> str:
-    return rf"\texttt{{{''.join(_ESCAPES.get(sign, sign) for sign in match[2])}}}"
-
-
 _COMMANDS = {
-    "*": "{*}",
     "LaTeX": r"\text{LaTeX}",
-    "TeX": r"\text{TeX}",
-    "cancelto": r"\cancel{#2}^{#1}",
     "dotsb": r"\cdots",
     "dotsc": r"\ldots",
     "dotsi": r"\cdots",
     "dotsm": r"\cdots",
     "dotso": r"\ldots",
-    "llap": "{#1}",
-    "mit": "",
     "pmb": r"\boldsymbol",
-    "rlap": "{#1}",
-    "scr": r"\mathscr",
     "smallsetminus": r"\setminus",
-    "strut": "",
-    "varinjlim": r"\underrightarrow{\lim}",
-    "varprojlim": r"\underleftarrow{\lim}",
 }
-"""MathJax commands that math-core lacks, with their replacements."""
+"""Commands that math-core lacks and that occur in more than one of a thousand formulas, with their
+replacements."""
 _NAMES = {
     "align": "align*",  # The sites number only formulas with a \tag.
     "alignat": "align*",
@@ -191,84 +170,36 @@ _RENAMED = re.compile(
     rf"\\(begin|end)\{{({'|'.join(_NAMES)})\*?\}}(?:(?<=at\}}|t\*\}})\s*\{{\d+\}})?"
 )
 _DROPPED = re.compile(
-    r"\\(?:label|require|class|cssId|style|href|color\{[^{}]*\}\s*(?=$))\{[^{}]*\}"
-    r"|\\bbox\s*(?:\[[^\[\]]*\])?|\\smash(?![a-zA-Z])"
-    # The position of an array, and spaces between its columns.
-    r"|(?<=\\begin\{array\})\s*\[[tbc]\]|@\{[^{}]*\}"
+    r"\\(?:label|require)\{[^{}]*\}|\\(?:bbox\s*(?:\[[^\[\]]*\])?|smash)(?![a-zA-Z])"
     # math-core accepts limits only after operators.
     r"|(?<=\})\s*\\(?:no)?limits(?![a-zA-Z])"
-    r"|\\(?:raise|lower|moveleft|moveright)\s*-?[\d.]+\s*(?:pt|em|ex|mu|cm|mm|in|px)"
-    r"|\\(?:displaylimits|nonumber|notag|Tiny|tiny|scriptsize|footnotesize|small|normalsize"
-    r"|large|Large|LARGE|huge|Huge)(?![a-zA-Z])"
+    r"|\\(?:displaylimits|scriptsize|footnotesize|small|large|Large|LARGE|huge|Huge)(?![a-zA-Z])"
 )
-_TEXT = re.compile(r"\\(?:mbox|hbox|textnormal|textup|f?colorbox\s*(?:\{\w+\})+(?=\{))(?![a-zA-Z])")
-_COLOURED = re.compile(r"\\color\s*\{\s*(#?)(\w+)\s*\}\s*\{")
-_COLOUR = re.compile(r"\\color(?:\[HTML\])?\{\w+\}")
-_SPECIAL = re.compile(r"(?<!\\)[_&#^]")
+_TEXT = re.compile(r"\\(?:mbox|hbox|textnormal)(?![a-zA-Z])")
+# On the sites, a colour applies to the next group only.
+_COLOURED = re.compile(r"\\color\s*\{\s*(\w+)\s*\}\s*\{")
+_COLOUR = re.compile(r"\\color\s*\{[^{}]*\}")
+_SPECIAL = re.compile(r"(?<!\\)[_&#]")
 _ANGLE = re.compile(r"(\\(?:left|right|middle|[bB]igg?[lmr]?))\s*(<|>|\\[lg]t(?![a-zA-Z]))")
 _ANGLES = {"<": r"\langle ", r"\lt": r"\langle ", ">": r"\rangle ", r"\gt": r"\rangle "}
-_RULE = re.compile(r"\\[rR]ule\s*(?:\[[^\[\]]*\])?\s*\{([^{}]*)\}\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _TAG = re.compile(r"\\tag\*?\{([^{}]*)\}")
-_WITH_GROUP = re.compile(
-    r"\\(ce|text|substack|cases|matrix|pmatrix|eqalign|eqalignno|displaylines)\s*\{"
-)
+_WITH_GROUP = re.compile(r"\\(ce|text|substack|cases|matrix|pmatrix|eqalign)\s*\{")
 _PLAIN_TEX = {
     "cases": "cases",
     "matrix": "matrix",
     "pmatrix": "pmatrix",
     "eqalign": "aligned",
-    "eqalignno": "aligned",
-    "displaylines": "gathered",
     "substack": "matrix",
 }
-
-
-def _colour(match: re.Match[str]) -> str:
-    """Limit a colour command to the next group, as MathJax does on the sites."""
-    sign, colour = match.groups()
-    if not sign:
-        return rf"{{\color{{{colour}}}"
-    colour = "".join(digit * 2 for digit in colour) if len(colour) == 3 else colour
-    return rf"{{\color[HTML]{{{colour.upper()}}}"
-
-
-def _rule(match: re.Match[str]) -> str:
-    """Convert a rule to an underlined space; remove a rule without width (it only adds height)."""
-    is_wide = re.search("[1-9]", match[1]) is not None
-    return rf"\underline{{\hspace{{{match[1]}}}}}" if is_wide else "{}"
-
-
-_ABOVE = re.compile(r"\\above\s*-?([\d.]+)\s*(?:pt|em|ex|mu|cm|mm|in|px)")
-_DIAGRAM = re.compile(r"\\(begin|end)\{CD\}")
-_ARROW = re.compile(
-    r"@(?:(?P<side>[<>])([^<>@]*)(?P=side)([^<>@]*)(?P=side)"
-    r"|(?P<way>[AV])((?:(?!(?P=way))[^@])*)(?P=way)((?:(?!(?P=way))[^@])*)(?P=way)|(?P<line>[=|.]))"
-)
-_LINES = {"=": "& = &", "|": r"\| & &", ".": "& &"}
-
-
-def _arrow(match: re.Match[str]) -> str:
-    """Convert an arrow of a diagram, with its labels, to a cell of a matrix."""
-    if side := match["side"]:
-        name = "right" if side == ">" else "left"
-        return rf"& \x{name}arrow[{{{match[3]}}}]{{{match[2]}}} &"
-    if way := match["way"]:
-        labels = rf"{{\scriptstyle {match[5]}}}", rf"{{\scriptstyle {match[6]}}}"
-        return rf"{labels[0]}\{'down' if way == 'V' else 'up'}arrow{labels[1]} & &"
-    return _LINES[match["line"]]
 
 
 def _rewritten(tex: str) -> str:
     """Replace commands that math-core lacks with supported ones."""
     tex = _RENAMED.sub(lambda m: rf"\{m[1]}{{{_NAMES[m[2]]}}}", tex)
     tex = _TEXT.sub(r"\\text", _DROPPED.sub("", tex))
-    tex = _COLOURED.sub(_colour, tex)
+    tex = _COLOURED.sub(r"{\\color{\1}", tex)
     tex = _TAG.sub(r"\\qquad\\text{(\1)}", tex)
     tex = _ANGLE.sub(lambda m: m[1] + _ANGLES[m[2]], tex)
-    tex = _RULE.sub(_rule, tex)
-    tex = _ABOVE.sub(lambda m: r"\over " if re.search("[1-9]", m[1]) else r"\atop ", tex)
-    if r"\begin{CD}" in tex:
-        tex = _ARROW.sub(_arrow, _DIAGRAM.sub(r"\\\1{matrix}", tex))
     tex = tex.replace(r"\begin{smallmatrix}", r"{\scriptstyle\begin{matrix}")
     tex = tex.replace(r"\end{smallmatrix}", r"\end{matrix}}").replace(r"\hfill", r"\quad ")
     parts, at = [], 0
@@ -296,7 +227,7 @@ def _with_group(command: str, group: str) -> str:
     if command == "text":
         # The text may contain formulas between dollar signs.
         parts = re.split(r"(?<!\\)\$", group)
-        parts[::2] = (_SPECIAL.sub(lambda m: f"{{{_ESCAPES[m[0]]}}}", part) for part in parts[::2])
+        parts[::2] = (_SPECIAL.sub(r"{\\\g<0>}", part) for part in parts[::2])
         text = [rf"\text{{{part}}}" if n % 2 == 0 else part for n, part in enumerate(parts)]
         return "".join(text) if len(parts) % 2 else rf"\text{{{group}}}"
     name = _PLAIN_TEX[command]
