@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 
 from so2docs.dump.kinds import SQLITE
 from so2docs.dump.storage import unreadable_output
@@ -15,7 +16,7 @@ from so2docs.output.provenance import UP_TO_DATE
 from so2docs.progress import log
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.serve.store import Store
-from so2docs.sqlite.about import explain_database_errors, read_about
+from so2docs.sqlite.about import About, explain_database_errors, read_about
 from so2docs.sqlite.build import find_database
 from so2docs.sqlite.sources import open_source
 
@@ -46,25 +47,29 @@ def open_stores(
         So2docsError: A file cannot be read, or its database cannot be made.
     """
     stores: dict[str, Store] = {}
+    for about in _read_databases(paths, progress=progress, site=site):
+        for site_about in about.sites:
+            slug = re.sub(r"[^a-z0-9.-]+", "-", site_about.title.lower()).strip("-") or "site"
+            while slug in stores or slug in _TAKEN:
+                slug += "-"
+            with explain_database_errors(about.path):
+                stores[slug] = Store(about, site_about, formulas=formulas)
+    if not stores:
+        raise OptionError("there is nothing to serve: the databases have no questions")
+    return stores
+
+
+def _read_databases(paths: list[str], *, progress: bool, site: str | None) -> Iterator[About]:
+    """Yield the descriptions of the databases; those of a folder that fail are skipped."""
     for path in paths:
         is_folder = is_folder_of_outputs(path)
-        for database in _inside(path) if is_folder else [path]:
+        for source in _inside(path) if is_folder else [path]:
             try:
-                about = read_about(_find_database(database, progress=progress, site=site))
+                yield read_about(_find_database(source, progress=progress, site=site))
             except So2docsError as error:
                 if not is_folder:
                     raise
                 log.warning("%s; the other sites of the folder are served", error)
-                continue
-            for site_about in about.sites:
-                slug = re.sub(r"[^a-z0-9.-]+", "-", site_about.title.lower()).strip("-") or "site"
-                while slug in stores or slug in _TAKEN:
-                    slug += "-"
-                with explain_database_errors(about.path):
-                    stores[slug] = Store(about, site_about, formulas=formulas)
-    if not stores:
-        raise OptionError("there is nothing to serve: the databases have no questions")
-    return stores
 
 
 def _inside(folder: str) -> list[str]:
