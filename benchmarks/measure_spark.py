@@ -33,7 +33,7 @@ def main() -> None:
     session.stop()
     print(
         f"{report.total().rows:,} rows: {report.seconds:.1f} s without starting Spark, "
-        f"at most {report.worker_peak_bytes / 2**20:.0f} MiB per Python worker"
+        f"at most {report.total().peak_memory_bytes / 2**20:.0f} MiB per Python worker"
     )
 
 

@@ -27,7 +27,7 @@ from so2docs.api.tags import TagsFile, tags
 from so2docs.changes.compare import Operation
 from so2docs.changes.diff import ChangesFile, diff
 from so2docs.dump.opening import Catalog
-from so2docs.dump.storage import unreadable_output
+from so2docs.dump.unreadable import unreadable_output
 from so2docs.errors import (
     OptionError,
     OutputError,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
-from so2docs.dump import storage
 from so2docs.dump.opening import STANDARD_INPUT, Catalog, DumpLike
 from so2docs.dump.source import check_source
 from so2docs.dump.tables import (
@@ -26,6 +25,7 @@ from so2docs.dump.tables import (
     in_reading_order,
     tables_beside,
 )
+from so2docs.dump.unreadable import check_exists
 from so2docs.errors import (
     ChangedDumpError,
     DumpError,
@@ -369,18 +369,12 @@ def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
     """Identify the files that a conversion would read: the posts, then the nested tables."""
     if not isinstance(source, str | os.PathLike) or os.fspath(source) == STANDARD_INPUT:
         return [File.read_once("posts", "")]
-    with _find_files(source, tables_to_nest(nest, {})) as (posts, *tables):
+    with find_files(source, tables_to_nest(nest, {})) as (posts, *tables):
         return [File.of_table(file) for file in (posts, *tables)]
 
 
-def describe_request(source: str, options: Options) -> Provenance:
-    """Make the provenance, without counts, of a conversion of this dump with these options."""
-    with _find_files(source, options.nest) as (posts, *tables):
-        return Provenance.of(posts, tables, options)
-
-
 @contextmanager
-def _find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterator[list[TableFile]]:
+def find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterator[list[TableFile]]:
     """Yield the file of the posts, then those of the nested tables, without reading them."""
     with Catalog() as catalog, ExitStack() as stack:
         files = [stack.enter_context(closing(find_posts(source, catalog)))]
@@ -511,7 +505,7 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
     kwargs = validate_keywords(keywords, *OF_ITERATOR)
     options, run = options_for(source, kwargs), build_run_options(kwargs)
     if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
-        storage.check_exists(os.fspath(source))
+        check_exists(os.fspath(source))
     return Documents(source, options, run)
 
 

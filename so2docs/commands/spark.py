@@ -90,7 +90,8 @@ def spark(
     A question or answer is kept if it passes all filters. --limit applies to each dump, and --nest
     reads the tables next to each dump.
     """
-    from so2docs.spark.api import check_options, convert
+    from so2docs.spark.api import convert
+    from so2docs.spark.sites import check_options
 
     check_report(report, list(dumps))
     source = dumps[0] if len(dumps) == 1 else list(dumps)

@@ -29,6 +29,7 @@ from so2docs.dump import storage
 from so2docs.dump.kinds import check_head, check_root
 from so2docs.dump.places import Restart
 from so2docs.dump.source import BLOCK_BYTES, End, changed_error, check_unchanged
+from so2docs.dump.unreadable import unreadable_dump
 from so2docs.errors import (
     DumpError,
     Location,
@@ -476,7 +477,7 @@ def open_dump(path: str, table: Table = POSTS) -> Dump:
         with storage.open_file(path) as file:
             return _inspect(path, file, table)
     except OSError as error:
-        raise storage.unreadable_dump(path, error) from error
+        raise unreadable_dump(path, error) from error
 
 
 def _inspect(path: str, file: BinaryIO, table: Table) -> Dump:

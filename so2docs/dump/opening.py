@@ -36,6 +36,7 @@ from so2docs.dump.source import (
     skip,
 )
 from so2docs.dump.stream import AnyDump, StreamDump
+from so2docs.dump.unreadable import unreadable_dump
 from so2docs.errors import ArchiveError, DumpError, without_secrets
 from so2docs.progress import fetched, log
 from so2docs.report import as_size
@@ -85,7 +86,7 @@ class SourceFile:
                 head = file.read(HEAD_BYTES)
                 self.identity = storage.identify(path, file)
         except OSError as error:
-            raise storage.unreadable_dump(path, error) from error
+            raise unreadable_dump(path, error) from error
         self.kind = detect_kind(head)
         self.is_plain = self.kind is None and detect_encoding(path, head) is None
         if self._is_sampled:
@@ -153,7 +154,7 @@ class SourceFile:
         try:
             return storage.open_file(self.path)
         except OSError as error:
-            raise storage.unreadable_dump(self.path, error) from error
+            raise unreadable_dump(self.path, error) from error
 
     def close(self) -> None:
         """Close the archive, if it was opened."""

@@ -1,4 +1,4 @@
-"""Access to files by path or by URL: on a disk, on a web server or in an object store.
+"""Reading files by path or by URL: on a disk, on a web server or in an object store.
 
 A path names a local file. urllib3 reads files of web servers (`https://`, `http://`), and fsspec
 opens other URLs (`s3://`, `gs://`, `hdfs://`, and any other with a driver). Each library is
@@ -9,23 +9,14 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 import zlib
 from contextlib import nullcontext
-from difflib import get_close_matches
 from hashlib import blake2b
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from so2docs.dump.remote import RemoteFile, is_http, open_http, open_store_file
-from so2docs.errors import (
-    DumpError,
-    DumpNotFoundError,
-    OptionError,
-    OutputError,
-    OutputNotFoundError,
-)
+from so2docs.errors import OptionError
 
-_SHOWN = 5
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
 
@@ -62,7 +53,7 @@ def open_file(path: str) -> BinaryIO:
         return open(path, "rb")
     if is_http(path):
         return cast(BinaryIO, open_http(path))
-    system, name = _system(path)
+    system, name = find_store(path)
     return cast(BinaryIO, open_store_file(system.open(name, "rb", cache_type="none")))
 
 
@@ -80,7 +71,7 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
         # If the file is open, each range request has already checked the identity.
         with nullcontext(file) if isinstance(file, RemoteFile) else open_http(path) as remote:
             return FileIdentity(remote.size, remote.identity)
-    system, name = _system(path)
+    system, name = find_store(path)
     info = system.info(name)
     marks = [str(info.get(mark, "")) for mark in ("ETag", "etag", "LastModified", "mtime", "md5")]
     return FileIdentity(int(info["size"]), zlib.crc32("|".join(marks).encode()))
@@ -106,15 +97,8 @@ def expand_pattern(pattern: str) -> list[str]:
         return [pattern]
     if not is_url(pattern):
         return sorted(glob.glob(pattern, recursive=True))
-    system, name = _system(pattern)
+    system, name = find_store(pattern)
     return sorted(system.unstrip_protocol(path) for path in system.glob(name))
-
-
-def join(folder: str, *names: str) -> str:
-    """Join a folder, given as a path or URL, and names below it."""
-    return (
-        "/".join([folder.rstrip("/"), *names]) if is_url(folder) else os.path.join(folder, *names)
-    )
 
 
 def list_folder(folder: str) -> list[str]:
@@ -124,61 +108,14 @@ def list_folder(folder: str) -> list[str]:
     try:
         if not is_url(folder):
             return sorted(os.listdir(folder))
-        system, name = _system(folder)
+        system, name = find_store(folder)
         paths = system.ls(name, detail=False)
     except FileNotFoundError:
         return []
     return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
 
-def make_folder(folder: str) -> None:
-    """Create a folder and its parents, if the store has folders."""
-    if is_url(folder):
-        system, name = _system(folder)
-        system.makedirs(name, exist_ok=True)
-    else:
-        os.makedirs(folder, exist_ok=True)
-
-
-def remove(path: str) -> None:
-    """Remove a file, or a folder with its content, if it exists."""
-    if is_url(path):
-        system, name = _system(path)
-        if system.exists(name):
-            system.rm(name, recursive=True)
-    elif os.path.isdir(path):
-        shutil.rmtree(path)
-    elif os.path.exists(path):
-        os.remove(path)
-
-
-def write(path: str, data: bytes) -> None:
-    """Write a small file to a path or URL, replacing an earlier file."""
-    if is_url(path):
-        system, name = _system(path)
-        system.pipe_file(name, data)
-    else:
-        with open(path, "wb") as file:
-            file.write(data)
-
-
-def publish(source: str, path: str) -> None:
-    """Move a finished local file to its path, replacing an earlier file; atomic on a disk."""
-    if not is_url(path):
-        os.replace(source, path)
-        return
-    system, name = _system(path)
-    # Upload under a temporary name, because file systems such as HDFS show incomplete files; object
-    # stores do not.
-    draft = f"{name}.{os.path.basename(os.path.dirname(source))}.part"
-    system.put_file(source, draft)
-    if system.exists(name):
-        system.rm(name)
-    system.mv(draft, name)
-    os.remove(source)
-
-
-def _system(url: str) -> tuple[Any, str]:
+def find_store(url: str) -> tuple[Any, str]:
     """Return the fsspec file system of a URL, and the name of the file in it."""
     try:
         from fsspec.core import url_to_fs
@@ -198,85 +135,3 @@ def _system(url: str) -> tuple[Any, str]:
     # Drivers cache listings, which become stale when other processes write files.
     system.invalidate_cache()
     return system, name
-
-
-def check_exists(path: str) -> None:
-    """Raise `DumpError` if a path does not exist; URLs are not checked."""
-    try:
-        if not is_url(path):
-            os.stat(path)
-    except OSError as error:
-        raise unreadable_dump(path, error) from error
-
-
-def unreadable_dump(path: str, error: Exception) -> DumpError:
-    """Make the error for an unreadable dump or file of a dump, with advice."""
-    if isinstance(error, DumpError):
-        return error
-    kind = DumpNotFoundError if isinstance(error, FileNotFoundError) else DumpError
-    return kind(path, _unreadable(path, error))
-
-
-def unreadable_output(path: str, error: Exception) -> OutputError:
-    """Make the error for an unreadable output or side file."""
-    if is_url(path):
-        return OutputError(f"{path}: is a URL, but outputs are read from files; download it first")
-    kind = OutputNotFoundError if isinstance(error, FileNotFoundError) else OutputError
-    return kind(f"{path}: {_unreadable(path, error)}")
-
-
-def _unreadable(path: str, error: Exception) -> str:
-    reason = getattr(error, "strerror", None) or error
-    return f"cannot be read: {reason}; {_advice(path, error)}"
-
-
-def _advice(path: str, error: Exception) -> str:
-    if is_url(path):
-        return "check the URL and your access to its store"
-    if not path:
-        return "the name is empty, perhaps from an unset variable; give a file"
-    if path.startswith("~"):
-        return "write ~ without quotes, so that the shell replaces it with your home folder"
-    # If a parent is a file, Windows raises FileNotFoundError, other systems NotADirectoryError.
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
-        existing = _existing_part(path)
-        return f"{existing} is a file, not a folder" if os.path.isfile(existing) else _nearest(path)
-    kinds: dict[type[Exception], str] = {
-        PermissionError: "ask its owner to let you read it",
-        IsADirectoryError: "name a file in it",
-    }
-    return kinds.get(type(error), "check its disk, then try again")
-
-
-def _nearest(path: str) -> str:
-    """Advise on a path that does not exist: a broken link, a missing folder, or similar names."""
-    if os.path.islink(path):
-        return f"it is a link to {os.readlink(path)}, which does not exist"
-    folder, name = os.path.split(path.rstrip("/"))
-    existing = _existing_part(path)
-    if existing != (folder or "."):
-        missing = os.path.relpath(path, existing).split(os.sep)[0]
-        return f"{missing} does not exist in {_called(existing)}"
-    try:
-        names = sorted(entry for entry in os.listdir(existing) if not entry.startswith("."))
-    except OSError:
-        return f"check the name in {_called(existing)}"
-    by_case = {entry.lower(): entry for entry in reversed(names)}
-    if near := get_close_matches(name.lower(), by_case, n=3, cutoff=0.75):
-        alike = " or ".join(os.path.join(folder, by_case[entry]) for entry in near)
-        return f"did you mean {alike}?"
-    if not names:
-        return f"there is nothing in {_called(existing)}"
-    remainder = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return f"{_called(existing)} holds {', '.join(names[:_SHOWN])}{remainder}"
-
-
-def _existing_part(path: str) -> str:
-    """Find the longest part of a path that exists."""
-    while path and not os.path.exists(path):
-        path = os.path.dirname(path.rstrip("/"))
-    return path or "."
-
-
-def _called(folder: str) -> str:
-    return "this folder" if folder == "." else folder

@@ -117,5 +117,6 @@ def host(source: object, requested: str | None) -> str:
     reason = f" from {site_name(source)!r}" if has_name else ": the dump has no name"
     raise OptionError(
         f"the host name of the site cannot be derived{reason}; "
-        f"give it, as in {flag('site', 'beer.stackexchange.com')}"
+        f"give it, as in {flag('site', 'beer.stackexchange.com')}, or put the dump into a folder "
+        "of that name"
     )

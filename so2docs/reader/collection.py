@@ -26,7 +26,7 @@ from isal import isal_zlib
 from so2docs.counts import plural
 from so2docs.dump.kinds import ZSTD
 from so2docs.dump.source import is_damage
-from so2docs.dump.storage import unreadable_output
+from so2docs.dump.unreadable import unreadable_output
 from so2docs.errors import (
     DocumentNotFoundError,
     OptionError,

@@ -7,7 +7,7 @@ from collections import Counter
 
 from so2docs.dump.kinds import join_names, members_with
 from so2docs.dump.opening import names_in_folder
-from so2docs.dump.storage import unreadable_output
+from so2docs.dump.unreadable import unreadable_output
 from so2docs.errors import OptionError, OutputError, OutputNotFoundError
 from so2docs.options.choices import FORMATS, split_compression
 from so2docs.options.sites import without_date

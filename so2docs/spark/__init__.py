@@ -5,9 +5,8 @@ Examples:
     >>> report = on_spark.convert(session, "dumps/*/Posts.xml", "out")
     >>> frame = on_spark.documents(session, "dumps/*/Posts.xml")
 
-The code of `so2docs.convert` splits, parses, nests and compresses each dump; this package only
-distributes the dumps to executors and collects the outputs. PySpark is imported when a session is
-needed.
+`so2docs.convert` converts each dump; this package only distributes the dumps to executors and
+collects the outputs.
 """
 
 from so2docs.spark.api import SparkReport, convert, documents

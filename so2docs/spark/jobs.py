@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,11 +24,13 @@ from so2docs.output.formats.columns import ObjectColumns, question_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _FOREIGN = ("pyspark", "py4j", "grpc")
+_CAUSE = re.compile(r"^[: ]*((?:\w+\.)*\w+(?:Error|Exception|Interrupt)\b.*)", re.MULTILINE)
 _BATCH_BYTES = 2 * 1024 * 1024
 
 
@@ -41,14 +43,8 @@ def run(
 ) -> list[Result | So2docsError]:
     """Run a function on each item of `tasks`, each in its own Spark task, started in this order.
 
-    Args:
-        spark: A Spark session, classic or Spark Connect.
-        function: The function; an exception that it raises becomes the result of the task.
-        tasks: Arguments, one for each call of the function.
-        profile: A `ResourceProfile` for these tasks; None for the Spark default.
-
     Returns:
-        The return value or the error of each task, in the order of the tasks.
+        The return value of the function or its exception as a `So2docsError`, for each item.
 
     Raises:
         ClusterError: Spark ended the job because a worker died repeatedly.
@@ -69,9 +65,13 @@ def run(
                 yield pa.record_batch([pa.array([number]), pa.array([data])], ["id", "data"])
 
     numbers = spark.range(0, len(tasks), numPartitions=len(tasks))
-    with _spark_errors():
+    try:
         frame = numbers.mapInArrow(run_tasks, "id bigint, data binary", profile=profile)
         results = {row.id: pickle.loads(row.data) for row in frame.collect()}
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _FOREIGN:
+            raise
+        raise ClusterError(f"Spark ended the job: {_find_cause(str(error))}") from error
     return [results[number] for number in range(len(tasks))]
 
 
@@ -88,62 +88,29 @@ def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2
         return ClusterError(f"the executor failed: {type(error).__name__}: {error}")
 
 
-@contextmanager
-def _spark_errors() -> Iterator[None]:
-    """Convert exceptions of Spark in a block to a `ClusterError` with a one-line message."""
-    try:
-        yield
-    except So2docsError:
-        raise
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] not in _FOREIGN:
-            raise
-        raise ClusterError(f"Spark ended the job: {_find_cause(str(error))}") from error
-
-
 def _find_cause(text: str) -> str:
-    """Find the line of a Spark message that gives the cause.
-
-    This is the exception of the first Python traceback, or else the first line with `Exception`, or
-    else the first line.
-    """
-    lines = [stripped for line in text.splitlines() if (stripped := line.strip(": "))]
-    for number, line in enumerate(lines):
-        if line.startswith("Traceback (most recent call last)"):
-            for last in lines[number + 1 :]:
-                name = last.partition(":")[0]
-                if name.endswith(("Error", "Exception", "Interrupt")) and " " not in name:
-                    return last
-    return next((line for line in lines if "Exception" in line), lines[0] if lines else "no reason")
+    """Find the line of a Spark message that names an exception; otherwise return the first line."""
+    if match := _CAUSE.search(text):
+        return match[1]
+    return text.strip().partition("\n")[0] or "no reason"
 
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-IdsAndLines = Iterable[tuple[int, bytes]]
-
-
-def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool) -> Iterator[Any]:
-    """Yield the documents of a site in Arrow batches.
-
-    Args:
-        site: Name of the site.
-        documents: Pairs of question id and JSON.
-        options: Options of the conversion.
-        typed: Make typed columns, instead of the columns `Site`, `Id` and `Document`.
-    """
+def batches(
+    site: str, documents: Iterable[tuple[int, bytes]], options: Options, *, typed: bool
+) -> Iterator[Any]:
+    """Yield the documents of a site, given as pairs of question id and JSON, in Arrow batches."""
     import pyarrow as pa
 
     from so2docs.output.formats import arrow
 
-    columns = _columns(options, site) if typed else None
+    columns, schema = _columns(options, site), _schema(options, typed=typed)
     for group in group_by_size(documents, lambda document: len(document[1]), _BATCH_BYTES):
         ids, lines = zip(*group, strict=True)
-        if columns is None:
-            yield pa.record_batch([[site] * len(ids), ids, lines], schema=_json_schema())
-        else:
+        if typed:
             table = arrow.document_table(columns, [orjson.loads(line) for line in lines])
-            yield from table.cast(_typed_schema(columns)).to_batches()
+            yield from table.cast(schema).to_batches()
+        else:
+            yield pa.record_batch([[site] * len(ids), ids, lines], schema=schema)
 
 
 def columns(options: Options, *, typed: bool) -> StructType:
@@ -156,29 +123,24 @@ def columns(options: Options, *, typed: bool) -> StructType:
 
     if typed and options.recipe is not None:
         raise OptionError("a recipe's records have no typed columns: leave `typed` out")
-    return from_arrow_schema(_typed_schema(_columns(options, "")) if typed else _json_schema())
+    return from_arrow_schema(_schema(options, typed=typed))
 
 
-def _json_schema() -> Any:
-    import pyarrow as pa
-
-    return pa.schema({"Site": pa.string(), "Id": pa.int64(), "Document": pa.string()})
-
-
-def _columns(options: Options, site: str) -> ObjectColumns:
+def _columns(options: Options, site: str = "") -> ObjectColumns:
     fields = options.filters.fields
     return question_columns(fields, options.nest, ("Site", site), is_attributed=False)
 
 
-def _typed_schema(columns: ObjectColumns) -> Any:
-    """Return the Arrow schema for `columns`, with only types that Spark supports."""
+def _schema(options: Options, *, typed: bool) -> Any:
+    """Return the Arrow schema of the batches, with only types that Spark supports."""
     import pyarrow as pa
 
     from so2docs.output.formats.arrow import arrow_fields
 
-    return pa.schema(
-        [pa.field(field.name, _spark_type(field.type)) for field in arrow_fields(columns)]
-    )
+    if not typed:
+        return pa.schema({"Site": pa.string(), "Id": pa.int64(), "Document": pa.string()})
+    fields = arrow_fields(_columns(options))
+    return pa.schema([pa.field(field.name, _spark_type(field.type)) for field in fields])
 
 
 def _spark_type(kind: Any) -> Any:

@@ -12,10 +12,11 @@ import pytest
 from support.command import run_process
 from support.places import CHECKOUT, SAMPLES
 from support.spark_cluster import SHORT_LIVED, connect_server, object_store, standalone
-from support.spark_runs import assert_same_as_plain, lines_of, noisy_dump, sparse_dump
+from support.spark_runs import assert_same_as_plain, files_of, lines_of, noisy_dump, sparse_dump
 
 import so2docs
 from so2docs.dump import storage
+from so2docs.output import stores
 
 pytestmark = pytest.mark.spark
 
@@ -77,6 +78,20 @@ def test_a_killed_executor_changes_nothing_and_a_large_dump_gets_all_cores(
         assert_same_as_plain(dump, out / name, tmp_path / name)
 
 
+def test_speculative_attempts_change_nothing(master: str, tmp_path: Path) -> None:
+    dumps = [
+        sparse_dump(tmp_path / "dumps" / name / "Posts.xml", range(1, 90_000, 101))
+        for name in ("overtaken", "failed")
+    ]
+    out = tmp_path / "out"
+    attempts = run("spark_speculation", master, out, *dumps)
+    assert attempts == {"overtaken": [0, 1], "failed": [0, 1]}
+    for dump in dumps:
+        name = dump.parent.name
+        assert sorted(files_of(out / name)) == ["_SUCCESS", "part-00000.jsonl.gz"]
+        assert_same_as_plain(dump, out / name, tmp_path / name)
+
+
 def test_files_that_others_write_into_a_store_are_seen(store: tuple[Any, dict[str, str]]) -> None:
     client, _ = store
     for content in (b"first", b"the second"):
@@ -85,6 +100,21 @@ def test_files_that_others_write_into_a_store_are_seen(store: tuple[Any, dict[st
         assert str(len(content)) in storage.list_folder("s3://lake/folder")
         with storage.open_file("s3://lake/folder/_run") as file:
             assert file.read() == content
+
+
+def test_a_file_in_a_store_is_replaced_at_once(
+    store: tuple[Any, dict[str, str]], tmp_path: Path
+) -> None:
+    client, _ = store
+    client.create_bucket(Bucket="versions")
+    client.put_bucket_versioning(Bucket="versions", VersioningConfiguration={"Status": "Enabled"})
+    for content in (b"first", b"second"):
+        (tmp_path / "draft").write_bytes(content)
+        stores.publish(str(tmp_path / "draft"), "s3://versions/site/part-00000")
+    listed = client.list_object_versions(Bucket="versions")
+    # No version is deleted, and nothing has another name.
+    assert "DeleteMarkers" not in listed
+    assert [entry["Key"] for entry in listed["Versions"]] == ["site/part-00000"] * 2
 
 
 def test_from_a_store_into_a_store_on_a_cluster(

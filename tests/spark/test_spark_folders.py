@@ -1,58 +1,88 @@
-"""The folder of a site on Spark, without Spark: two runs do not damage each other."""
+"""The folder of a site on Spark, without Spark: runs and attempts do not damage each other."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.places import SAMPLES
 
 import so2docs
 from so2docs.report import Report
 from so2docs.spark import folders
+from so2docs.spark.sites import Site, convert_site
 
 
-def publish(folder: str, run: str, draft: str) -> None:
-    """Convert into a draft, and finish the folder."""
-    report = Report("Posts.xml", draft, questions=1)
-    Path(draft, "part-00000.jsonl").write_text(run)
-    files = folders.publish(folder, run, draft, report)
-    folders.finish(folder, run, files, report.as_dict(), None)
+def finish(folder: str, run: str, draft: str) -> None:
+    """Write a part file into a draft, and finish the folder."""
+    path = Path(draft, "part-00000.jsonl")
+    path.write_text(run)
+    folders.finish(folder, run, draft, Report("Posts.xml", str(path), questions=1))
 
 
 @pytest.mark.parametrize("ends_first", ["earlier", "later"])
 def test_the_later_of_two_runs_has_the_folder(ends_first: str, tmp_path: Path) -> None:
     folder = str(tmp_path / "site")
     folders.begin((folder, "earlier"))
-    with folders.draft(folder, "earlier") as earlier:
+    with folders.make_draft(folder, folder) as earlier:
         folders.begin((folder, "later"))
-        with folders.draft(folder, "later") as later:
+        with folders.make_draft(folder, folder) as later:
             assert os.path.isdir(earlier)
             if ends_first == "later":
-                publish(folder, "later", later)
-            error: Exception
-            with pytest.raises((so2docs.OutputError, OSError)) as raised:
-                publish(folder, "earlier", earlier)
-            error = so2docs.ClusterError(str(raised.value))
+                finish(folder, "later", later)
+            with pytest.raises((so2docs.OutputError, OSError)):
+                finish(folder, "earlier", earlier)
             with pytest.raises(so2docs.OutputError, match="another run is writing to this folder"):
-                folders.clear(folder, "earlier", error)
+                folders.check_run(folder, "earlier")
             if ends_first == "earlier":
-                publish(folder, "later", later)
+                finish(folder, "later", later)
     assert json.loads((tmp_path / "site" / "_SUCCESS").read_bytes())["run"] == "later"
     assert (tmp_path / "site" / "part-00000.jsonl").read_text() == "later"
     assert sorted(os.listdir(folder)) == ["_SUCCESS", "part-00000.jsonl"]
 
 
-def test_a_failed_attempt_removes_the_drafts_and_the_next_one_has_the_folder(
-    tmp_path: Path,
-) -> None:
+def test_the_drafts_of_killed_attempts_are_removed_at_the_end(tmp_path: Path) -> None:
     folder = str(tmp_path / "site")
     folders.begin((folder, "run"))
-    killed = tmp_path / "site" / "_temporary" / "run" / "of-a-killed-attempt"
+    killed = tmp_path / "site" / "_temporaryOfAKilledAttempt"
     killed.mkdir(parents=True)
-    folders.clear(folder, "run", so2docs.ClusterError("the executor failed"))
-    assert not killed.exists()
-    with folders.draft(folder, "run") as draft:
-        publish(folder, "run", draft)
+    (tmp_path / "site" / "_part-00000.jsonl.of-a-killed-attempt").touch()
+    with folders.make_draft(folder, folder) as draft:
+        finish(folder, "run", draft)
     assert sorted(os.listdir(folder)) == ["_SUCCESS", "part-00000.jsonl"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ending", ["succeeds", "fails"])
+def test_two_attempts_at_once(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
+    folders.begin((site.folder, "run"))
+    convert: dict[str, Any] = {
+        "run": "run",
+        "keywords": {"split": "1MB"},
+    }
+    publish = folders.finish
+    inner: list[Report] = []
+
+    def fail(*_: object) -> None:
+        raise so2docs.ClusterError("lost")
+
+    def finish_after_another_attempt(*arguments: object) -> None:
+        monkeypatch.setattr(folders, "finish", fail if ending == "fails" else publish)
+        if ending == "fails":
+            with pytest.raises(so2docs.ClusterError, match="lost"):
+                convert_site(site, **convert)
+        else:
+            inner.append(convert_site(site, **convert))
+        publish(*arguments)
+
+    monkeypatch.setattr(folders, "finish", finish_after_another_attempt)
+    report = convert_site(site, **convert)
+    assert inner in ([], [report])
+    assert sorted(os.listdir(site.folder)) == ["_SUCCESS", "part-00000.jsonl.gz"]
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "plain.jsonl.gz", jobs=1)
+    part = tmp_path / "posts" / "part-00000.jsonl.gz"
+    assert part.read_bytes() == (tmp_path / "plain.jsonl.gz").read_bytes()

@@ -37,13 +37,15 @@ def standalone(folder: Path) -> Iterator[str]:
     """
     with ExitStack() as started:
         master = folder / "master.log"
-        options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        started.enter_context(_daemon("master.Master", *options, log=master))
+        options = ("--port", "0", "--webui-port", "0", "--host")
+        started.enter_context(_daemon("master.Master", *options, "127.0.0.1", log=master))
         url = said(master, rb"Starting Spark master at (spark://\S+)")
         for number in (1, 2):
             log = folder / f"worker{number}.log"
             own = ("--cores", "2", "--memory", "1g", "--work-dir", str(folder / f"work{number}"))
-            started.enter_context(_daemon("worker.Worker", *own, *options, url, log=log))
+            # Spark runs no two attempts of a task on one host.
+            host = f"127.0.0.{number}"
+            started.enter_context(_daemon("worker.Worker", *own, *options, host, url, log=log))
             said(log, rb"(Successfully registered)")
         yield url
 
