@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-_USER = re.compile(r"(\w://)[^/?#\s]*@")
-_QUERY = re.compile(r"(https?://[^?#\s]*)[?#]\S*?(?=[:;,.)'\"]*(?:\s|$))")
+# A password with an unescaped `/`, `?` or `#` makes a URL invalid, but must not be shown either.
+_USER = re.compile(r"(\w://)(?:[^/?#\s]*|[^/\s@:\[]*:(?!\d*[/?#])(?:(?!://)[^\s@])*)@")
+_QUERY = re.compile(r"(?i)(https?://[^?#\s]{0,4096})[?#]\S*?(?=[:;,.)'\"]{0,3}(?:\s|$))")
 
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"

@@ -213,3 +213,20 @@ def test_who_knows_what_is_left_says_whether_the_same_call_resumes() -> None:
     assert str(error).endswith("; the same command starts over")
     with pytest.raises(KeyboardInterrupt, match="run the same command again"), resumable(True):
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://u:p@h/x.7z?sig=abc: no file; check it", "https://h/x.7z: no file; check it"),
+        ("(HTTPS://h/x#f), then https://a@b:c@h:8/y", "(HTTPS://h/x), then https://h:8/y"),
+        ("https://u:p/w?#@h/x", "https://h/x"),
+        ("zip://Posts.xml::https://u:p@h/a.zip?s=1", "zip://Posts.xml::https://h/a.zip"),
+        ("s3://bucket/a?.7z", "s3://bucket/a?.7z"),
+        ("http://h:8080/a@b.7z http://[::1]:80/a@b", "http://h:8080/a@b.7z http://[::1]:80/a@b"),
+    ],
+)
+def test_urls_without_secrets(text: str, shown: str) -> None:
+    error = pickle.loads(pickle.dumps(DumpError(text, "is empty")))
+    assert error.path == shown
+    assert str(error).startswith(shown)

@@ -139,7 +139,7 @@ def open_store_file(file: Any) -> RemoteFile:
 
 def is_http(path: str) -> bool:
     """Whether a path is the URL of a file on a web server."""
-    return path.startswith(("http://", "https://"))
+    return path.lower().startswith(("http://", "https://"))
 
 
 def open_http(url: str) -> RemoteFile:
@@ -212,7 +212,9 @@ class _Server:
                 self._headers["Authorization"] = f"Basic {credentials}"
             self._pool = _pool(parts.scheme or "", self._host)
         except self._errors.LocationValueError:
-            raise DumpError(url, "is not a valid URL", advice="check its host and port") from None
+            raise DumpError(
+                url, "is not a valid URL", advice="write / ? # @ in a password as %2F %3F %23 %40"
+            ) from None
 
     def fetch(self, start: int, stop: int) -> bytes:
         """Fetch a range of bytes; fewer at the end of the file.
