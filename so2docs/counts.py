@@ -180,6 +180,7 @@ class TableCounts(Counts):
         nested: Rows in documents; for users, all rows that are neither filtered nor strays.
         filtered: Rows left out by filters, including all rows of filtered posts.
         strays: Strays, by reason.
+        is_nested: Whether documents contain the rows; if not, all of them count as filtered.
         bytes: Size of the decompressed table file.
         spill_bytes: Bytes that the table takes in the spill.
         seconds: Wall time of reading the table in this session.
@@ -189,6 +190,7 @@ class TableCounts(Counts):
     nested: int = 0
     filtered: int = 0
     strays: Counter[str] = field(default_factory=Counter)
+    is_nested: bool = field(default=True, metadata=KEEP)
     bytes: int = 0
     spill_bytes: int = 0
     seconds: float = field(default=0.0, metadata=MOST)
@@ -229,6 +231,8 @@ class RowCounts(Counts):
         records: Records made by the recipe; None without a recipe.
         without_record: Documents from which the recipe made no record; None without a recipe.
         labels: Records by the value of the column that the recipe counts, such as `true`.
+        unchanged: With `as_of`, questions and answers whose body is that of the dump.
+        restored: With `as_of`, questions and answers whose body comes from a revision.
         repaired_characters: Number of characters that XML forbids and that were replaced by U+FFFD.
         tables: Counts of each requested table, by name.
     """
@@ -244,6 +248,8 @@ class RowCounts(Counts):
     records: int | None = None
     without_record: int | None = None
     labels: Counter[str] = field(default_factory=Counter)
+    unchanged: int | None = None
+    restored: int | None = None
     repaired_characters: int = 0
     tables: dict[str, TableCounts] = field(default_factory=dict)
 

@@ -23,6 +23,7 @@ from so2docs.schema import (
     BOUNTIES,
     BOUNTY,
     BOUNTY_TYPES,
+    MEMBERS,
     OF_KIND,
     POSTS,
     TABLES,
@@ -128,6 +129,12 @@ class Nest:
             comma = b"," if len(json) > _EMPTY else b""
             json = b"%b%b%b}" % (json[:-1], comma, b",".join(members))
         return self._chosen(json, totals, is_question=is_question)
+
+    @property
+    def kinds(self) -> list[int]:
+        """The kinds of the nested rows."""
+        names = {table.name for table in self._tables}
+        return [kind for kind, (table, _) in MEMBERS.items() if table in names]
 
     @property
     def made(self) -> dict[int, bytes]:

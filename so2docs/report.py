@@ -14,6 +14,9 @@ from so2docs.escape import for_html
 
 _ALARMING = 3
 
+UNKNOWN_ON_DATE = ("revision_missing", "question_revision_missing")
+"""Reasons for strays whose text on the date of `as_of` is unknown: a post, or an answer to it."""
+
 
 class Printed(Counts):
     """Base class of results that are shown as lines of text, or as a table in a notebook."""
@@ -47,6 +50,7 @@ class Report(Printed, RowCounts):
         dump: Name of the dump.
         output: Name of the output.
         recipe: Name of the recipe that made the records; None if documents were written.
+        as_of: Date or time of the restored state; None if posts are those of the dump.
         fabricated: Nested posts and strays that the publisher made up, recognized by their ids.
         strays_path: Side file with the strays; None if there are none.
         index_path: The index next to the output; None if the output has no index.
@@ -72,6 +76,7 @@ class Report(Printed, RowCounts):
     dump: str
     output: str
     recipe: str | None = None
+    as_of: str | None = None
     fabricated: int = 0
     strays_path: str | None = None
     index_path: str | None = None
@@ -162,13 +167,7 @@ class Report(Printed, RowCounts):
             notes += [f"{plural(without, 'question')} gave none"] * bool(without)
             note = f" ({', '.join(notes)})" if notes else ""
             yield f"records ({self.recipe})", f"{self.records:,}{note}"
-        for name, table in self.tables.items():
-            # Documents repeat users, so the number of nested users is unknown.
-            if name == "users":
-                strays = f", strays {list_by_name(table.strays)}" if table.strays else ""
-                yield "users read", f"{table.rows:,}{strays}"
-            else:
-                yield f"{name} nested", str(table)
+        yield from self._lines_of_tables()
         if self.fabricated:
             hint = f"ids above 1,000,000,000; {flag('drop_fabricated', True)} leaves them out"
             yield "made up", f"{self.fabricated:,} ({hint})"
@@ -191,6 +190,26 @@ class Report(Printed, RowCounts):
         )
         if self.peak_memory_bytes:
             yield memory_line(self.peak_memory_bytes)
+
+    def _lines_of_tables(self) -> Iterator[tuple[str, str]]:
+        """Yield the lines of the restored date and of the other tables."""
+        if self.as_of is not None:
+            yield f"as of {self.as_of}", self._describe_state()
+        for name, table in self.tables.items():
+            # Documents repeat users, so the number of nested users is unknown.
+            if name == "users" or not table.is_nested:
+                strays = f", strays {list_by_name(table.strays)}" if table.strays else ""
+                yield f"{name} read", f"{table.rows:,}{strays}"
+            else:
+                yield f"{name} nested", str(table)
+
+    def _describe_state(self) -> str:
+        """Count the posts by the origin of their bodies."""
+        unknown = sum(self.strays[reason] for reason in UNKNOWN_ON_DATE)
+        return (
+            f"{self.unchanged or 0:,} posts with the body of the dump, {self.restored or 0:,} with "
+            f"that of a revision, {unknown:,} unknown; posts deleted since are missing"
+        )
 
     def file_names(self) -> str:
         """Return the output name; if split, the first and last file, and the number of files."""

@@ -118,6 +118,11 @@ class Table:
     columns: tuple[str, ...] | None = None
 
     @property
+    def dated_by(self) -> str:
+        """The attribute with the date when a row was created."""
+        return "Date" if "Date" in self.attributes else "CreationDate"
+
+    @property
     def file_option(self) -> str:
         """The option that names the file."""
         return self.option or self.name
@@ -324,6 +329,16 @@ CONTENT = TITLES | BODIES | TAGS
 STATES = frozenset({*range(10, 23), *range(33, 39)})
 """Types of events that change the state of a post: closed, deleted, locked, protected,
 community-owned, with a notice, migrated, merged, and the reverse of each."""
+
+REVISION, LATER = 12, 13
+"""Kinds of the records from which the state of a date is made: history rows before the date, and
+keys of history rows after it. The rank of both is the type of the event."""
+
+RESTORING = CONTENT | {10, 11, 12, 13, 16}
+"""Types of events before a date from which a post is restored: texts, closings, deletions."""
+
+REVEALING = CONTENT | {36}
+"""Types of events after a date that show that a post was different, or not yet on the site."""
 
 CLOSE_REASONS = {
     1: "Exact duplicate",
@@ -625,7 +640,14 @@ MEMBERS = {
 COMMENT, LINK, VOTE = (TABLES[name].kind for name in ("comments", "links", "votes"))
 USER_ATTRIBUTES = tuple(TABLES["users"].documented)
 
+AS_OF = "as-of"
+"""Stands for a table in the parts of a post that exist only in the state of a date."""
+
+BODY_FROM = Part("BodyFrom", "value", {"BodyFrom": TEXT}, AS_OF)
+"""The part of a post that tells where its body comes from: `dump` or `history`."""
+
 POST_PARTS = (
+    BODY_FROM,
     *(part for table in TABLES.values() for part in table.parts),
     *(_user(key, by) for by, key in POSTS.users.items()),
 )

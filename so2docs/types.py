@@ -146,6 +146,7 @@ class Post(TypedDict):
     CommentCount: NotRequired[int]
     CommunityOwnedDate: NotRequired[str]
     ContentLicense: NotRequired[str]
+    BodyFrom: NotRequired[str]
     Comments: list[Comment]
     Links: list[Link]
     Votes: dict[str, int]

@@ -35,6 +35,7 @@ from so2docs.errors import (
     SpillError,
     SpillTakenError,
     flag,
+    require_packages,
     resumable,
 )
 from so2docs.metadata import card
@@ -335,15 +336,7 @@ def options_for(
             f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, "
             f"{flag('body', 'markdown')}, or a recipe that writes URLs"
         )
-    if options.if_present:
-        required = {*table_files(kwargs), *(options.recipe.recipe.tables if options.recipe else ())}
-        wanted = [n for n in options.nest if not {n, TABLES[n].file_option} & required]
-        missing = {*wanted} - {*_find_present(source, wanted, catalog)}
-        missing |= {name for name in options.nest if TABLES[name].needs in missing}
-        for name in sorted(missing):
-            log.warning("the dump has no %s; they are not nested", name)
-        nest = tuple(name for name in options.nest if name not in missing)
-        options = replace(options, nest=nest, if_present=tuple(sorted(missing)))
+    options = _choose_tables(source, kwargs, options, catalog)
     if options.recipe is None:
         return options
     optional = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
@@ -355,6 +348,64 @@ def options_for(
             name,
         )
     return replace(options, nest=tables_to_nest([*options.nest, *present], {}))
+
+
+def _choose_tables(
+    source: DumpLike, kwargs: Mapping[str, Any], options: Options, catalog: Catalog | None
+) -> Options:
+    """Add the tables from which a date is restored, and leave out missing ones with `if_present`.
+
+    Raises:
+        OptionError: A table is missing from which a date is restored.
+    """
+    for_state = _tables_for_state(options)
+    if options.if_present:
+        required = {*table_files(kwargs), *(options.recipe.recipe.tables if options.recipe else ())}
+        wanted = [
+            name
+            for name in (*options.nest, *for_state)
+            if not {name, TABLES[name].file_option} & required
+        ]
+        missing = {*wanted} - {*_find_present(source, wanted, catalog)}
+        missing |= {name for name in options.nest if TABLES[name].needs in missing}
+        for name in sorted(missing):
+            if name in options.nest:
+                log.warning("the dump has no %s; they are not nested", name)
+            else:
+                log.warning("the dump has no %s; %s", TABLES[name].file, _WITHOUT[name])
+        nest = tuple(name for name in options.nest if name not in missing)
+        for_state = [name for name in for_state if name not in missing]
+        options = replace(options, nest=nest, if_present=tuple(sorted(missing)))
+    elif for_state:
+        for name in sorted({*for_state} - {*_find_present(source, for_state, catalog)}):
+            raise OptionError(
+                f"{flag('as_of')} needs {TABLES[name].file}, which is neither in the dump nor next "
+                f"to it; name its file with {flag(TABLES[name].file_option, 'FILE')}, or add "
+                f"{flag('if_present', True)}: then {_WITHOUT[name]}"
+            )
+    if options.filters.as_of is not None:
+        read = {TABLES[name].file for name in (*options.nest, *for_state)}
+        if not options.restores_markdown and TABLES["history"].file in read:
+            require_packages(f"HTML of bodies restored by {flag('as_of')}", "cmarkgfm")
+        counted = [] if "comments" in options.nest else ["comments"]
+        for_state += _find_present(source, counted, catalog)
+        options = replace(options, for_state=tuple(for_state))
+    return options
+
+
+_WITHOUT = {
+    "history": "posts edited after the date become strays",
+    "votes": "Score and AcceptedAnswerId are left out",
+}
+"""Consequences of missing tables that are needed to restore the state of a date."""
+
+
+def _tables_for_state(options: Options) -> list[str]:
+    """List the tables that are needed to restore the state of a date, and are not nested."""
+    if options.filters.as_of is None:
+        return []
+    nested = {TABLES[name].file for name in options.nest}
+    return [name for name in _WITHOUT if TABLES[name].file not in nested]
 
 
 def _find_present(source: DumpLike, names: list[str], catalog: Catalog | None) -> list[str]:
@@ -395,7 +446,7 @@ def open_dump(
     threads, folder = run.threads, names.work_folder
     posts = find_posts(source, catalog, threads=threads, work_dir=folder)
     with closing(posts), ExitStack() as stack:
-        table_files = find_tables(source, options.nest, run.tables, catalog)
+        table_files = find_tables(source, options.tables, run.tables, catalog)
         for table in table_files.values():
             stack.enter_context(closing(table))
         announce([posts, *table_files.values()])

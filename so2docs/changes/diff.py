@@ -327,8 +327,8 @@ def _identify(request: _Request, role: str) -> list[File]:
     path = request.old if role == "old" else request.new
     if not os.path.isdir(path) and is_output(path, read_start(path)):
         return [File.of(role, path)]
-    nest = options_for(path, request.conversion).nest
-    return [file._replace(role=f"{role} {file.role}") for file in find_input(path, nest)]
+    tables = options_for(path, request.conversion).tables
+    return [file._replace(role=f"{role} {file.role}") for file in find_input(path, tables)]
 
 
 def diff(

@@ -87,7 +87,7 @@ def _post(options: Options, prefix: str, names: Sequence[str]) -> Schema:
     own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
     schema = _row(options, own)
     schema["required"] = [name for name in ("Id", "PostTypeId") if name in own]
-    for part in select_parts(options.nest, fields.has, prefix):
+    for part in select_parts(options.shown, fields.has, prefix):
         schema["properties"][part.key] = _part(options, part)
         if part.is_always_there:
             schema["required"].append(part.key)

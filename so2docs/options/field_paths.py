@@ -14,6 +14,7 @@ from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
+    AS_OF,
     POST_PARTS,
     POSTS,
     QUESTION_ATTRIBUTES,
@@ -109,8 +110,10 @@ class Fields:
             for path in _upwards(name.removeprefix(_INSIDE)):
                 tables = _TABLES_AT.get(path, ())
                 if tables and not any(table in nest for table in tables):
+                    if AS_OF in tables:
+                        raise OptionError(f"{flag(option, name)} needs {flag('as_of')}")
                     raise OptionError(f"{flag(option, name)} needs {flag('nest', tables[0])}")
-        for table in nest:
+        for table in (table for table in nest if table != AS_OF):
             parts = [part for part in _PARTS_OF[table] if _is_held(part, nest)]
             if not any(self.has(f"{prefix}{part}") for prefix in ("", _INSIDE) for part in parts):
                 hint = f"name {' or '.join(parts)}, or leave" if self.kept else "leave"

@@ -64,6 +64,7 @@ class DocumentKeywords(TypedDict, total=False):
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
     sample: str | float | None
+    as_of: str | date | None
     limit: int | None
     fields: str | Iterable[str] | None
     drop_fields: str | Iterable[str] | None

@@ -11,6 +11,7 @@ import operator
 import os
 import re
 from array import array
+from calendar import monthrange
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -365,6 +366,18 @@ def point_in_time(name: str, value: str | date | None) -> str | None:
             "2020-01-31T12:00:00"
         ) from None
     return text
+
+
+def end_of_period(name: str, value: str | date | None) -> str | None:
+    """Convert a year, month or day to its last day, and a time (UTC) to the format of the dump."""
+    text = str(value).strip()
+    if re.fullmatch(r"\d{4}", text):
+        return point_in_time(name, f"{text}-12-31")
+    start = point_in_time(name, value)
+    if start is not None and re.fullmatch(r"\d{4}-\d\d", text):
+        year, month = map(int, text.split("-"))
+        return f"{text}-{monthrange(year, month)[1]}"
+    return start
 
 
 def share(name: str, value: str | float | None) -> int | None:

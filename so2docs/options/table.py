@@ -34,6 +34,7 @@ from so2docs.options.option import (
     at_least,
     choose,
     contradiction,
+    end_of_period,
     entries,
     id_list,
     ids_or_file,
@@ -51,7 +52,14 @@ from so2docs.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
 from so2docs.recipes.passages import CHARACTERS, TOKENS
 from so2docs.recipes.recipe import METADATA
 from so2docs.recipes.threads import identify_tokenizer
-from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, QUESTION_ATTRIBUTES, RESERVED, TABLES
+from so2docs.schema import (
+    ANSWER_ATTRIBUTES,
+    ANSWERS,
+    AS_OF,
+    QUESTION_ATTRIBUTES,
+    RESERVED,
+    TABLES,
+)
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
@@ -88,6 +96,14 @@ _kept = partial(
 
 _BODIES = {"md": "markdown", "plain": "text", "txt": "text"}
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
+
+
+_DAY = len("2016-12-10")
+_OF_STATE = (
+    *("tags", "all_tags", "min_score", "min_answer_score", "min_answers", "max_answers"),
+    *("max_body", "answered", "accepted"),
+)
+"""Filters on attributes that change after a post is created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +188,16 @@ class Filters:
         more="A hash of the id selects the questions: every run keeps the same ones, and every "
         "sample is part of all larger samples.",
     )
+    as_of: str | None = _filter(
+        "Restore the site as it was at the end of DATE (UTC).",
+        accepts=str | date | None,
+        parse=end_of_period,
+        metavar="DATE",
+        more="Everything created later is left out. The value is a year, a month, a day, a time "
+        "such as `2016-12-10T12:00:00`, a `date` or a `datetime`. Texts come from the history and "
+        "scores from the votes, so the dump must contain `PostHistory.xml` and `Votes.xml`. Other "
+        "filters apply to the state of the date.",
+    )
     limit: int | None = option(
         "Filters", "output", "Keep the N questions with the lowest ids.", parse=at_least(1)
     )
@@ -215,6 +241,27 @@ class Filters:
                 f"{flag('min_answer_score')} needs the answers, which "
                 f"{flag('fields')} or {flag('drop_fields')} leaves out"
             )
+
+    @property
+    def before(self) -> str:
+        """Text that sorts after the dates of all rows that existed at `as_of`."""
+        # No hour is 99, so this sorts after every time of the day.
+        return f"{self.as_of}T99" if len(self.as_of or "") == _DAY else self.as_of or "9"
+
+    @property
+    def of_rows(self) -> Filters:
+        """The filters to apply to rows as they are read; the others need the state of a date."""
+        if self.as_of is None:
+            return self
+        neutral = Filters()
+        unset = {name: getattr(neutral, name) for name in (*_OF_STATE, "kept", "left_out")}
+        return replace(self, **unset)
+
+    @property
+    def of_state(self) -> Filters:
+        """The filters to apply to the state of a date: those on attributes that may change."""
+        state = {name: getattr(self, name) for name in (*_OF_STATE, "kept", "left_out")}
+        return Filters(**state)
 
     @property
     def fields(self) -> Fields:
@@ -336,6 +383,9 @@ class Options:
 
     All workers get these options. `core` is never `auto`, which could select a different core in a
     worker than in this process.
+
+    Attributes:
+        for_state: Tables that are read only to restore the state of a date, and are not nested.
     """
 
     site_field: tuple[str, str] | None = _document(
@@ -477,6 +527,7 @@ class Options:
     )
     form: OutputForm = field(default_factory=OutputForm)
     filters: Filters = field(default_factory=Filters)
+    for_state: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         highest = _GZIP_LEVELS if self.form.compression == "gzip" else _ZSTD_LEVELS
@@ -487,7 +538,7 @@ class Options:
             )
         if self.strict and self.skip_malformed:
             raise contradiction("strict", "skip_malformed")
-        keys = {"", *KNOWN_NAMES, *(RESERVED if self.nest else ())}
+        keys = {"", *KNOWN_NAMES, *(RESERVED if self.shown else ())}
         if self.site_field is not None and self.site_field[0] in keys:
             raise OptionError(
                 f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name "
@@ -501,7 +552,7 @@ class Options:
                 f"{flag('split', self.form.split.by)} needs CreationDate, which "
                 f"{flag('fields')} or {flag('drop_fields')} leaves out"
             )
-        fields.check_nested(self.nest)
+        fields.check_nested(self.shown)
         if self.filters.limit is not None and self.form.split.files is not None:
             raise OptionError(
                 f"{flag('split', str(self.form.split))} contradicts {flag('limit')}; split by "
@@ -587,13 +638,27 @@ class Options:
         return self.attribution or (self.recipe is not None and self.recipe.recipe.attributed)
 
     @property
+    def restores_markdown(self) -> bool:
+        """Whether bodies restored by `as_of` stay Markdown; then all bodies are converted early."""
+        recipe = None if self.recipe is None else self.recipe.recipe
+        reads_html = recipe is not None and (recipe.lower_headings > 0 or recipe.without_banner)
+        return self.filters.as_of is not None and self.body == "markdown" and not reads_html
+
+    @property
+    def later_body(self) -> BodyAs:
+        """The form to which the bodies of nested documents are converted."""
+        return "html" if self.restores_markdown else self.body
+
+    @property
     def changes_documents(self) -> bool:
         """Whether nested documents are changed before they are written."""
-        return self.recipe is not None or self.is_attributed or self.body != "html"
+        return self.recipe is not None or self.is_attributed or self.later_body != "html"
 
     @property
     def needs_rows(self) -> bool:
         """Whether the first pass needs more of a row than its keys and its type."""
+        if self.filters.as_of is not None:
+            return replace(self.filters.of_rows, as_of=None).select
         return self.filters.select or not self.filters.fields.has_whole_posts or self.form.has_dates
 
     @property
@@ -607,7 +672,17 @@ class Options:
 
         Rows of other tables that belong to these posts then count as filtered, not as strays.
         """
-        return bool(self.nest) and self.filters.sample is not None
+        return bool(self.tables) and self.filters.sample is not None
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables to read besides the posts, in the order of nesting."""
+        return tuple(name for name in TABLES if name in self.nest or name in self.for_state)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The nested tables, and `AS_OF` if documents contain the state of a date."""
+        return self.nest if self.filters.as_of is None else (*self.nest, AS_OF)
 
 
 @dataclass(frozen=True, slots=True)

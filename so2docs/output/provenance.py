@@ -37,7 +37,8 @@ KEY = b"so2docs"
 
 _COUNTS = (
     *("rows", "questions", "answers", "strays", "other_types", "filtered"),
-    *("recipe", "records", "without_record", "labels", "repaired_characters"),
+    *("recipe", "records", "without_record", "labels", "unchanged", "restored"),
+    "repaired_characters",
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {

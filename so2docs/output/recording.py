@@ -207,7 +207,7 @@ def _is_linked_elsewhere(json: bytes, label: str, ends: list[tuple[str, int]]) -
 def _records(nested: Iterable[Document], counts: RowCounts, options: Options) -> Iterator[Document]:
     recipe = None if options.recipe is None else options.recipe.recipe
     host = options.host if options.is_attributed else None
-    convert_body = bodies.converter(options.body, options.core, options.host)
+    convert_body = bodies.converter(options.later_body, options.core, options.host)
     maker = RecordMaker(recipe, host, convert_body, options.host)
     ends = options.form.split.ends if options.without_linked else []
     for document in nested:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -24,7 +25,7 @@ from so2docs.parse.keys import (
 )
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import Projection, RecordBuffer, number, tags
-from so2docs.schema import ANSWERS, DATES, POSTS
+from so2docs.schema import ANSWERS, BODY_FROM, DATES, POSTS
 
 Row = dict[str, Any]
 _Check = Callable[[Row], bool]
@@ -71,13 +72,8 @@ class RowFilter:
                     passed.append(row)
                 continue
             sampled = self._is_sampled(ids[1])
-            is_tagged = not self._tags or ids[0] != QUESTION or self._match_tags(row, buffer)
-            if (
-                is_tagged
-                and sampled
-                and not is_dropped
-                and all(check(row) for check in self._checks[ids[0]])
-            ):
+            passes = self.passes(ids[0], row, buffer.similar_tags)
+            if passes and sampled and not is_dropped:
                 passed.append(row)
                 continue
             # Keep the keys in the order of the dump, because the first post with a repeated id is
@@ -88,11 +84,22 @@ class RowFilter:
             _reject(ids, buffer, in_bucket=sampled or self._all_keys)
         posts.add(buffer, passed, self._projection)
 
-    def _match_tags(self, row: Row, buffer: RecordBuffer) -> bool:
+    def passes(self, kind: int, row: Row, similar_tags: Counter[str]) -> bool:
+        """Whether the attributes of a question or an answer, typed or not, pass the filters.
+
+        Args:
+            kind: The type of the post.
+            row: The attributes.
+            similar_tags: Counts of the tags similar to a wanted tag, to add to.
+        """
+        is_tagged = not self._tags or kind != QUESTION or self._match_tags(row, similar_tags)
+        return is_tagged and all(check(row) for check in self._checks[kind])
+
+    def _match_tags(self, row: Row, similar_tags: Counter[str]) -> bool:
         """Whether the tags of a question pass the filter; count tags similar to a wanted tag."""
-        tag_names = tags(row.get("Tags", "").lower())
-        for tag in filter(self._is_similar, tag_names):
-            buffer.similar_tags[tag] += 1
+        value = row.get("Tags", "")
+        tag_names = [tag.lower() for tag in (tags(value) if isinstance(value, str) else value)]
+        similar_tags.update(filter(self._is_similar, tag_names))
         return self._has_tags(tag_names)
 
     def _is_sampled(self, question_id: int) -> bool:
@@ -183,6 +190,9 @@ def _post_checks(filters: Filters) -> list[_Check]:
     limit = filters.max_body
     if limit is not None:
         checks.append(lambda row: len(row.get("Body", "").encode()) <= limit)
+    if filters.as_of is not None:
+        before = filters.before
+        checks.append(lambda row: row.get("CreationDate", before) < before)
     if filters.drop_fabricated:
         checks.append(lambda row: not is_fabricated(row))
     return checks
@@ -192,7 +202,8 @@ def _within(name: str, lowest: int | None, highest: int | None) -> _Check:
     """Return a check that an attribute is an integer within the limits; None means no limit."""
 
     def check(row: Row) -> bool:
-        value = number(row.get(name, ""))
+        value = row.get(name, "")
+        value = number(value) if isinstance(value, str) else value
         if not isinstance(value, int):
             return False
         return (lowest is None or value >= lowest) and (highest is None or value <= highest)
@@ -221,7 +232,8 @@ def make_projection(options: Options) -> Projection | None:
     None if the options keep all fields and leave dates unchanged.
     """
     steps: list[Projection] = []
-    if not options.filters.fields.has_whole_posts:
+    fields = options.filters.fields
+    if not fields.has_whole_posts or (options.filters.as_of and not fields.has(BODY_FROM.key)):
         steps.append(_choice(options))
     if options.form.has_dates:
         steps.append(_with_dates)

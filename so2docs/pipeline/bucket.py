@@ -19,6 +19,7 @@ from typing import NamedTuple
 import orjson
 
 from so2docs import merge
+from so2docs.as_of import Restoration
 from so2docs.counts import RowCounts
 from so2docs.merge import (
     Document,
@@ -231,7 +232,6 @@ class JoinedRecords:
                     yield document
 
     def _form(self, nesting: DocumentBuilder) -> JoinedForm:
-        nested = nesting.counts.tables
         user_ids, users = array("q"), None
         if self._users is not None:
             user_ids = array("q", compiled.user_ids(self._blocks, self._sorted, _NAMING))
@@ -240,7 +240,7 @@ class JoinedRecords:
             nesting.opening,
             nesting.with_answers,
             nesting.by_votes,
-            kinds=[kind for kind, (table, _) in MEMBERS.items() if table in nested],
+            kinds=[] if nesting.nest is None else nesting.nest.kinds,
             made={} if nesting.nest is None else nesting.nest.made,
             repeated=array("q", sorted(nesting.first_question_of)),
             user_ids=user_ids,
@@ -329,13 +329,17 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
         dropped = unpack_ids(options.filters.drop_posts)
         nest = Nest(options.nest, users, fields, dropped) if options.nest else None
         records: Records
-        counts = RowCounts()
+        counts, strays = RowCounts(), list[bytes]()
         with BlockReader() as reader, check_blocks_match(task.blocks):
             blocks: Iterable[merge.Block]
             blocks = (reader.read(path, block) for path, block in task.blocks)
             if task.kept is not None:
                 question_ids = {*task.kept.question_ids}
                 blocks = select_questions(blocks, task.ids, question_ids, counts)
+            if options.filters.as_of is not None:
+                restoration = Restoration(options, task.first_question_of, counts)
+                strays = restoration.strays
+                blocks = restoration.restore(blocks, task.ids)
             # To remove fields after nesting, posts must be parsed, which only the reference does.
             is_whole = task.kept is None and not (nest and nest.leaves_out)
             if options.core == "compiled" and is_whole:
@@ -353,6 +357,7 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
             kept=None if task.kept is None else task.kept.post_ids,
         )
         builder.counts += counts
+        builder.strays += strays
         yield builder
 
 

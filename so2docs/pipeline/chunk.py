@@ -9,6 +9,7 @@ by a block with their keys.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -34,6 +35,7 @@ from so2docs.pipeline import strict
 from so2docs.scan.chunk import Visitor
 from so2docs.schema import (
     BADGE_CLASSES,
+    COMMENT,
     POSTS,
     TABLES,
     TYPE_NAMES,
@@ -50,6 +52,7 @@ _FLUSH_EVERY = 4 * 1024 * 1024
 _MOST_BUFFERED = 48 * 1024 * 1024
 _MOST_KEYS = 16 * 1024 * 1024
 _MOST_COUNTS = 1 << 17
+_WHOLE_HISTORY = TABLES["history-text"]
 _BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other"), bytes([1, 1, 1, 5])
 
 
@@ -74,6 +77,37 @@ class RowSink(Visitor):
         self._writer = writer
         self._is_compiled = options.core == "compiled"
         self._unwritten_bytes = 0
+        self._before = None if options.filters.as_of is None else options.filters.before
+        self._dates = re.compile(rb'\s%b="([^"]*)"' % table.dated_by.encode())
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        """Process a slice with the compiled core, if it does not contain the date of `as_of`."""
+        if not self._is_compiled:
+            return None
+        if self._before is not None:
+            before, dates = self._before.encode(), self._dates.findall(data)
+            if len(dates) < data.count(b"<row ") or not dates or max(dates) >= before:
+                is_later = len(dates) == data.count(b"<row ") > 0 and min(dates) >= before
+                return self._add_later(data) if is_later else None
+        return self._add_compiled(data)
+
+    def _add_compiled(self, data: bytes) -> Added | None:
+        """Process a slice with the compiled core; if impossible, change nothing, return None."""
+        return None
+
+    def _add_later(self, data: bytes) -> Added | None:
+        """Process a slice whose rows were all created after the date of `as_of`."""
+        return None
+
+    def _select_existing(self, rows: list[Row]) -> list[Row]:
+        """Return the rows that existed on the date of `as_of`; count all other rows as filtered."""
+        before = self._before
+        if before is None:
+            return rows
+        name = self._table.dated_by
+        existing = [row for row in rows if row.get(name, before) < before]
+        self.buffer.filtered += len(rows) - len(existing)
+        return existing
 
     def add_records(self, keys: bytes, json: bytes) -> None:
         """File records that an earlier step made from rows, under the questions of their posts."""
@@ -147,12 +181,14 @@ class _PostFiling(RowSink):
     def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, POSTS, RecordBuffer(reserved=options.reserved), writer)
         self._is_compiled = self._is_compiled and not options.needs_rows
-        self._projection = make_projection(options)
+        # The state of a date is restored from all attributes, before fields are selected.
+        self._projection = make_projection(options) if self._before is None else None
         self._keep_lists = KeepLists(options.filters, options.reserved)
         self._filter = None
-        if options.filters.select:
+        filters = options.filters.of_rows
+        if filters.select:
             keys = options.needs_all_keys
-            self._filter = RowFilter(options.filters, self._projection, all_keys=keys)
+            self._filter = RowFilter(filters, self._projection, all_keys=keys)
 
     def add(self, rows: list[Row]) -> None:
         self._keep_lists.look_at(rows)
@@ -161,8 +197,8 @@ class _PostFiling(RowSink):
         else:
             self._filter.add(self.buffer, rows)
 
-    def add_compiled(self, data: bytes) -> Added | None:
-        added = core.add_fast(data, self.buffer) if self._is_compiled else None
+    def _add_compiled(self, data: bytes) -> Added | None:
+        added = core.add_fast(data, self.buffer)
         if added is not None:
             self._keep_lists.look_at_slice(data)
         return added
@@ -179,19 +215,20 @@ class _UserFiling(RowSink):
     def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, TABLES["users"], RecordBuffer(), writer)
         self._projection = projection_of_table(options)
-        self._is_compiled &= self._projection is None
+        self._is_compiled &= self._projection is None and self._before is None
+        self._names = {*USER_ATTRIBUTES} - ({"Reputation"} if self._before else set())
         self._lines, self._keys, self._written = bytearray(), bytearray(), 0
 
     def add(self, rows: list[Row]) -> None:
         project = self._projection
-        rows = self.opt_outs.filter(rows, self.buffer)
+        rows = self.opt_outs.filter(self._select_existing(rows), self.buffer)
         for row in table_rows.reject(self.buffer, TABLES["users"], rows):
-            attributes = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
+            attributes = {name: value for name, value in row.items() if name in self._names}
             json = orjson.dumps(attributes if project is None else project(attributes))
             self._add(row["Id"], json)
 
-    def add_compiled(self, data: bytes) -> Added | None:
-        compiled = core.read_records(data, self._table) if self._is_compiled else None
+    def _add_compiled(self, data: bytes) -> Added | None:
+        compiled = core.read_records(data, self._table)
         if compiled is None:
             return None
         added, keys, jsons = compiled
@@ -231,12 +268,12 @@ class _BadgeFiling(RowSink):
         self._counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, rows: list[Row]) -> None:
-        rows = self.opt_outs.filter(rows, self.buffer)
+        rows = self.opt_outs.filter(self._select_existing(rows), self.buffer)
         usable = table_rows.reject(self.buffer, TABLES["badges"], rows)
         self._count((row["UserId"], row["Class"]) for row in usable)
 
-    def add_compiled(self, data: bytes) -> Added | None:
-        columns = core.compiled.read_columns(data, *_BADGE_COLUMNS) if self._is_compiled else None
+    def _add_compiled(self, data: bytes) -> Added | None:
+        columns = core.compiled.read_columns(data, *_BADGE_COLUMNS)
         if columns is None:
             return None
         rows, last_id, (_, of_users, of_classes, _) = columns
@@ -279,27 +316,38 @@ class _RowFiling(RowSink):
         self._known = posts_map
         self._counts = table.kind == VOTE
         self._bounties = RecordBuffer()
-        self._projection = projection_of_table(options)
+        self._is_nested = table.name in options.nest
+        self._projection = projection_of_table(options) if self._is_nested else _leave_all_out
         self._has_core = self._is_compiled
         if not self._counts:
-            self._is_compiled &= self._projection is None and not self.opt_outs.needs_rows
+            is_whole = self._projection is None or not self._is_nested
+            self._is_compiled &= is_whole and not self.opt_outs.needs_rows
         self.malformed = f"malformed_{table.row}"
         self._read: list[tuple[bytes, bytes]] = []
 
     def add(self, rows: list[Row]) -> None:
         self.look_up()
-        rows = self.opt_outs.filter(rows, self.buffer)
+        rows = self.opt_outs.filter(self._select_existing(rows), self.buffer)
+        if self._before is not None and self._table.kind == COMMENT:
+            for row in rows:
+                row.pop("Score", None)
         if self._counts:
             self._add_bounties(table_rows.with_bounty(rows))
             table_rows.add_votes(self.buffer, rows, self._known.find)
         else:
             table_rows.add_rows(self.buffer, self._table, rows, self._known.find, self._projection)
 
-    def add_compiled(self, data: bytes) -> Added | None:
-        compiled = core.read_records(data, self._table) if self._is_compiled else None
+    def _add_compiled(self, data: bytes) -> Added | None:
+        compiled = core.read_records(data, self._table)
         if compiled is None:
             return None
         added, keys, json = compiled
+        if self._before is not None and self._table.kind == COMMENT:
+            keys, json = (
+                table_rows.without_scores(keys, json)
+                if self._is_nested
+                else table_rows.without_json(keys)
+            )
         if self._counts:
             for part in parse(json) if json else ():
                 if not isinstance(part, Malformed):
@@ -312,7 +360,16 @@ class _RowFiling(RowSink):
         self._read.append((keys, json))
         return added
 
+    def _add_later(self, data: bytes) -> Added | None:
+        compiled = core.read_records(data, self._table)
+        if compiled is None:
+            return None
+        self.buffer.filtered += compiled[0][0]
+        return compiled[0]
+
     def _add_bounties(self, rows: list[Row]) -> None:
+        if not self._is_nested:
+            return
         table_rows.add_bounties(self._bounties, rows, self._known.find, self._projection)
 
     def add_records(self, keys: bytes, json: bytes) -> None:
@@ -341,6 +398,54 @@ class _RowFiling(RowSink):
     def finish(self) -> None:
         super().finish()
         self._write_buckets(self._bounties, 0)
+
+
+class _RevisionFiling(_RowFiling):
+    """Files the history rows that posts are restored from, and those that are nested."""
+
+    def add(self, rows: list[Row]) -> None:
+        self.look_up()
+        existing = self._select_existing(rows)
+        before, name = self._before or "", self._table.dated_by
+        later = [row for row in rows if row.get(name, before) >= before]
+        table_rows.add_later(self.buffer, later, self._known.find)
+        existing = self.opt_outs.filter(existing, self.buffer)
+        usable = table_rows.reject(self.buffer, self._table, existing)
+        table_rows.add_revisions(self.buffer, usable, self._known.find)
+        if self._is_nested:
+            table_rows.add_usable(
+                self.buffer, self._table, usable, self._known.find, self._projection
+            )
+        else:
+            self.buffer.filtered += len(usable)
+
+    def _add_compiled(self, data: bytes) -> Added | None:
+        revisions = core.read_records(data, _WHOLE_HISTORY)
+        nested = core.read_records(data, self._table) if self._is_nested else None
+        if revisions is None or (self._is_nested and nested is None):
+            return None
+        added, keys, json = revisions
+        self._read.append(table_rows.select_revisions(keys, json))
+        self.buffer.filtered += added[0]
+        if nested is not None:
+            _, keys, json = nested
+            self.buffer.filtered -= len(keys) // KEY.size
+            self._read.append((keys, json))
+        return added
+
+    def _add_later(self, data: bytes) -> Added | None:
+        compiled = core.read_records(data, _WHOLE_HISTORY)
+        if compiled is None:
+            return None
+        added, keys, json = compiled
+        self._read.append((table_rows.select_later(keys, json), b""))
+        self.buffer.filtered += added[0]
+        return added
+
+
+def _leave_all_out(row: Row) -> Row:
+    """Return no attributes, for rows that are only counted."""
+    return {}
 
 
 class Unknown:
@@ -372,7 +477,9 @@ def open_sink(
         yield (steps := _UserFiling(options, writer))
     else:
         with IdMap(posts_map) if posts_map else nullcontext(Unknown()) as id_map:
-            yield (steps := _RowFiling(table, options, writer, id_map))
+            is_restored = options.filters.as_of is not None and table.file == _WHOLE_HISTORY.file
+            filing = _RevisionFiling if is_restored else _RowFiling
+            yield (steps := filing(table, options, writer, id_map))
             steps.look_up()
     steps.finish()
 

@@ -122,7 +122,7 @@ def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> li
     parts depend only on the rows, not on chunks or blocks.
     """
     start, stop = number << BUCKET_BITS, (number + 1) << BUCKET_BITS
-    limit = PART_BYTES_NESTED if options.nest else PART_BYTES
+    limit = PART_BYTES_NESTED if options.tables else PART_BYTES
     if json_bytes <= limit:
         return [(range(start, stop), json_bytes, blocks)]
     ids, ends, spans = _question_sizes(number, blocks, options.core)

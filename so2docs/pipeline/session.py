@@ -57,6 +57,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
     counts = report.tables[step.table.name] = TableCounts(
         bytes=end.size,
         spill_bytes=step.spill.committed_bytes(step.table.sequence),
+        is_nested=step.table.name in step.options.nest,
         seconds=step.seconds,
     )
     counts += total
@@ -327,6 +328,7 @@ class Session:
         self.report = Report(
             posts.name, names.output, dump_bytes=posts.size, jobs=self.jobs, core=options.core
         )
+        self.report.as_of = options.filters.as_of
         if options.recipe is not None:
             self.report.recipe = options.recipe.spec
             self.report.records = self.report.without_record = 0

@@ -208,7 +208,7 @@ def inspect(
     """
     options = _build_options(site, keywords)
     try:
-        with find_files(site.path, options.nest) as files:
+        with find_files(site.path, options.tables) as files:
             record = Provenance.of(files[0], files[1:], options)
             size = sum(file.size for file in files)
     except DumpError as error:

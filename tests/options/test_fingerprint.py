@@ -46,6 +46,7 @@ OTHERS: dict[str, list[Any]] = {
     "accepted": [True],
     "since": ["2020-01-01"],
     "until": ["2020-01-01"],
+    "as_of": ["2020-01-01", "2020-01-01T12:00"],
     "drop_fabricated": [True],
     "drop_users": ["1", "1\n2"],
     "drop_posts": ["1", "1\n2"],

@@ -57,7 +57,7 @@ def of(options: Options) -> Format:
         options.form,
         level=options.level,
         fields=options.filters.fields,
-        tables=options.nest,
+        tables=options.shown,
         site=options.site_field,
         is_attributed=options.is_attributed,
     )

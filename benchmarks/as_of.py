@@ -1,0 +1,106 @@
+"""Compare the state of a date, restored from a later dump, with the dump published then.
+
+    python benchmarks/as_of.py LATER_DUMP PUBLISHED_DUMP DATE
+
+LATER_DUMP is an archive or a folder with all tables; PUBLISHED_DUMP is a `Posts.xml` or its folder.
+For each attribute, the script prints how many posts have the same value in both. With `--show N`,
+it also prints the first N bodies that differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import so2docs
+
+Post = dict[str, Any]
+
+_REL = re.compile(r' rel="nofollow[^"]*"')
+_SAME = ("Title", "Tags", "Score", "AcceptedAnswerId", "AnswerCount", "CommentCount")
+_DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate")
+_OTHER = ("FavoriteCount", "OwnerUserId", "OwnerDisplayName", "LastEditorUserId")
+
+
+def read_posts(dump: str, **options: Any) -> dict[int, Post]:
+    """Read all questions and answers of a dump, by id."""
+    with so2docs.documents(dump, **options) as questions:
+        return {
+            post["Id"]: post
+            for question in map(dict[str, Any], questions)
+            for post in split_posts(question)
+        }
+
+
+def split_posts(question: Post) -> Iterator[Post]:
+    """Yield a question and its answers as separate posts."""
+    yield from question.pop("Answers")
+    yield question
+
+
+def normalize(body: str) -> str:
+    """Remove differences in bodies that no edit made: schemes of addresses, and `rel`."""
+    return _REL.sub("", body).replace("http://", "https://").strip()
+
+
+def share(same: int, total: int) -> str:
+    """Format a number of equal values."""
+    return f"{same:>6,} of {total:>6,}  {100 * same / (total or 1):6.2f} %"
+
+
+def compare(restored: dict[int, Post], published: dict[int, Post]) -> Iterator[str]:
+    """Yield a line for each attribute."""
+    ids = restored.keys() & published.keys()
+    yield f"{'posts found':<34} {share(len(ids), len(published))}"
+    yield f"{'posts not published':<34} {len(restored.keys() - ids):>6,}"
+    for label, origin in (("bodies of the dump", "dump"), ("bodies from the history", "history")):
+        chosen = [id_ for id_ in ids if restored[id_]["BodyFrom"] == origin]
+        pairs = [(restored[id_]["Body"], published[id_]["Body"]) for id_ in chosen]
+        same = sum(old == new for old, new in pairs)
+        yield f"{label + ', byte for byte':<34} {share(same, len(pairs))}"
+        same = sum(normalize(old) == normalize(new) for old, new in pairs)
+        yield f"{label:<34} {share(same, len(pairs))}"
+    for name in (*_SAME, *_DATES, *_OTHER):
+        chosen = [id_ for id_ in ids if name in restored[id_] or name in published[id_]]
+        if name == "Score":
+            near = sum(abs(restored[id_][name] - published[id_][name]) <= 1 for id_ in chosen)
+            yield f"{'Score, off by one at most':<34} {share(near, len(chosen))}"
+        same = sum(restored[id_].get(name) == published[id_].get(name) for id_ in chosen)
+        yield f"{name:<34} {share(same, len(chosen))}"
+
+
+def show_differences(
+    restored: dict[int, Post], published: dict[int, Post], limit: int
+) -> Iterator[str]:
+    """Yield the differences of the first bodies from the history that differ."""
+    for id_ in sorted(restored.keys() & published.keys()):
+        old, new = (normalize(posts[id_]["Body"]) for posts in (restored, published))
+        if old != new and restored[id_]["BodyFrom"] == "history" and limit > 0:
+            limit -= 1
+            yield f"post {id_}"
+            yield from list(
+                difflib.unified_diff(old.split("\n"), new.split("\n"), lineterm="", n=0)
+            )[2:]
+
+
+def main() -> None:
+    """Restore a date, and print the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("later", metavar="LATER_DUMP")
+    parser.add_argument("published", metavar="PUBLISHED_DUMP")
+    parser.add_argument("date", metavar="DATE")
+    parser.add_argument("--show", type=int, default=0, metavar="N")
+    arguments = parser.parse_args()
+    restored = read_posts(arguments.later, as_of=arguments.date)
+    published = read_posts(arguments.published)
+    for line in compare(restored, published):
+        print(line)
+    for line in show_differences(restored, published, arguments.show):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
