@@ -22,7 +22,7 @@ from pathlib import Path
 import measure
 
 from so2docs.serve.query import parse
-from so2docs.serve.store import Store
+from so2docs.serve.store import PAGE, Store
 from so2docs.sqlite.about import read_about
 
 _WORD = re.compile(r"\w{2,}")
@@ -52,6 +52,12 @@ def queries(database: str, count: int, seed: int = 1) -> list[str]:
     return found
 
 
+def search(store: Store, text: str) -> None:
+    """Search for a text, and read the first page of results."""
+    query = parse(text)
+    store.with_excerpts(query, store.hits(query, "relevance").hits[:PAGE])
+
+
 def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
     """Measure searches; return wall times and CPU times in milliseconds, each in ascending order.
 
@@ -62,13 +68,13 @@ def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
     asked = queries(database, count)
     store = Store(about, about.sites[0])
     for text in asked:
-        store.search(parse(text))
+        search(store, text)
     store.close()
     store = Store(about, about.sites[0])
     wall, cpu = [], []
     for text in asked:
         started, spent = time.perf_counter(), time.thread_time()
-        store.search(parse(text))
+        search(store, text)
         cpu.append((time.thread_time() - spent) * 1e3)
         wall.append((time.perf_counter() - started) * 1e3)
     store.close()

@@ -52,35 +52,19 @@ Change = tuple[int, int, int, int]
 def diff(old: str, new: str) -> str:
     """Return the changes between two texts as HTML, each with the unchanged lines around it."""
     before, after = old.splitlines(), new.splitlines()
-    changes = _changes(before, after, _Steps())
+    changes = _changes(before, after, _MOST_STEPS)
     return "".join(_shown(before, after, changes))
 
 
-class _Steps:
-    """The remaining budget of steps for comparisons."""
-
-    def __init__(self) -> None:
-        self.left = _MOST_STEPS
-
-    def take(self, old: Sequence[str], new: Sequence[str]) -> bool:
-        """Deduct the steps for comparing two sequences; return False if too few are left."""
-        counts = Counter(new)
-        pairs = sum(counts[item] * count for item, count in Counter(old).items())
-        steps = (pairs + len(old)) * min(len(old), len(new))
-        if steps > self.left:
-            return False
-        self.left -= steps
-        return True
-
-
-def _changes(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[Change]:
-    """List the changes between two sequences, in order; a single one if too few steps are left."""
+def _changes(old: Sequence[str], new: Sequence[str], most: int) -> list[Change]:
+    """List the changes between two sequences, in order; a single one above `most` steps."""
     first = _common(old, new)
     last = _common(old[first:][::-1], new[first:][::-1])
     a, b = old[first : len(old) - last], new[first : len(new) - last]
     if not a and not b:
         return []
-    if not a or not b or not steps.take(a, b):
+    counts = Counter(b)
+    if (sum(counts[item] for item in a) + len(a)) * min(len(a), len(b)) > most or not a or not b:
         return [(first, first + len(a), first, first + len(b))]
     return [
         (first + i, first + j, first + k, first + m)
@@ -95,7 +79,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _shown(before: list[str], after: list[str], changes: list[Change]) -> Iterator[str]:
-    steps, remaining, at = _Steps(), _MOST_SHOWN, 0
+    remaining, at = _MOST_SHOWN, 0
     for number, (i, j, k, m) in enumerate(changes):
         start = max(at, i - _CONTEXT)
         if start > at:
@@ -106,7 +90,7 @@ def _shown(before: list[str], after: list[str], changes: list[Change]) -> Iterat
             yield f'<div class="gap">{plural(rest, "more change")}</div>'
             return
         removed, added = "\n".join(before[i:j]), "\n".join(after[k:m])
-        marked = _words(removed, added, steps, remaining)
+        marked = _words(removed, added, _MOST_STEPS // len(changes), remaining)
         remaining -= len(removed) + len(added)
         yield f'<div class="changed">{marked}</div>'
         end = changes[number + 1][0] if number + 1 < len(changes) else len(before)
@@ -120,7 +104,7 @@ def _line(line: str) -> str:
     return f"<div>{_cut(line, _MOST_SHOWN // 100)}</div>"
 
 
-def _words(old: str, new: str, steps: _Steps, remaining: int) -> str:
+def _words(old: str, new: str, most: int, remaining: int) -> str:
     """Return the changed lines as HTML, with the changed words marked.
 
     If too much changed, return the old lines and then the new lines, each truncated to `remaining`
@@ -128,7 +112,7 @@ def _words(old: str, new: str, steps: _Steps, remaining: int) -> str:
     """
     if old and new and len(old) + len(new) <= remaining:
         before, after = _WORD.findall(old), _WORD.findall(new)
-        changes = _changes(before, after, steps)
+        changes = _changes(before, after, most)
         unchanged = len(old) - sum(len("".join(before[i:j])) for i, j, _, _ in changes)
         if unchanged >= _LEAST_ALIKE * min(len(old), len(new)):
             return "".join(_inline(before, after, changes))

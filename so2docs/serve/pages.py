@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -407,7 +408,8 @@ class Pages:
         posts: dict[str, list[Values]] = {}
         for kind in ("question", "answer"):
             query = parse(f"user:{user_id} is:{kind}")
-            posts[f"{kind}s"] = self.store.search(query, 1, sort).rows[:_ON_PROFILE]
+            hits = self.store.hits(query, sort).hits[:_ON_PROFILE]
+            posts[f"{kind}s"] = self.store.with_excerpts(query, hits)
         name = user["DisplayName"] or f"user {user_id}"
         about, website = user["AboutMe"] or "", user["WebsiteUrl"] or ""
         renderer = self._renderer([about, website])
@@ -450,17 +452,7 @@ class Pages:
 
     def search(self, request: Request) -> Response:
         """Show the posts that match a search."""
-        return self._answer(request, "search.html", *_search(request, self._found, self.base))
-
-    def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        if query.has_text and not self.store.about.has_search:
-            raise HTTPException(
-                404, "This database has no full-text index; rebuild it with --search all."
-            )
-        results = self.store.search(query, page, sort)
-        query.problems += hints([self.store], query)
-        results.rows = self.with_titles(results.rows)
-        return results
+        return self._answer(request, "search.html", *_search(request, [self], self.base))
 
     def question(self, request: Request) -> Response:
         """Show a question with a page of its answers."""
@@ -665,26 +657,32 @@ class AllSites:
 
     def search(self, request: Request) -> Response:
         """Show the posts on all sites that match a search."""
-        values, data = _search(request, self._found, "", _MOST_PAGES_OF_ALL_SITES)
+        values, data = _search(request, self._sites, "", _MOST_PAGES_OF_ALL_SITES)
         return self._answer(request, "search.html", values, data)
 
-    def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        """Return a page of a search's results, merged from all sites."""
-        pages = {id(pages.store): pages for pages in self._sites}
-        stores = [pages.store for pages in self._sites]
-        hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
-        query.problems += hints(stores, query)
-        rows = []
-        for store, hit in hits[PAGE * (page - 1) :]:
-            site = pages[id(store)]
-            for row in site.with_titles(store.with_excerpts(query, [hit])):
-                rows.append(row | {"base": site.base, "Site": store.site.title})
-        return ResultPage(rows, count, count > PAGE * page, is_cut, page)
+
+def _find(sites: Sequence[Pages], query: Query, sort: str, page: int) -> ResultPage:
+    """Return a page of a search's results, merged from all sites."""
+    pages = {site.store: site for site in sites}
+    stores = list(pages)
+    if query.has_text and not any(store.about.has_search for store in stores):
+        raise HTTPException(
+            404, "This database has no full-text index; rebuild it with --search all."
+        )
+    hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
+    query.problems += hints(stores, query)
+    rows = []
+    for store, run in groupby(hits[PAGE * (page - 1) :], key=lambda pair: pair[0]):
+        site = pages[store]
+        named = {"base": site.base, "Site": store.site.title} if len(sites) > 1 else {}
+        excerpts = store.with_excerpts(query, [hit for _, hit in run])
+        rows += [row | named for row in site.with_titles(excerpts)]
+    return ResultPage(rows, count, count > PAGE * page, is_cut, page)
 
 
 def _search(
     request: Request,
-    find: Callable[[Query, str, int], ResultPage],
+    sites: Sequence[Pages],
     base: str,
     most_pages: int = MOST_PAGES,
 ) -> tuple[Values, Values]:
@@ -692,7 +690,7 @@ def _search(
 
     Args:
         request: The request.
-        find: Function that returns the posts for a query, a sort order and a page number.
+        sites: The sites to search.
         base: Prefix of the path of the search page.
         most_pages: Number of the last page that can be requested.
     """
@@ -702,7 +700,7 @@ def _search(
     if sort == "relevance" and not query.has_words:
         sort = "newest"
     with one_deadline():
-        results = ResultPage([], page=page) if query.is_empty else find(query, sort, page)
+        results = ResultPage([], page=page) if query.is_empty else _find(sites, query, sort, page)
     path = f"{base}/search"
     values = {
         "title": f"Search: {text}" if text else "Search",

@@ -610,13 +610,6 @@ class Store:
 
     # Search.
 
-    def search(self, query: Query, page: int = 1, sort: str = "relevance") -> ResultPage:
-        """Return a page of the posts that match a query, in an order of `SEARCH_SORTS`."""
-        found = self.hits(query, sort)
-        hits, is_cut = found
-        rows = self.with_excerpts(query, hits[PAGE * (page - 1) : PAGE * page])
-        return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
-
     def hits(self, query: Query, sort: str) -> Found:
         """Return all results of a search, not only those of one page, and cache them."""
         searches = self._current().searches

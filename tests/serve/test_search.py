@@ -182,9 +182,8 @@ def test_filters_find_what_passes(text: str, sort: str, store: Store) -> None:
     hits, is_cut = store.hits(parse(text), sort)
     assert [post_id for _, post_id, _ in hits] == [post["Id"] for post in expected]
     assert not is_cut
-    page = store.search(parse(text), 2, sort)
-    assert [row["Id"] for row in page.rows] == [post["Id"] for post in expected[20:40]]
-    assert page.count == len(expected)
+    rows = store.with_excerpts(parse(text), hits[20:40])
+    assert [row["Id"] for row in rows] == [post["Id"] for post in expected[20:40]]
 
 
 @pytest.mark.parametrize("text", FILTERS)
