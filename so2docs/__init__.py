@@ -47,7 +47,8 @@ if TYPE_CHECKING:
         TruncatedDumpError,
         WorkerDiedError,
     )
-    from so2docs.flat.tables import FlatTable, TablesReport, tables
+    from so2docs.flat.report import FlatTable, TablesReport
+    from so2docs.flat.tables import tables
     from so2docs.folders import (
         diff_all,
         inspect_all,
@@ -137,7 +138,8 @@ _MODULES = {
     "changes.compare": ("Summary",),
     "metadata.manifest": ("Verified", "verify"),
     "api.convert": ("Documents", "convert", "documents"),
-    "flat.tables": ("FlatTable", "TablesReport", "tables"),
+    "flat.report": ("FlatTable", "TablesReport"),
+    "flat.tables": ("tables",),
     "api.tags": ("Tags", "TagsReport", "tags"),
     "folders": (
         "diff_all",

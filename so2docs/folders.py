@@ -38,7 +38,7 @@ from so2docs.flat.tables import tables
 from so2docs.inspection.inspect import inspect, locate_all
 from so2docs.metadata.manifest import Manifest, load, manifests_of_report, verify
 from so2docs.options.choices import ChangesFormat, Search
-from so2docs.options.keywords import TagsKeywords
+from so2docs.options.keywords import TableKeywords, TagsKeywords
 from so2docs.options.sites import checked_host, site_from_name
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
@@ -338,7 +338,7 @@ def tables_all(
     output_dir: PathLike,
     *,
     when_done: WhenDone | None = None,
-    **keywords: Any,
+    **keywords: Unpack[TableKeywords],
 ) -> list[SiteResult]:
     """Write the tables of several dumps as flat typed files, and continue if a dump fails.
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from so2docs.commands.options import (
-    GroupedOption,
     command,
-    complete_names,
     given_keywords,
     output_dir,
+    product_options,
     quiet,
-    table_option,
 )
 from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
-from so2docs.options.choices import SqlSystem, TableFormat
+from so2docs.options.products import TableOptions
 from so2docs.schema import DUMP
 
 
@@ -33,47 +31,7 @@ from so2docs.schema import DUMP
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [DIR]")
 @output_dir
-@click.option(
-    "--only",
-    cls=GroupedOption,
-    group="Input",
-    multiple=True,
-    metavar="TABLES",
-    shell_complete=lambda context, parameter, incomplete: complete_names(DUMP, incomplete),
-    help=f"Write only these tables: {', '.join(DUMP)}.  [default: all tables in DUMP]",
-)
-@table_option("since", "Keep rows from this date (UTC) or later.")
-@table_option("until", "Keep rows from before this date (UTC).")
-@table_option(
-    "tags", "Keep rows of questions with any of these tags or patterns such as 'tensorflow*'."
-)
-@table_option("all_tags", "Keep rows of questions with all of the tags, not just one of them.")
-@table_option("keep_users", "Keep rows of questions asked or answered by these users.")
-@table_option("keep_posts", "Keep rows of these questions, and of the questions of these answers.")
-@click.option(
-    "--format",
-    cls=GroupedOption,
-    group="Output",
-    type=click.Choice(get_args(TableFormat)),
-    default="parquet",
-    show_default=True,
-    help="Format of the files; csv and jsonl are compressed with gzip; sqlite and duckdb write "
-    "one database with all tables.",
-)
-@click.option(
-    "--load",
-    cls=GroupedOption,
-    group="Output",
-    type=click.Choice(get_args(SqlSystem)),
-    help="With --format csv, also write DIR/load.sql, which loads the tables into this system.",
-)
-@table_option("split_by", "Write a folder of files for each year or month of the rows.")
-@table_option("skip_malformed")
-@table_option("update")
-@table_option("force", "Overwrite existing files.")
-@table_option("jobs")
-@table_option("core")
-@table_option("work_dir", "Folder for temporary files.  [default: DIR]")
+@product_options(TableOptions)
 @quiet
 def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **options: Any) -> int:
     """Write the tables of DUMP into DIR as flat typed files, without nesting.

@@ -23,6 +23,24 @@ from so2docs.recipes.recipe import Recipe
 # ]]]
 
 
+OnlyName = Literal[
+    "posts",
+    "comments",
+    "links",
+    "votes",
+    "history",
+    "users",
+    "badges",
+    "tags",
+]
+FormatName = Literal[
+    "jsonl",
+    "json",
+    "elasticsearch",
+    "mongodb",
+    "ravendb",
+    "parquet",
+]
 NestName = Literal[
     "comments",
     "links",
@@ -33,14 +51,6 @@ NestName = Literal[
     "users",
     "badges",
     "all",
-]
-FormatName = Literal[
-    "jsonl",
-    "json",
-    "elasticsearch",
-    "mongodb",
-    "ravendb",
-    "parquet",
 ]
 
 
@@ -126,6 +136,28 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     restart: bool
     report: str | os.PathLike[str] | None
     card: bool
+
+
+class TableKeywords(TypedDict, total=False):
+    """Options of `so2docs.tables`."""
+
+    only: str | Iterable[OnlyName]
+    since: str | date | None
+    until: str | date | None
+    tags: str | Iterable[str]
+    all_tags: bool
+    keep_users: str | os.PathLike[str] | Iterable[int] | None
+    keep_posts: str | os.PathLike[str] | Iterable[int] | None
+    skip_malformed: bool
+    format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
+    load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
+    split_by: Literal["year", "month"] | None
+    update: bool
+    force: bool
+    jobs: int | None
+    core: Literal["auto", "python", "compiled"]
+    work_dir: str | os.PathLike[str] | None
+    progress: bool
 
 
 class TagsKeywords(TypedDict, total=False):

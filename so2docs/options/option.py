@@ -28,7 +28,7 @@ Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
 Decides = Literal["spill", "output", "run"]
 """The result that an option affects: the spill of the first pass, only the output, or neither."""
 
-Where = Literal["documents", "files", "local", "iterator", "convert", "tables"]
+Where = Literal["documents", "files", "local", "iterator", "convert"]
 """The functions that take an option: all that make documents, all that write files, all that run on
 this machine, only `documents`, `convert` and `convert_all`, or only the last two."""
 

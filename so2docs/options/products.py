@@ -7,10 +7,22 @@ declared there, and is declared here only as `like` it, with the words of this p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import get_args
 
-from so2docs.options.option import IdList
-from so2docs.options.table import like
+from so2docs.errors import OptionError, did_you_mean, flag
+from so2docs.options.choices import Core, SplitBy, SqlSystem, TableFormat
+from so2docs.options.option import IdList, choose, contradiction, names, option
+from so2docs.options.table import check_filters, like
+from so2docs.schema import DUMP
+
+_TABLE_FORMATS = {"db": "sqlite", "ndjson": "jsonl"}
+_SYSTEMS = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "sqlserver"}
+
+DATABASE_FILES: dict[TableFormat, str] = {"sqlite": "tables.db", "duckdb": "tables.duckdb"}
+"""Names of the databases with all tables, by format; other formats have a file for each table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +50,103 @@ class TagsOptions:
         "work_dir", "Folder for temporary files.", usually="the system's temporary folder"
     )
     progress: bool = like("progress")
+
+
+def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
+    """Parse names of tables or of their files."""
+    by_any_name = {table.stem.lower(): table.name for table in DUMP.values()}
+    tables = []
+    for table in names(name, value):
+        tables.append(by_any_name.get(table.lower(), table.lower()))
+        if tables[-1] not in DUMP:
+            raise OptionError(
+                f"{flag(name)} is {table!r}; it must be one or more of: {', '.join(DUMP)}"
+                + did_you_mean(table, DUMP)
+            )
+    return tuple(tables)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """Options for writing the tables of a dump as flat files."""
+
+    only: tuple[str, ...] = option(
+        "Input",
+        "run",
+        f"Write only these tables of the dump: {', '.join(DUMP)}.",
+        (),
+        accepts=str | Iterable[str],
+        choices=partial(tuple, DUMP),
+        parse=_table_names,
+        metavar="TABLES",
+    )
+    since: str | None = like(
+        "since",
+        "Keep rows from this date (UTC) or later.",
+        more="Tables without dates are kept whole. With `tags`, `keep_users` or `keep_posts`, the "
+        "date of the question decides.",
+    )
+    until: str | None = like("until", "Keep rows from before this date (UTC).")
+    tags: tuple[str, ...] = like(
+        "tags",
+        "Keep rows of questions with any of these tags or patterns such as 'tensorflow*'.",
+        more="The part of the site that belongs to these questions is written: the questions, "
+        "their answers, the rows of these posts in other tables, and the users, badges, tags and "
+        "tag wikis of these rows. Links are kept if both posts are. `Posts.xml` must be in the "
+        "dump.",
+    )
+    all_tags: bool = like(
+        "all_tags", "Keep rows of questions with all of the tags, not just one of them."
+    )
+    keep_users: IdList | None = like(
+        "keep_users",
+        "Keep rows of questions asked or answered by these users: ids separated by commas, or a "
+        "FILE with one id per line.",
+    )
+    keep_posts: IdList | None = like(
+        "keep_posts",
+        "Keep rows of these questions, and of the questions of these answers: ids separated by "
+        "commas, or a FILE with one id per line.",
+    )
+    format: TableFormat = option(
+        "Output",
+        "output",
+        "Format of the files; csv and jsonl are compressed with gzip; sqlite and duckdb write one "
+        "database with all tables.",
+        "parquet",
+        parse=lambda name, value: choose(name, value, get_args(TableFormat), _TABLE_FORMATS),
+    )
+    load: SqlSystem | None = option(
+        "Output",
+        "output",
+        "With {format=csv}, also write load.sql, which loads the tables into this system.",
+        more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
+        parse=lambda name, value: value and choose(name, value, get_args(SqlSystem), _SYSTEMS),
+    )
+    split_by: SplitBy | None = option(
+        "Output",
+        "output",
+        "Write a folder of files for each year or month of the rows.",
+        more="The folders are Hive-partitioned: `Posts/year=2019/Posts.parquet`.",
+    )
+    skip_malformed: bool = like("skip_malformed")
+    update: bool = like("update", "Replace tables made from another input or with other options.")
+    force: bool = like("force", "Overwrite existing files.")
+    jobs: int | None = like("jobs")
+    core: Core = like("core")
+    work_dir: str | None = like(
+        "work_dir", "Folder for temporary files.", usually="the folder of the tables"
+    )
+    progress: bool = like("progress")
+
+    def __post_init__(self) -> None:
+        check_filters(self)
+        if self.split_by is not None and self.format in DATABASE_FILES:
+            raise OptionError(
+                f"{flag('split_by', self.split_by)} contradicts {flag('format', self.format)}, "
+                "which is one file"
+            )
+        if self.load is not None and self.format != "csv":
+            raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
+        if self.load is not None and self.split_by is not None:
+            raise contradiction("load", "split_by")

@@ -23,7 +23,6 @@ from so2docs.options.choices import (
     Compression,
     Core,
     MetadataAs,
-    SplitBy,
 )
 from so2docs.options.field_paths import Fields, parse_field_names
 from so2docs.options.option import (
@@ -104,6 +103,19 @@ _OF_STATE = (
     *("max_body", "answered", "accepted"),
 )
 """Filters on attributes that change after a post is created."""
+
+
+def check_filters(options: Any) -> None:
+    """Refuse filters by tags or dates that contradict each other.
+
+    Args:
+        options: A class with the options `tags`, `all_tags`, `since` and `until`.
+    """
+    if options.all_tags and not options.tags:
+        raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
+    since, until = options.since, options.until
+    if since is not None and until is not None and since >= until:
+        raise OptionError(f"{flag('since', since)} must be before {flag('until', until)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +236,7 @@ class Filters:
     )
 
     def __post_init__(self) -> None:
-        if self.all_tags and not self.tags:
-            raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
-        if self.since is not None and self.until is not None and self.since >= self.until:
-            raise OptionError(
-                f"{flag('since', self.since)} must be before {flag('until', self.until)}"
-            )
+        check_filters(self)
         if self.kept is not None and set(self.left_out) - {METADATA}:
             raise contradiction("fields", "drop_fields")
         if self.kept == ():
@@ -782,17 +789,6 @@ def _table_option(name: str) -> Option:
     )
 
 
-_SPLIT_BY = Option(
-    "split_by",
-    "split_by",
-    "Output",
-    "Write a file for each year or month.",
-    SplitBy | None,
-    "run",
-    where="tables",
-    choices=lambda: get_args(SplitBy),
-)
-
 OPTIONS: dict[str, Option] = {
     entry.name: entry
     for entry in (
@@ -801,7 +797,6 @@ OPTIONS: dict[str, Option] = {
         *entries(Options),
         *entries(OutputForm),
         *entries(RunOptions),
-        _SPLIT_BY,
     )
 }
 """All options of a conversion, by name."""

@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from so2docs.options.option import Option
-from so2docs.options.products import TagsOptions
+from so2docs.options.products import TableOptions, TagsOptions
 from so2docs.options.table import OPTIONS, options_of, taken_by
 
 CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
@@ -40,6 +40,7 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
 
 
 PRODUCTS: list[tuple[str, type, str]] = [
+    ("TableKeywords", TableOptions, "Options of `so2docs.tables`."),
     ("TagsKeywords", TagsOptions, "Options of `so2docs.tags`."),
 ]
 
@@ -52,8 +53,9 @@ def options_in(name: str) -> dict[str, Option]:
 
 def text() -> str:
     """Return the source of all classes, and of the types of options with named choices."""
-    options = taken_by(*(place for *_, where, _ in CLASSES for place in where)).values()
-    types = [_literal(entry) for entry in options if _takes_only_names(entry)]
+    options = taken_by(*(place for *_, where, _ in CLASSES for place in where))
+    options = options_of(*(kind for _, kind, _ in PRODUCTS)) | options
+    types = [_literal(entry) for entry in options.values() if _takes_only_names(entry)]
     classes = [
         class_text(name, bases, taken_by(*where), about) for name, bases, where, about in CLASSES
     ]
