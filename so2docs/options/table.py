@@ -369,11 +369,6 @@ class OutputForm:
         return self.format == "jsonl" and self.is_looked_up
 
     @property
-    def has_side_record(self) -> bool:
-        """Whether the index of a file contains the provenance; Parquet files contain their own."""
-        return self.format != "parquet"
-
-    @property
     def packing(self) -> Compression:
         """The compression of the output, whether by so2docs or inside the format."""
         return self.compression if FORMATS[self.format].compressed else "zstd"

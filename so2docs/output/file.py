@@ -173,7 +173,7 @@ class Output:
         if self._is_indexed or record:
             with explain_errors(self.part), open(self.part, "rb") as part:
                 entries = journal if self._is_indexed else None
-                data = index.build(entries, journal.size, part, record)
+                data = index.build(entries, journal.size, part, record, state.crc)
             state = replace(state, index=write_part(index.index_path(self.path), data))
         return state
 

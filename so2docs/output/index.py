@@ -2,14 +2,14 @@ r"""The index next to an output: the start of each segment, to find a document b
 
 `.OUTPUT.index` is a small binary file in little-endian order. Equal outputs have equal indexes.
 
-    header   "so2docs index 2\n"
+    header   "so2docs index 3\n"
     entries  one per segment, in the order of the file: question id of its first document, offset of
              its (compressed) bytes, size before compression, number of documents, CRC-32 of the
              bytes before compression
     record   the provenance of the output as JSON; empty if it is not known
     footer   number of segments, number of documents, end of the last segment, size of the output,
-             CRC-32 of the last 64 KiB of the output, size of the record, CRC-32 of the index up to
-             here
+             CRC-32 of the output, CRC-32 of its last 64 KiB, size of the record, CRC-32 of the
+             index up to here
 
 For outputs without lookup by id (JSON arrays, bulk lines), the index has no entries, and -1 as the
 number of documents.
@@ -31,13 +31,13 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from so2docs.errors import So2docsError
-from so2docs.output.part_files import INDEX, side_file
+from so2docs.output.part_files import INDEX, crc_of, side_file
 from so2docs.output.segments import Segment
 
-HEADER = b"so2docs index 2\n"
+HEADER = b"so2docs index 3\n"
 _ANY_HEADER = b"so2docs index "
 ENTRY = struct.Struct("<qqqII")
-_FOOTER = struct.Struct("<qqqqIII")
+_FOOTER = struct.Struct("<qqqqIIII")
 _TAIL_BYTES = 64 * 1024
 
 
@@ -73,7 +73,11 @@ def tail_crc(file: BinaryIO, size: int) -> int:
 
 
 def build(
-    entries: Iterable[Segment] | None, end: int, output: BinaryIO, record: bytes = b""
+    entries: Iterable[Segment] | None,
+    end: int,
+    output: BinaryIO,
+    record: bytes = b"",
+    crc: int | None = None,
 ) -> bytes:
     """Make the index of a complete output.
 
@@ -82,6 +86,7 @@ def build(
         end: Offset to record as the end of the last segment if there are no entries.
         output: The open output.
         record: The provenance as JSON; empty if unknown.
+        crc: CRC-32 of the output; if None, the output is read again to compute it.
     """
     data = bytearray(HEADER)
     segments, documents = 0, -1 if entries is None else 0
@@ -91,7 +96,10 @@ def build(
         documents += entry.documents
         end = entry.offset + entry.size
     size = output.seek(0, os.SEEK_END)
-    numbers = segments, documents, end, size, tail_crc(output, size), len(record)
+    if crc is None:
+        output.seek(0)
+        crc = crc_of(output, size)
+    numbers = segments, documents, end, size, crc, tail_crc(output, size), len(record)
     data += record + _FOOTER.pack(*numbers, 0)[:-4]
     return bytes(data) + struct.pack("<I", isal_zlib.crc32(data))
 
@@ -104,6 +112,7 @@ class Index:
         documents: Number of documents; -1 for an output without lookup.
         record: The provenance of the output; empty if unknown.
         size: Size of the output in bytes.
+        crc: CRC-32 of the output.
         tail: CRC-32 of the last 64 KiB of the output.
     """
 
@@ -122,14 +131,15 @@ class Index:
             raise UnusableIndexError("its index is damaged")
         numbers = _FOOTER.unpack_from(data, footer)
         self.segments: int = numbers[0]
-        record = footer - numbers[5]
+        record = footer - numbers[6]
         if record != len(HEADER) + self.segments * ENTRY.size:
             raise UnusableIndexError("its index is damaged")
         self.record = data[record:footer]
         self.documents: int = numbers[1]
         self._end: int = numbers[2]
         self.size: int = numbers[3]
-        self.tail: int = numbers[4]
+        self.crc: int = numbers[4]
+        self.tail: int = numbers[5]
         self._data = data
 
     def check(self, file: BinaryIO) -> None:

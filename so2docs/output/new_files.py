@@ -229,11 +229,11 @@ class NewFiles:
         """
         self.add(path, write_part(path, data))
 
-    def main_files(self) -> list[str]:
+    def main_files(self) -> list[tuple[str, FileState]]:
         """Return the finished files: the claimed ones, then others that are not hidden."""
         others = [p for p in self._finished if not os.path.basename(p).startswith(".")]
         every = dict.fromkeys([*self._claimed, *others])
-        return [path for path in every if path in self._finished]
+        return [(path, self._finished[path]) for path in every if path in self._finished]
 
     def outdate(self, *paths: str) -> None:
         """Mark old files for removal when the new files are renamed; new files are always kept."""

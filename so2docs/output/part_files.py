@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from isal import isal_zlib
 
@@ -227,15 +227,27 @@ def begins_with(path: str, size: int, crc: int) -> bool:
     This reads the bytes at the speed of the disk, which is far faster than rewriting them. The
     length alone would not reveal a changed byte, nor bytes lost in a power cut.
     """
-    actual = 0
     try:
         with open(path, "rb", buffering=0) as file:
-            while size and (data := file.read(min(size, _READ_BYTES))):
-                actual = isal_zlib.crc32(data, actual)
-                size -= len(data)
-    except OSError:
+            return crc_of(file, size) == crc
+    except (EOFError, OSError):
         return False
-    return not size and actual == crc
+
+
+def crc_of(file: IO[bytes], size: int) -> int:
+    """Compute the CRC-32 of the next `size` bytes of a file.
+
+    Raises:
+        EOFError: The file has fewer bytes.
+    """
+    crc = 0
+    while size:
+        data = file.read(min(size, _READ_BYTES))
+        if not data:
+            raise EOFError
+        crc = isal_zlib.crc32(data, crc)
+        size -= len(data)
+    return crc
 
 
 def write_part(path: str, data: bytes) -> FileState:

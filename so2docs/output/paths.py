@@ -6,6 +6,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from so2docs.errors import DumpError, So2docsError
 from so2docs.options.choices import COMPRESSIONS, EXTENSIONS, FORMATS, Compression
@@ -24,8 +25,8 @@ from so2docs.output.part_files import (
     remove,
     side_file,
 )
-from so2docs.output.product import Product, read_provenance
-from so2docs.output.provenance import Provenance
+from so2docs.output.product import CHANGED, Product, are_unchanged, as_text, read_provenance
+from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance
 from so2docs.recipes.beir import README
 from so2docs.report import Report
 
@@ -139,7 +140,7 @@ class OutputPaths:
 
     def _indexes(self) -> list[str]:
         """Return the paths of the indexes next to the files of this output."""
-        if not self.form.has_side_record or self.output == "-":
+        if self.output == "-":
             return []
         files = [*self.earlier_files(), self.output, *map(self.file, self.made_of_it)]
         return [index.index_path(path) for path in dict.fromkeys(files)]
@@ -235,6 +236,18 @@ class OutputOfConversion(Product[Report]):
     def read_records(self) -> list[Provenance | None]:
         """Return the provenance of the whole output; None if unknown."""
         return [read_provenance(self.path if self._names.has_record else self.existing_files()[0])]
+
+    def compare(self) -> Comparison:
+        """Compare the existing output with the requested one, and its file with the index."""
+        comparison = super().compare()
+        if comparison.state != UP_TO_DATE or self._names.has_record:
+            return comparison
+        with suppress(OSError, index.UnusableIndexError):
+            written = index.Index(Path(self._names.index).read_bytes())
+            file = self.path, written.size, as_text(written.crc)
+            if are_unchanged([file], self._names.index):
+                return comparison
+        return CHANGED
 
     def load(self, records: list[Provenance]) -> Report:
         """Make a report from the recorded counts."""

@@ -6,6 +6,7 @@ Only this module decides whether a product is up to date and whether it may be r
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,7 @@ from so2docs.output.part_files import (
     RECORD,
     FileState,
     check_replaceable,
+    crc_of,
     part_path,
     side_file,
     write_part,
@@ -109,6 +111,10 @@ class Product(Generic[Result]):
         """
         return None
 
+    def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
+        """Return the path and state of each file to list in the record."""
+        return files.main_files()
+
     def compare(self) -> Comparison:
         """Compare the existing product with the requested one."""
         existing = [] if self.path == "-" else self.existing_files()
@@ -121,12 +127,14 @@ class Product(Generic[Result]):
             if comparison.state != UP_TO_DATE:
                 return comparison
             if record.files:
-                folder = os.path.dirname(self.path)
-                recorded = {file.name: file for file in record.files}
-                for path in existing:
-                    name = os.path.relpath(path, folder or ".")
-                    if name not in recorded or not recorded[name].is_same(File.of("", path, name)):
-                        return Comparison("unknown", ", and is not the file that was written")
+                folder = os.path.dirname(self.path) or "."
+                recorded = {file.name: file[2:4] for file in record.files}
+                files = [
+                    (path, *recorded.get(os.path.relpath(path, folder), (-1, None)))
+                    for path in existing
+                ]
+                if not are_unchanged(files, side_file(self.path, RECORD)):
+                    return CHANGED
                 if len(existing) < len(recorded):  # The run was killed while renaming files.
                     return Comparison("missing")
         return comparison
@@ -197,26 +205,70 @@ class Product(Generic[Result]):
         counts = self.counts(result)
         if counts is not None and self.path != "-":
             record = replace(self.provenance, counts=counts)
-            state = write_record(self.path, record, files.main_files())
+            state = write_record(self.path, record, self.recorded_files(files))
             files.add(side_file(self.path, RECORD), state)
         return result
 
 
-def write_record(path: str, record: Provenance, paths: Iterable[str]) -> FileState:
+_RECENT = 2_000_000_000
+"""Nanoseconds after which a file system gives another time to a change."""
+CHANGED = Comparison("unknown", ", and is not the file that was written")
+
+
+def are_unchanged(files: Iterable[tuple[str, int, str | None]], side: str) -> bool:
+    """Whether files have the size and the CRC-32 that were recorded when they were written.
+
+    A file that is older than the side file was not written since, so it is not read.
+
+    Args:
+        files: Path, recorded size, and recorded CRC-32 of each file.
+        side: Path of the side file with the record, which was written after the files.
+    """
+    recorded = os.stat(side).st_mtime_ns
+    newest = 0
+    for path, size, content in files:
+        state = os.stat(path)
+        if state.st_size != size:
+            return False
+        if state.st_mtime_ns >= recorded:
+            newest = max(newest, state.st_mtime_ns)
+            with open(path, "rb", buffering=0) as file:
+                if as_text(crc_of(file, size)) != content:
+                    return False
+    # Do not read copies again. A file written just now may change again at the same time.
+    if newest and newest + _RECENT < time.time_ns():
+        with suppress(OSError):
+            os.utime(side, ns=(newest + 1, newest + 1))
+    return True
+
+
+def as_text(crc: int) -> str:
+    """Format a CRC-32 for a record."""
+    return f"{crc:08x}"
+
+
+def write_record(
+    path: str, record: Provenance, files: Iterable[tuple[str, FileState]]
+) -> FileState:
     """Write the record of a product under the temporary name of its side file.
 
     Args:
         path: Main file of the product, after which the side file is named.
         record: The record, without files.
-        paths: Final names of the files of the product, which still have their temporary names.
+        files: Final name and state of each file of the product, which still has its temporary name.
 
     Returns:
         The state of the side file.
     """
     folder = os.path.dirname(path) or "."
-    made = (
-        File.of("", part_path(name), os.path.relpath(name, folder)) for name in paths if name != "-"
-    )
+    made = []
+    for name, state in files:
+        if name != "-":
+            crc = state.crc
+            if crc is None:  # A library wrote the file.
+                with open(part_path(name), "rb", buffering=0) as file:
+                    crc = crc_of(file, state.size)
+            made.append(File("", os.path.relpath(name, folder), state.size, as_text(crc)))
     data = replace(record, files=tuple(made)).to_json()
     values = {"record": orjson.Fragment(data), "crc": crc32(data)}
     return write_part(side_file(path, RECORD), orjson.dumps(values))

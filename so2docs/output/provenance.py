@@ -67,6 +67,7 @@ class File(NamedTuple):
         name: Name without folders.
         bytes: Size; for a source that can be read only once, the number of bytes read.
         content: Hash of the bytes at 17 positions; None for a source that can be read only once.
+            For a file of a product, the CRC-32 of all bytes.
         sha256: SHA-256 of all bytes in hexadecimal, if requested.
     """
 

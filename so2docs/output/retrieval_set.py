@@ -125,8 +125,8 @@ def finish(
     report.files, report.output_bytes = len(data), sum(file.size for file in data)
     if provenance is None:
         return complete, None
-    paths = (names.file(file.label) for file in data)
-    return complete, write_record(names.output, provenance, paths)
+    named = ((names.file(file.label), file) for file in data)
+    return complete, write_record(names.output, provenance, named)
 
 
 def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:

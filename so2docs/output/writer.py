@@ -62,7 +62,8 @@ class OpenFiles:
         if not file.journal.count:
             self._add(file, self._format.header)
         self._add(file, self._format.footer(file.journal, record))
-        state = file.seal(b"" if self._format.holds_record else record)
+        # The record of a split output has the checksums of its files.
+        state = file.seal(b"" if file.label and self._format.holds_record else record)
         del self.by_label[file.label], self._open[file.label]
         return state
 
@@ -155,8 +156,8 @@ class Writer:
         files = self._end_all()
         if whole is None or not self._form.split:
             return files, None
-        paths = (self._names.file(file.label) for file in files)
-        return files, write_record(self._names.output, whole, paths)
+        named = ((self._names.file(file.label), file) for file in files)
+        return files, write_record(self._names.output, whole, named)
 
     def _end_all(self) -> list[FileState]:
         """End the remaining files, and return the states of all files."""

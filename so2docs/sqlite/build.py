@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TypeGuard, cast, get_args
@@ -30,7 +30,7 @@ from so2docs.options.option import names
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles, temporary_folder, write_file
-from so2docs.output.part_files import finish_file, part_path
+from so2docs.output.part_files import FileState, finish_file, part_path
 from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.sqlite_file import connect, explained
@@ -328,7 +328,7 @@ def find_database(
 
 
 class DatabaseFile(Product[Database]):
-    """A database as a product; its record is in a table of the database."""
+    """A database as a product; a table of the database has its record, too."""
 
     noun = "database"
 
@@ -347,11 +347,13 @@ class DatabaseFile(Product[Database]):
         self._sources, self._tags, self._profiles = sources, tags, profiles
         self._jobs, self._progress = jobs, progress
 
-    def read_records(self) -> list[Provenance | None]:
-        """Return the record in the database; None if so2docs did not write it."""
-        with suppress(OutputError):
-            return [read_about(self.path).record]
-        return [None]
+    def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
+        """Return the database alone: users may edit the files for Datasette."""
+        return files.main_files()[:1]
+
+    def counts(self, result: Database) -> dict[str, Any]:
+        """Return no counts, because the database has them."""
+        return {}
 
     def load(self, records: list[Provenance]) -> Database:
         """Return the numbers of rows and the size of the database."""

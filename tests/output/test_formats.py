@@ -495,6 +495,7 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
         ".questions-00001.ravendbdump.index",
         ".questions.json.gz.index",
         ".questions.jsonl.gz.index",
+        ".questions.parquet.index",
         ".questions.ravendbdump.record",
         "questions-00000.ravendbdump",
         "questions-00001.ravendbdump",

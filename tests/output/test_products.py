@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -290,6 +292,42 @@ def test_any_option_of_a_conversion_that_is_recorded_is_compared(tmp_path: Path)
         other = replace(record, options=record.options | {name: "other"})
         assert record.compare(other).state == "other options"
         assert name in str(so2docs.OutputError(record.compare(other).reason))
+
+
+def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
+    """Every byte counts, and a file is read again only if it is not older than its record."""
+    pytest.importorskip("pyarrow")
+    chance = random.Random(3)
+    texts = {n: "".join(chance.choices("abcdefgh ", k=900)) for n in range(1, 400)}
+    write_dump(tmp_path / "Posts.xml", *(question(n, Body=text) for n, text in texts.items()))
+    write_dump(tmp_path / "Empty.xml")
+    q, dump, old = tmp_path / "q.jsonl", tmp_path / "Posts.xml", tmp_path / "old.jsonl"
+    so2docs.convert(tmp_path / "Empty.xml", old, jobs=1)
+    calls: dict[Path, Callable[[], Any]] = {
+        q: lambda: so2docs.convert(dump, q, jobs=1),
+        tmp_path / "q.parquet": lambda: so2docs.convert(dump, tmp_path / "q.parquet", jobs=1),
+        tmp_path / "s-00001.jsonl": lambda: so2docs.convert(
+            dump, tmp_path / "s.jsonl", jobs=1, split="2files"
+        ),
+        tmp_path / "c.jsonl": lambda: so2docs.diff(old, q).write(tmp_path / "c.jsonl"),
+        tmp_path / "q.db": lambda: so2docs.to_sqlite(q, tmp_path / "q.db", jobs=1),
+        tmp_path / "t" / "Posts.parquet": lambda: so2docs.tables(
+            dump, tmp_path / "t", only="posts", jobs=1
+        ),
+    }
+    for path, call in calls.items():
+        call()
+        data = path.read_bytes()
+        at = len(data) // 2 + len(data) // 32
+        assert len(data) > 17 * 8192, path
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with pytest.raises(ExistingOutputError, match="is not the file that was written") as error:
+            call()
+        assert error.value.state == "unknown"
+        os.utime(path, (1, 1))
+        call()
+        path.write_bytes(data)
+        call()
 
 
 def test_a_card_is_known_by_its_bytes(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ SPOILT_INDEXES: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut": (lambda path: cut(path, 0.7), "damaged"),
     "flipped bit": (flip, "damaged"),
     "other version": (
-        lambda path: path.write_bytes(path.read_bytes().replace(b"index 2", b"index 3", 1)),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"index 3", b"index 2", 1)),
         "another version",
     ),
     "other file": (

@@ -378,6 +378,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (0, "")
     assert "questions            3\nanswers              3\n" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".questions.db.record",
         "questions.datasette.yaml",
         "questions.db",
         "questions.metadata.json",
@@ -504,6 +505,7 @@ so2docs.to_sqlite(documents(), sys.argv[1])
     assert caplog.messages == [f"{path}.part: is left from an interrupted run; starting over"]
     assert list(stored(path)) == list(so2docs.read(SITE))
     assert {entry.name for entry in tmp_path.iterdir()} == {
+        ".q.db.record",
         "q.db",
         "q.metadata.json",
         "q.datasette.yaml",
