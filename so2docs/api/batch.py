@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Unpack
 
@@ -19,6 +20,9 @@ from so2docs.options.output_form import check_several, output_form, output_suffi
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
 from so2docs.options.table import OF_CONVERT, taken_by
 from so2docs.output.provenance import UP_TO_DATE
+
+_REPORT_SECONDS = 5
+"""Least time between two writings of an unfinished report, which may have hundreds of entries."""
 
 
 @spell_out(taken_by(*OF_CONVERT))
@@ -37,7 +41,7 @@ def convert_all(
     Outputs that are up to date are left unchanged, so repeating the call after an interruption
     continues with the first missing output. A dump fails if its output exists but was made from
     another input or with other options, unless `update` or `force` is given. The report is
-    rewritten after each dump, and keeps the entries of dumps that this call does not convert.
+    rewritten every few seconds, and keeps the entries of dumps that this call does not convert.
 
     Args:
         sources: Paths of the dumps, in any form supported by `convert`.
@@ -81,26 +85,36 @@ def convert_all(
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
     check_report(report_path, [source for source, _, _ in planned])
     os.makedirs(output_dir, exist_ok=True)
-    results_by_source: dict[str, SiteResult] = {}
+    done: list[SiteResult] = []
+    earlier = {} if report_path is None else _read_earlier(report_path)
+    last_written = time.monotonic()
 
     def finish(result: SiteResult) -> None:
-        results_by_source[result.source] = result
+        nonlocal last_written
+        done.append(result)
         if when_done is not None:
             when_done(result)
+        if time.monotonic() - last_written > _REPORT_SECONDS:
+            save_unfinished()
+            last_written = time.monotonic()
+
+    def save_unfinished() -> None:
         if report_path not in (None, "-"):
             # A failure here is harmless: only the last report must be written.
             with suppress(So2docsError):
-                write_report(
-                    report_path, reports_with_earlier(results_by_source.values(), report_path)
-                )
+                write_report(report_path, _with_earlier(done, earlier))
 
     # Workers may be unable to import a recipe given as a function, so this process makes all
     # outputs.
     is_alone = not isinstance(kwargs.get("recipe"), str | None)
     kwargs["has_manifest"] = report_path is not None
-    results = run_dumps(_convert, planned, kwargs, finish, is_alone=is_alone)
+    try:
+        results = run_dumps(_convert, planned, kwargs, finish, is_alone=is_alone)
+    except BaseException:
+        save_unfinished()
+        raise
     if report_path is not None:
-        write_report(report_path, reports_with_earlier(results, report_path))
+        write_report(report_path, _with_earlier(results, earlier))
     return results
 
 
@@ -109,40 +123,40 @@ def _convert(source: str, output: str, *, has_manifest: bool, **kwargs: Any) -> 
     return ("converted", output, report) if report.is_new else (UP_TO_DATE, output, None)
 
 
-def reports_with_earlier(results: Iterable[SiteResult], path: str) -> list[dict[str, Any]]:
+def _with_earlier(
+    results: Iterable[SiteResult], earlier: Mapping[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
     """List the report entries of this call, then those of other dumps from the earlier report.
 
-    Args:
-        results: Results of this call.
-        path: Path of the earlier report, which may be missing. For an output that was up to date,
-            the earlier entry is used if the files still have the recorded sizes.
+    For an output that was up to date, the earlier entry is used if the files still have the
+    recorded sizes.
     """
     now: list[dict[str, Any]] = [result.as_dict() for result in results]
-    earlier = {_key(entry): entry for entry in _earlier_entries(path)}
+    others = dict(earlier)
     for entry in now:
-        before = earlier.pop(_key(entry), None)
+        before = others.pop(_key(entry), None)
         if entry["result"] is None and before is not None and _is_in_place(before):
             entry["result"], entry["made"] = before["result"], before["made"]
-    return share_schemas([*now, *earlier.values()])
+    return share_schemas([*now, *others.values()])
 
 
 def _key(entry: dict[str, Any]) -> str:
     return os.path.abspath(str(entry["output"]))
 
 
-def _earlier_entries(path: str) -> list[dict[str, Any]]:
-    """Read the entries of a `convert_all` report; an empty list if it is missing or damaged."""
+def _read_earlier(path: str) -> dict[str, dict[str, Any]]:
+    """Read the entries of a `convert_all` report by output; empty if it is missing or damaged."""
     try:
         with open(path, "rb") as file:
             values = orjson.loads(file.read())
     except (OSError, ValueError):
-        return []
+        return {}
     entries = with_schemas(values) if isinstance(values, list) else []
-    return [
-        entry
+    return {
+        _key(entry): entry
         for entry in entries
         if isinstance(entry, dict) and isinstance(entry.get("output"), str) and "made" in entry
-    ]
+    }
 
 
 def _is_in_place(entry: dict[str, Any]) -> bool:

@@ -146,6 +146,19 @@ def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
     assert entries_of(report)["coffee"]["result"] is None
 
 
+def test_an_earlier_report_is_read_once(dumps: Path) -> None:
+    """A run over many sites neither reads nor writes the whole report after each site."""
+    beer, coffee = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
+    report = dumps / "report.json"
+    so2docs.convert_all([coffee], dumps / "out", report=report)
+    first = entries_of(report)["coffee"]
+    sites = [beer, coffee]
+    so2docs.convert_all(
+        sites, dumps / "out", report=report, jobs=1, when_done=lambda _: report.write_text("")
+    )
+    assert entries_of(report)["coffee"]["result"] == first["result"]
+
+
 @pytest.mark.parametrize("text", ["[\n  3]", "[\n  {}]", '[\n  {"output": 3, "made": 1}]', "[\n  "])
 def test_a_damaged_earlier_report(text: str, dumps: Path) -> None:
     report = dumps / "report.json"
