@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-import traceback
 from importlib import import_module
 from typing import Any
 
 import click
 
 import so2docs
-from so2docs.commands import EXAMPLES
-from so2docs.commands.options import DEBUG, examples, spellings
+from so2docs.commands import DEBUG, EXAMPLES, examples
 from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
 from so2docs.errors import OptionError, So2docsError, did_you_mean, naming_flags
 from so2docs.progress import listen
-from so2docs.store.disk import explain_os_error
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -86,6 +82,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = arguments[0]
         if name not in ALL_COMMANDS and (os.path.exists(name) or "." in name):
+            import shlex
+
             words = " ".join(map(shlex.quote, arguments))
             raise click.UsageError(f"did you mean `so2docs convert {words}`?", context)
         if name not in ALL_COMMANDS:
@@ -101,6 +99,8 @@ class _Commands(click.Group):
             return super().invoke(context)
         except (So2docsError, OSError):
             if context.meta.get(DEBUG):
+                import traceback
+
                 traceback.print_exc()
             raise
 
@@ -143,8 +143,17 @@ def run(arguments: list[str] | None = None) -> int:
         KeyboardInterrupt: Ctrl-C was pressed. The message says how to continue, or is empty.
         Terminated: SIGTERM was received. The message is as for `KeyboardInterrupt`.
     """
-    with naming_flags(spellings(sys.argv[1:] if arguments is None else arguments)):
+    with naming_flags(_spellings(sys.argv[1:] if arguments is None else arguments)):
         return _run(arguments)
+
+
+def _spellings(arguments: list[str]) -> dict[str, str]:
+    """Choose the spellings of options; without a command, the table of options is not imported."""
+    if COMMANDS.keys().isdisjoint(arguments):
+        return {}
+    from so2docs.commands.options import spellings
+
+    return spellings(arguments)
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -167,5 +176,7 @@ def _run(arguments: list[str] | None) -> int:
         say(error)
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
     except OSError as error:
+        from so2docs.store.disk import explain_os_error
+
         say(explain_os_error(error))
         return EXIT_FAILED

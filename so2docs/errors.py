@@ -6,7 +6,6 @@ that correspond to a built-in exception, such as `FileNotFoundError`, inherit fr
 
 from __future__ import annotations
 
-import difflib
 import errno
 import importlib.util
 import re
@@ -56,6 +55,8 @@ def without_secrets(text: str) -> str:
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:
     """Return a hint such as `; did you mean NAME?`; empty if no name is similar to the value."""
+    import difflib
+
     by_lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(value).lower(), by_lower, 1, 0.7)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""

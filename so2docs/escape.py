@@ -6,7 +6,6 @@ text uses `for_terminal` or `for_html`.
 
 from __future__ import annotations
 
-import html
 import re
 
 _CONTROL = re.compile(
@@ -33,6 +32,8 @@ def for_terminal(text: object) -> str:
 
 def for_html(text: object) -> str:
     """Escape text for HTML, between tags and in attributes."""
+    import html
+
     return html.escape(for_terminal(text))
 
 
@@ -42,6 +43,8 @@ _LONG_REFERENCE = re.compile(r"&#[0-9]{4000,};?")
 
 def unescape(text: str) -> str:
     """Replace HTML character references; those with thousands of digits become U+FFFD."""
+    import html
+
     return html.unescape(_LONG_REFERENCE.sub("\ufffd", text)) if "&" in text else text
 
 

@@ -10,7 +10,6 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from so2docs.errors import without_secrets
-from so2docs.report import as_size
 
 log = logging.getLogger("so2docs")
 """Logger for messages to users; the command line shows them on stderr."""
@@ -223,6 +222,8 @@ def _tqdm(description: str, **options: Any) -> Any:
 def _show_fetched(tqdm_bar: Any) -> None:
     """Show the bytes fetched from web servers, if any, at the end of a bar."""
     if fetched:
+        from so2docs.report import as_size
+
         tqdm_bar.set_postfix_str(f"{as_size(fetched.total())} fetched", refresh=False)
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from textwrap import dedent, indent
+from functools import cache
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from so2docs.commands import DEBUG, examples
 from so2docs.errors import naming_flags
 from so2docs.options.option import Option, Where
 from so2docs.options.table import GROUPS, OPTIONS, options_of, taken_by
 from so2docs.progress import log
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-DEBUG = "so2docs.debug"
-"""Key in the context's `meta`: whether errors are shown with a traceback."""
 
 
 class GroupedOption(click.Option):
@@ -57,11 +55,6 @@ def command(
         return made
 
     return decorate
-
-
-def examples(lines: str) -> str:
-    """Format examples as the epilog of a command's help."""
-    return f"\b\nExample:\n{indent(dedent(lines).strip(), '  ')}\n"
 
 
 class _Value(click.ParamType):  # type: ignore[type-arg]
@@ -110,7 +103,7 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
 
 def _click_option(entry: Option, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
     has_default = entry.default not in (None, False, ())
-    with naming_flags(spellings(())):
+    with naming_flags(_documented_spellings()):
         text = entry.summary if help is None else help
         if entry.usually and help is None:
             text = f"{text}  [default: {entry.usually}]"
@@ -190,6 +183,11 @@ def spellings(arguments: Iterable[str]) -> dict[str, str]:
             for entry in OPTIONS.values()
         )
     }
+
+
+@cache
+def _documented_spellings() -> dict[str, str]:
+    return spellings(())
 
 
 output_dir = click.option(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -51,6 +49,8 @@ def show_text(text: str) -> None:
     is_dumb = os.environ.get("TERM") == "dumb"
     if is_dumb or os.environ.get("NO_COLOR"):
         text = click.unstyle(text)
+    import shutil
+
     is_long = text.count("\n") + 1 >= shutil.get_terminal_size().lines
     if is_long and sys.stdout.isatty() and sys.stdin.isatty() and not is_dumb:
         click.echo_via_pager(text)
@@ -91,6 +91,8 @@ def show_sites(
 
     results = run(*paths, progress=shows_progress(quiet), when_done=show, **options)
     if as_json:
+        import json
+
         values = [result.as_dict() for result in results]
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))
     elif is_asked:

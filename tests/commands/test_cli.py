@@ -199,6 +199,24 @@ def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Pat
     assert result.stdout == "[]\n"
 
 
+def test_the_version_imports_no_command_and_no_options() -> None:
+    script = (
+        "import sys; sys.argv = ['so2docs', '--version']\n"
+        "from so2docs.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('so2docs.')))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    imported = result.stdout.splitlines()[-1].split()
+    allowed = "_version __main__ cli commands commands.signals commands.terminal errors escape"
+    allowed += " options options.choices parse parse._core parse.core parse.keys parse.posts"
+    allowed += " progress registry schema"
+    assert {name.removeprefix("so2docs.") for name in imported} <= {*allowed.split()}
+
+
 def test_the_list_of_commands_is_not_cut_off() -> None:
     result = run("--help")
     assert result.returncode == 0
