@@ -14,7 +14,6 @@ Format: lzma2_decoder.c of XZ Utils, https://github.com/tukaani-project/xz
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -95,6 +94,8 @@ class _Decoding:
         self, block: Block, read_at: ReadAt, new: Callable[[], Decompressor], work_dir: str | None
     ) -> None:
         self._block, self._read_at, self._new = block, read_at, new
+        import tempfile
+
         self._file = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
         self._changed = threading.Condition()
         self._written, self._is_stopped = 0, False

@@ -11,7 +11,6 @@ import io
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
@@ -355,6 +354,8 @@ def _read_opened(reader: Any) -> Parts:
 
 def _save(read: Read, work_dir: str | None) -> BinaryIO:
     """Save a streamed archive to a temporary file, and return the file, positioned at its start."""
+    import tempfile
+
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
     try:
         saved.writelines(read_blocks(read))

@@ -16,7 +16,6 @@ import time
 import zlib
 from base64 import b64encode
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import unquote, urljoin
@@ -402,6 +401,8 @@ def _retry_after(response: BaseHTTPResponse) -> float:
     if re.fullmatch(r"\d{1,9}", text):
         return int(text)
     try:
+        from email.utils import parsedate_to_datetime
+
         return max(0, parsedate_to_datetime(text).timestamp() - time.time())
     except (ValueError, OverflowError):
         return 0

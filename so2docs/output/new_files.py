@@ -11,9 +11,7 @@ releases a lock when the process ends, so an unlocked lock file was left by a ki
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -104,7 +102,10 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
 
     The temporary folders of killed processes are removed first.
     """
-    parent = parent or tempfile.gettempdir()
+    if not parent:
+        import tempfile
+
+        parent = tempfile.gettempdir()
     if not os.path.isdir(parent):
         advice = f"choose another {flag('work_dir')}"
         problem = describe_missing_folder(parent, advice)
@@ -112,7 +113,7 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
     if not os.access(parent, os.W_OK):
         raise OutputError(f"{parent}: is not writable; choose another {flag('work_dir')}")
     _remove_abandoned(parent)
-    path = os.path.join(parent, f"{_TEMPORARY}{secrets.token_hex(4)}")
+    path = os.path.join(parent, f"{_TEMPORARY}{os.urandom(4).hex()}")
     try:
         with output_lock(path):
             with explain_errors(path):

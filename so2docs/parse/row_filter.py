@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -213,6 +212,8 @@ def _within(name: str, lowest: int | None, highest: int | None) -> _Check:
 
 def is_similar(wanted: Iterable[str], tag: str) -> bool:
     """Whether a tag equals, contains, matches or resembles a wanted tag."""
+    from difflib import get_close_matches
+
     stems = [name.strip("*?%") for name in wanted]
     contains = any(stem and stem in tag for stem in stems)
     return (

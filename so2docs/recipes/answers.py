@@ -29,7 +29,6 @@ user id are user -1, called "Community" in every dump; authors missing from User
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
@@ -238,6 +237,8 @@ def draw_pairs(
     numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
     # Use only random(): the other functions of the module give different results in different
     # versions of Python.
+    import random
+
     draw = random.Random(seed).random
     while len(numbers) < min(total, MOST_PAIRS):
         numbers.add(int(draw() * total))
