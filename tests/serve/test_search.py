@@ -605,3 +605,17 @@ def test_about(tmp_path: Path) -> None:
     assert "CC BY-SA 2.5 for content created before." in page
     assert about["missing"][:4] == ["comments", "links between questions", "votes", "users"]
     assert about["sources"][0]["bytes"] == output.stat().st_size
+
+
+def test_words_of_other_languages_in_any_form(tmp_path: Path) -> None:
+    forms = {"es": ("fermentado", "fermentando"), "ru": ("бутылка", "бутылки")}
+    for language, (text, word) in forms.items():
+        path = tmp_path / f"{language}.db"
+        so2docs.to_sqlite([{"Id": 1, "Body": f"<p>{text}</p>"}, {"Id": 2, "Body": "x"}], path,
+                          site=f"{language}.stackoverflow.com")  # fmt: skip
+        about = read_about(str(path))
+        opened = Store(about, about.sites[0])
+        hits = opened.hits(parse(word), "relevance").hits
+        [row] = opened.with_excerpts(parse(word), hits)
+        opened.close()
+        assert (row["Id"], row["Snippet"]) == (1, f"\x02{text}\x03")
