@@ -13,13 +13,19 @@ import argparse
 import difflib
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
+from urllib.parse import unquote
 
 import so2docs
 
 Post = dict[str, Any]
 
-_REL = re.compile(r' rel="nofollow[^"]*"')
+_REL = re.compile(r' rel="[^"]*"')
+_EMPTY = re.compile(r' (?:alt|title)=""')
+_ADDRESS = re.compile(r'(href|src)="([^"]*)"')
+_CHARACTER = re.compile(r"&(?!lt;|amp;)#?\w+;")
+_BLOCK = re.compile(r"\s*(</?(?:p|ul|ol|li|blockquote|pre|h\d|hr|br|div)\b[^>]*>)\s*")
 _SAME = ("Title", "Tags", "Score", "AcceptedAnswerId", "AnswerCount", "CommentCount")
 _DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate")
 _OTHER = ("FavoriteCount", "OwnerUserId", "OwnerDisplayName", "LastEditorUserId")
@@ -42,8 +48,12 @@ def split_posts(question: Post) -> Iterator[Post]:
 
 
 def normalize(body: str) -> str:
-    """Remove differences in bodies that no edit made: schemes of addresses, and `rel`."""
-    return _REL.sub("", body).replace("http://", "https://").strip()
+    """Remove what no reader sees: white space, escapes, `rel`, and `http` for `https`."""
+    body = _EMPTY.sub("", _REL.sub("", body)).replace(" />", ">")
+    body = _CHARACTER.sub(lambda match: unescape(match[0]), body)
+    body = _ADDRESS.sub(lambda match: f'{match[1]}="{unquote(match[2])}"', body)
+    body = _BLOCK.sub(r"\1", body.replace("http://", "https://"))
+    return " ".join(body.replace("&amp;", "&").split())
 
 
 def share(same: int, total: int) -> str:
@@ -64,11 +74,18 @@ def compare(restored: dict[int, Post], published: dict[int, Post]) -> Iterator[s
         same = sum(normalize(old) == normalize(new) for old, new in pairs)
         yield f"{label:<34} {share(same, len(pairs))}"
     for name in (*_SAME, *_DATES, *_OTHER):
-        chosen = [id_ for id_ in ids if name in restored[id_] or name in published[id_]]
+        is_of_question = any(name in published[id_] for id_ in ids if "Title" in published[id_])
+        is_of_answer = any(name in published[id_] for id_ in ids if "Title" not in published[id_])
+        has = {True: is_of_question, False: is_of_answer}
+        chosen = [id_ for id_ in ids if has["Title" in published[id_]]]
         if name == "Score":
             near = sum(abs(restored[id_][name] - published[id_][name]) <= 1 for id_ in chosen)
             yield f"{'Score, off by one at most':<34} {share(near, len(chosen))}"
-        same = sum(restored[id_].get(name) == published[id_].get(name) for id_ in chosen)
+        # A missing count is 0.
+        pairs = [
+            (restored[id_].get(name) or None, published[id_].get(name) or None) for id_ in chosen
+        ]
+        same = sum(old == new for old, new in pairs)
         yield f"{name:<34} {share(same, len(chosen))}"
 
 

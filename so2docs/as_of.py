@@ -8,14 +8,15 @@ of other tables that were created later are already left out by the first pass.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import orjson
 
 from so2docs.counts import RowCounts, TableCounts
-from so2docs.domain import license_at
+from so2docs.domain import license_at, site_host
 from so2docs.options.table import Options
 from so2docs.parse import bodies
 from so2docs.parse.keys import (
@@ -49,6 +50,8 @@ Row = dict[str, Any]
 Block = tuple[bytes, bytes]
 """Keys and JSON objects of records."""
 
+GetTitle = Callable[[int], bytes | None]
+
 FROM_DUMP, FROM_HISTORY = "dump", "history"
 """Values of `BodyFrom`: the HTML of the dump, or the text of a revision."""
 
@@ -63,13 +66,18 @@ _REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
 
 @dataclass(slots=True)
 class _Post:
-    """A post in the spill: the fields of its key, and the row once it is restored."""
+    """A post in the spill: the fields of its key, and the row once it is restored.
+
+    Attributes:
+        date: Date of the revision with the body, if the body is not that of the dump.
+    """
 
     post_id: int
     rank: int
     kind: int
     json: bytes
     row: Row = field(default_factory=dict)
+    date: str = ""
 
 
 @dataclass(slots=True)
@@ -109,6 +117,7 @@ class Restoration:
     Args:
         options: Options of the conversion, with a date.
         first_question_of: First question of each post id that occurs under several questions.
+        get_title: Returns the title of a question, or of the question of an answer, as JSON.
         counts: Counts to which restored posts, and posts and rows left out, are added.
 
     Attributes:
@@ -116,8 +125,14 @@ class Restoration:
     """
 
     def __init__(
-        self, options: Options, first_question_of: Mapping[int, int], counts: RowCounts
+        self,
+        options: Options,
+        first_question_of: Mapping[int, int],
+        counts: RowCounts,
+        get_title: GetTitle,
     ) -> None:
+        self._get_title = get_title
+        self._host = options.host
         self._counts = counts
         self.strays: list[bytes] = []
         self._first_question_of = first_question_of
@@ -131,7 +146,6 @@ class Restoration:
         self._has_comments = "comments" in options.tables
         self._keeps_markdown = options.restores_markdown
         self._needs_html = not self._keeps_markdown or filters.max_body is not None
-        self._render = render if self._needs_html else str
         self._convert = bodies.converter(
             options.body if self._keeps_markdown else "html", options.core, options.host
         )
@@ -209,7 +223,7 @@ class Restoration:
             post.row = orjson.loads(post.json)
             if not self._existed(events):
                 self._reject(post)
-            elif self._restore(post.row, post.kind, events):
+            elif self._restore(post, events):
                 restored.append(post)
             else:
                 unknown.append(post)
@@ -238,11 +252,11 @@ class Restoration:
         deletions = events.parse((_DELETED, _UNDELETED))
         return not deletions or deletions[-1]["PostHistoryTypeId"] == _UNDELETED
 
-    def _restore(self, row: Row, kind: int, events: _Events) -> bool:
+    def _restore(self, post: _Post, events: _Events) -> bool:
         """Restore the attributes of a post that depend on its own rows; False if unknown."""
+        row = post.row
         row.pop("ViewCount", None)
-        is_body_known = self._restore_texts(row, kind, events)
-        if not is_body_known:
+        if not self._restore_texts(post, events):
             return False
         self._restore_votes(row, events.votes)
         if self._has_comments:
@@ -254,7 +268,8 @@ class Restoration:
         self._keep_date(row, "CommunityOwnedDate", wiki[-1]["CreationDate"] if wiki else None)
         return True
 
-    def _restore_texts(self, row: Row, kind: int, events: _Events) -> bool:
+    def _restore_texts(self, post: _Post, events: _Events) -> bool:
+        row = post.row
         row[BODY_FROM.key] = FROM_DUMP
         later = events.later & CONTENT
         if row.get("LastEditDate", "") >= self._before and not later:
@@ -263,14 +278,15 @@ class Restoration:
             return True
         revisions = events.parse(CONTENT)
         for name, types in _TEXTS:
-            if types.isdisjoint(later) or (kind == ANSWER and name != "Body"):
+            if types.isdisjoint(later) or (post.kind == ANSWER and name != "Body"):
                 continue
-            texts = [r.get("Text") for r in revisions if r["PostHistoryTypeId"] in types]
-            if not texts or texts[-1] is None:
+            of_text = [r for r in revisions if r["PostHistoryTypeId"] in types]
+            if not of_text or "Text" not in of_text[-1]:
                 return False
-            row[name] = tags(texts[-1]) if name == "Tags" else texts[-1]
+            text = of_text[-1]["Text"]
+            row[name] = tags(text) if name == "Tags" else text
             if name == "Body":
-                row[BODY_FROM.key] = FROM_HISTORY
+                row[BODY_FROM.key], post.date = FROM_HISTORY, of_text[-1]["CreationDate"]
         for name in ("LastEditDate", "LastEditorUserId", "LastEditorDisplayName"):
             row.pop(name, None)
         edits = [revision for revision in revisions if revision["PostHistoryTypeId"] in _EDITS]
@@ -329,7 +345,7 @@ class Restoration:
         is_markdown = row[BODY_FROM.key] == FROM_HISTORY and "Body" in row
         source = row.get("Body", "")
         if is_markdown and self._needs_html:
-            row["Body"] = self._render(source)
+            row["Body"] = render(source, post.date, self._find_title)
         if not self._filter.passes(post.kind, row, self._counts.similar_tags):
             self._reject(post)
             return
@@ -349,6 +365,13 @@ class Restoration:
         row[BODY_FROM.key] = row.pop(BODY_FROM.key)
         post.json = orjson.dumps(row if self._project is None else self._project(row))
 
+    def _find_title(self, host: str, post_id: int) -> str | None:
+        """Return the title of a post of this site as HTML text; None if unknown."""
+        if self._host is None or site_host(host) != self._host:
+            return None
+        title = self._get_title(post_id)
+        return None if title is None else escape(orjson.loads(title), quote=False)
+
     def _reject(self, post: _Post) -> None:
         post.kind, post.rank, post.json = _REJECTED[post.kind], 0, b""
         self._counts.filtered += 1
@@ -359,3 +382,40 @@ class Restoration:
         for post, reason in (*reasons, *((post, of_unknown) for post in of_question)):
             self._counts.strays[reason] += 1
             self.strays.append(stray_line(reason, orjson.loads(post.json)))
+
+
+def find_titles(blocks: Iterable[Block], question_ids: Collection[int]) -> dict[int, str]:
+    """Find the titles that questions had on a date.
+
+    Args:
+        blocks: All blocks of a bucket.
+        question_ids: The questions.
+
+    Returns:
+        Titles by question id, without those of questions that did not exist or have no known title.
+    """
+    titles: dict[int, str] = {}
+    events: defaultdict[int, _Events] = defaultdict(_Events)
+    for keys, json in blocks:
+        at = 0
+        for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
+            kind, end = size_and_kind & 15, at + (size_and_kind >> 4)
+            if post_id in question_ids:
+                if kind == QUESTION:
+                    row = orjson.loads(json[at:end])
+                    if isinstance(row.get("Title"), str):
+                        titles.setdefault(post_id, row["Title"])
+                elif kind == LATER and rank in TITLES:
+                    events[post_id].later.add(rank)
+                elif kind == REVISION and rank in TITLES:
+                    events[post_id].revisions.append((rank, json[at:end]))
+            at = end
+    for post_id in titles.keys() & events.keys():
+        if events[post_id].later:
+            revisions = events[post_id].parse(TITLES)
+            text = revisions[-1].get("Text") if revisions else None
+            if text is None:
+                del titles[post_id]
+            else:
+                titles[post_id] = text
+    return titles

@@ -263,12 +263,14 @@ class ChunkTally(RowCounts):
         last_id: `Id` of the last row with an `Id`.
         first_questions: For each post id found under several questions, the id of the first one.
         kept: For each keep list, the question id of each post that it names, by post id.
+        named: Number of addresses of each post in the revisions from which posts are restored.
     """
 
     lines: int = 0
     last_id: int | None = None
     first_questions: dict[int, int] = field(default_factory=dict)
     kept: dict[str, dict[int, int]] = field(default_factory=dict)
+    named: Counter[int] = field(default_factory=Counter)
 
     def count_rows(self, count: int, last_id: int | None = None) -> None:
         """Add `count` rows, the last one with `last_id`; None if it has no usable `Id`."""

@@ -326,7 +326,7 @@ def options_for(
     options = build_options(kwargs, form, site_field, core=choose_core(kwargs.get("core", "auto")))
     if options.is_attributed:
         options = replace(options, host=host(source, site))
-    elif options.body == "markdown":
+    elif options.body == "markdown" or options.filters.as_of is not None:
         known = published_host(site) or host_from_name(source)
         if site is not None and field is None:
             known = checked_host(site)
@@ -334,7 +334,7 @@ def options_for(
     elif site is not None and field is None:
         raise OptionError(
             f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, "
-            f"{flag('body', 'markdown')}, or a recipe that writes URLs"
+            f"{flag('body', 'markdown')}, {flag('as_of')}, or a recipe that writes URLs"
         )
     options = _choose_tables(source, kwargs, options, catalog)
     if options.recipe is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -180,6 +180,14 @@ def add_revisions(buffer: RecordBuffer, rows: list[Row], questions: FindQuestion
             bucket = buffer.buckets[question_id >> BUCKET_BITS]
             bucket.keys.extend(KEY.pack(question_id, post_id, kind, len(json) << 4 | REVISION))
             bucket.json.extend(json)
+
+
+_ADDRESS = re.compile(rb"://[\w.-]+/(?:questions|q|a)/(\d{1,18})")
+
+
+def find_named_posts(texts: bytes) -> Iterator[int]:
+    """Yield the ids of posts, on any site, whose addresses occur in texts."""
+    return map(int, _ADDRESS.findall(texts))
 
 
 def add_later(buffer: RecordBuffer, rows: list[Row], questions: FindQuestions) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from struct import Struct
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import orjson
 
 from so2docs import merge
-from so2docs.as_of import Restoration
+from so2docs.as_of import Restoration, find_titles
 from so2docs.counts import RowCounts
 from so2docs.merge import (
     Document,
@@ -286,6 +286,7 @@ class BucketTask:
         cuts: First question ids of the output files, except the first file, that start in `ids`.
         limit: Maximum number of documents.
         users: Table of the users, if users are nested.
+        titles: Table of the titles of questions that texts name; None if there are none.
         temporary: File for the segments; None to keep the segments in memory.
         strays: Compression of the side file.
         kept: Ids of the questions to write; None for all questions.
@@ -301,6 +302,7 @@ class BucketTask:
     cuts: tuple[int, ...] = ()
     limit: int | None = None
     users: UserTable | None = None
+    titles: UserTable | None = None
     temporary: str | None = None
     strays: Compression = "none"
     kept: Kept | None = None
@@ -330,14 +332,17 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
         nest = Nest(options.nest, users, fields, dropped) if options.nest else None
         records: Records
         counts, strays = RowCounts(), list[bytes]()
-        with BlockReader() as reader, check_blocks_match(task.blocks):
+        with ExitStack() as stack, BlockReader() as reader, check_blocks_match(task.blocks):
             blocks: Iterable[merge.Block]
             blocks = (reader.read(path, block) for path, block in task.blocks)
             if task.kept is not None:
                 question_ids = {*task.kept.question_ids}
                 blocks = select_questions(blocks, task.ids, question_ids, counts)
             if options.filters.as_of is not None:
-                restoration = Restoration(options, task.first_question_of, counts)
+                get_title = (
+                    stack.enter_context(Users(task.titles)).get if task.titles else _no_title
+                )
+                restoration = Restoration(options, task.first_question_of, counts, get_title)
                 strays = restoration.strays
                 blocks = restoration.restore(blocks, task.ids)
             # To remove fields after nesting, posts must be parsed, which only the reference does.
@@ -359,6 +364,32 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
         builder.counts += counts
         builder.strays += strays
         yield builder
+
+
+def _no_title(post_id: int) -> None:
+    """Stand in for the titles if texts name no questions."""
+
+
+def find_titles_of(
+    task: tuple[list[tuple[str, Block]], dict[int, list[int]]],
+) -> list[tuple[int, bytes]]:
+    """Find titles in a worker.
+
+    Args:
+        task: The blocks of a bucket, and the ids of the posts whose title is needed, by question.
+
+    Returns:
+        Ids of the posts, each with the title of its question as JSON.
+    """
+    located, post_ids = task
+    with BlockReader() as reader, check_blocks_match(located):
+        blocks = (reader.read(path, block) for path, block in located)
+        titles = find_titles(blocks, post_ids.keys())
+    return [
+        (post_id, orjson.dumps(title))
+        for question_id, title in sorted(titles.items())
+        for post_id in post_ids[question_id]
+    ]
 
 
 def _extra(options: Options) -> bytes:

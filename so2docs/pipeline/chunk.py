@@ -63,6 +63,7 @@ class RowSink(Visitor):
         buffer: The posts, or the records made from the rows, until written.
         malformed: The reason recorded for strays that are not XML.
         opt_outs: Decides which rows concern listed users or posts.
+        named: Number of addresses of each post in the texts of revisions.
     """
 
     malformed = "malformed_row"
@@ -77,6 +78,7 @@ class RowSink(Visitor):
         self._writer = writer
         self._is_compiled = options.core == "compiled"
         self._unwritten_bytes = 0
+        self.named: Counter[int] = Counter()
         self._before = None if options.filters.as_of is None else options.filters.before
         self._dates = re.compile(rb'\s%b="([^"]*)"' % table.dated_by.encode())
 
@@ -150,7 +152,7 @@ class RowSink(Visitor):
             tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
         ids = integers(buffer.pairs)
         pages, tally.first_questions = repeats.of_chunk(ids[::2], ids[1::2])
-        tally.kept = self.kept()
+        tally.kept, tally.named = self.kept(), self.named
         return self._writer.path, self._writer.blocks, pages
 
     def finish(self) -> None:
@@ -412,6 +414,8 @@ class _RevisionFiling(_RowFiling):
         existing = self.opt_outs.filter(existing, self.buffer)
         usable = table_rows.reject(self.buffer, self._table, existing)
         table_rows.add_revisions(self.buffer, usable, self._known.find)
+        for row in usable:
+            self.named.update(table_rows.find_named_posts(row.get("Text", "").encode()))
         if self._is_nested:
             table_rows.add_usable(
                 self.buffer, self._table, usable, self._known.find, self._projection
@@ -426,6 +430,7 @@ class _RevisionFiling(_RowFiling):
             return None
         added, keys, json = revisions
         self._read.append(table_rows.select_revisions(keys, json))
+        self.named.update(table_rows.find_named_posts(json))
         self.buffer.filtered += added[0]
         if nested is not None:
             _, keys, json = nested

@@ -297,6 +297,7 @@ class SecondPass:
         names: Paths of the output files.
         first_question_of: First question of each post id that occurs under several questions.
         users: Table of the users, if users are nested.
+        titles: Table of the titles of questions that texts name; None if there are none.
         progress: Progress display to update.
         provenance: Provenance of the output.
         cuts: First question ids of the second and later files of the output.
@@ -308,6 +309,7 @@ class SecondPass:
     names: OutputPaths
     first_question_of: dict[int, int]
     users: UserTable | None = None
+    titles: UserTable | None = None
     progress: Progress = field(default_factory=Progress)
     provenance: Provenance | None = None
     cuts: tuple[int, ...] = ()
@@ -520,6 +522,7 @@ class SecondPass:
                         tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
                         limit,
                         self.users,
+                        self.titles,
                         self.spill.temporary(next(numbers)) if is_stored else None,
                         self.names.strays_compression,
                         None if self.kept is None else self.kept.within(ids),

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from shutil import disk_usage
 from typing import Any
 
 import orjson
+from isal.isal_zlib import crc32
 
 from so2docs.counts import ChunkTally, RowCounts, TableCounts
 from so2docs.dump.dump import Dump
@@ -32,9 +34,10 @@ from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.writer import publish_all
 from so2docs.parse import keep_lists, repeats
-from so2docs.parse.keys import integers
+from so2docs.parse.keys import BUCKET_BITS, integers
 from so2docs.parse.posts import stray_line
 from so2docs.pipeline import strict
+from so2docs.pipeline.bucket import find_titles_of
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.second_pass import Checkpoint, SecondPass, copy_and_remove
 from so2docs.processes.pool import Workers, choose_jobs
@@ -504,16 +507,50 @@ class Session:
         for step in self.tables:
             add_table(step, ends[step.table.name], self.report)
         self.spill.index()
+        titles = self.map_titles(workers, posts_map)
         return SecondPass(
             self.spill,
             self.options,
             self.names,
             first_question_of,
             users,
+            titles,
             self.progress,
             self.provenance.having_read(self.report.dump_bytes),
             kept=self.kept,
         )
+
+    def map_titles(self, workers: Workers, posts_map: str) -> UserTable | None:
+        """Map posts whose addresses occur in restored bodies to the titles of their questions.
+
+        Returns:
+            Table of the titles, which has the form of a table of users; None if there are none.
+        """
+        named = {
+            post_id
+            for step in self.tables
+            for tally in step.tallies().values()
+            for post_id in tally.named
+        }
+        if not named or self.options.host is None:
+            return None
+        wanted: defaultdict[int, defaultdict[int, list[int]]]
+        wanted = defaultdict(partial(defaultdict, list))
+        with IdMap(posts_map) as posts:
+            for post_id, question_id in posts.find(named).items():
+                wanted[question_id >> BUCKET_BITS][question_id].append(post_id)
+        table = UserTable(
+            str(self.spill.folder / "titles.map"), {0: str(self.spill.folder / "titles.lines.map")}
+        )
+        tasks = ((self.spill.blocks(number), dict(wanted[number])) for number in sorted(wanted))
+        offset = 0
+        with IdMapWriter(table.places) as places, open(table.files[0], "wb") as lines:
+            for titles in workers.run(find_titles_of, tasks):
+                for post_id, title in titles:
+                    places.add([post_id], [offset])
+                    offset += lines.write(b"%08x%b\n" % (crc32(title), title))
+            places.finish()
+        return table
 
     def map_users(self, ends: Mapping[str, End]) -> UserTable | None:
         """Map the users, and the badges if they were read; return None if no users were read."""
