@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from so2docs.reader.collection import open as open  # noqa: A004
     from so2docs.reader.frames import Frame, Selection
     from so2docs.reader.reading import read
-    from so2docs.recipes.recipe import Recipe
+    from so2docs.recipes.recipe import Recipe, Setting
     from so2docs.report import Report
     from so2docs.sqlite.build import Database, to_sqlite
     from so2docs.statistics.stats import Scores, Stats, stats
@@ -98,6 +98,7 @@ __all__ = [
     "RowCounts",
     "Scores",
     "Selection",
+    "Setting",
     "SiteResult",
     "So2docsError",
     "SpillError",
@@ -154,7 +155,7 @@ _MODULES = {
     "reader.collection": ("Collection", "open"),
     "reader.frames": ("Frame", "Selection"),
     "reader.reading": ("read",),
-    "recipes.recipe": ("Recipe",),
+    "recipes.recipe": ("Recipe", "Setting"),
     "counts": ("RowCounts", "TableCounts"),
     "report": ("Report",),
     "api.batch": ("convert_all",),

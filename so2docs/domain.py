@@ -47,6 +47,13 @@ def license_url(name: str) -> str | None:
     return f"https://creativecommons.org/licenses/by-sa/{version}/"
 
 
+def licenses_between(first: str | None, last: str | None) -> list[str]:
+    """Return the licences of content created between two dates; all licences without dates."""
+    starts = licenses()
+    newest, oldest = license_at(last) or starts[0][0], license_at(first) or starts[-1][0]
+    return [name for name, _ in starts if oldest <= name <= newest]
+
+
 def licenses() -> list[tuple[str, str]]:
     """Return all licences, the latest first, each with its first day (empty for the oldest)."""
     return [(_NAME + version, start) for start, version in _LICENSES]

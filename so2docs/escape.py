@@ -1,4 +1,4 @@
-"""Escape text from dumps for terminals and HTML pages, and extract the text of HTML.
+"""Escape text for terminals, HTML pages and YAML, and extract the text of HTML.
 
 Posts, tags, dates and file names in archives may contain any character. All code that shows such
 text uses `for_terminal` or `for_html`.
@@ -7,6 +7,8 @@ text uses `for_terminal` or `for_html`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -63,3 +65,29 @@ def remove_comments(body: str) -> str:
         parts.append(body[at:start])
         at = end + len("-->")
     return "".join((*parts, body[at:])) if parts else body
+
+
+_PLAIN_WORD = re.compile(r"[a-z][a-z0-9_.-]*")
+_YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
+
+
+def to_yaml(value: Mapping[str, Any] | Sequence[Any], indent: str = "") -> Iterator[str]:
+    """Yield the lines of a YAML mapping or list; texts other than plain words are quoted as JSON.
+
+    Members and items that are empty are left out.
+    """
+    import json
+
+    items = value.items() if isinstance(value, Mapping) else (("-", item) for item in value)
+    for name, item in items:
+        start = f"{indent}{name}" if name == "-" else f"{indent}{name}:"
+        if not isinstance(item, Mapping | list | tuple):
+            is_plain = isinstance(item, str) and _PLAIN_WORD.fullmatch(item)
+            yield f"{start} {item if is_plain and item not in _YAML_WORDS else json.dumps(item)}"
+        elif item and name == "-":
+            first, *others = to_yaml(item, f"{indent}  ")
+            yield f"{start} {first.lstrip()}"
+            yield from others
+        elif item:
+            yield start
+            yield from to_yaml(item, indent if isinstance(item, list | tuple) else f"{indent}  ")

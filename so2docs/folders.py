@@ -36,7 +36,7 @@ from so2docs.errors import (
 )
 from so2docs.flat.tables import tables
 from so2docs.inspection.inspect import inspect, locate_all
-from so2docs.metadata.manifest import Manifest, load, manifests_of_report, verify
+from so2docs.metadata.manifest import Manifest, load, verify
 from so2docs.options.choices import ChangesFormat, Search
 from so2docs.options.keywords import TableKeywords, TagsKeywords
 from so2docs.options.sites import checked_host, site_from_name
@@ -215,19 +215,16 @@ def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
 def verify_all(
     folder: PathLike,
     *,
-    report: PathLike | None = None,
     jobs: int | None = None,
     progress: bool = False,
     when_done: WhenDone | None = None,
 ) -> list[SiteResult]:
-    """Check each output in a folder against its manifest, or against the manifest in a report.
+    """Check each output in a folder against its manifest.
 
     An output without a manifest counts as failed, and so does a manifest without its output.
 
     Args:
         folder: Folder of outputs of `convert`.
-        report: File with the report of `convert_all`; if None, the manifests next to the outputs
-            are used.
         jobs: Worker processes; all cores if None.
         progress: Show a progress bar.
         when_done: Function called with the result of each output.
@@ -237,12 +234,11 @@ def verify_all(
         output failed.
 
     Raises:
-        OutputError: The folder or the report cannot be read, or there are no outputs.
+        OutputError: The folder cannot be read, or there are no outputs.
     """
     outputs = _outputs(folder)
     folder = os.fspath(folder)
-    report = None if report is None else os.fspath(report)
-    manifests = _manifests(folder) if report is None else manifests_of_report(report)
+    manifests = _manifests(folder)
     described = {file for files in manifests.values() for file in files}
     files_by_output = {name: [os.path.join(folder, file) for file in files or [name]]
              for name, files in manifests.items()}  # fmt: skip
@@ -252,7 +248,7 @@ def verify_all(
     tasks = []
     for name, paths in sorted(files_by_output.items()):
         path = os.path.join(folder, name)
-        tasks.append(SiteTask(name, path, input_size(paths), partial(_verify, path, report)))
+        tasks.append(SiteTask(name, path, input_size(paths), partial(_verify, path)))
     return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=False)
 
 
@@ -270,8 +266,8 @@ def _manifests(folder: str) -> dict[str, list[str]]:
     return manifests
 
 
-def _verify(path: str, report: str | None) -> Done:
-    return "verified", path, verify(path, report=report)
+def _verify(path: str) -> Done:
+    return "verified", path, verify(path)
 
 
 def to_sqlite_all(

@@ -6,9 +6,8 @@ import fnmatch
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from so2docs.counts import KEEP, MOST, Counts, RowCounts, list_by_name, plural
+from so2docs.counts import MOST, Counts, RowCounts, list_by_name, plural
 from so2docs.errors import InternalError, flag
 from so2docs.escape import for_html
 
@@ -69,7 +68,6 @@ class Report(Printed, RowCounts):
         jobs: Number of worker processes.
         resumed: Whether an interrupted conversion was continued.
         core: The core that parsed the rows, `compiled` or `python`.
-        manifest: The manifest for `so2docs.verify`; None unless it was requested.
         is_new: Whether this call made the output; False if it was already up to date.
     """
 
@@ -95,7 +93,6 @@ class Report(Printed, RowCounts):
     jobs: int = field(default=1, metadata=MOST)
     resumed: bool = False
     core: str = "python"
-    manifest: dict[str, Any] | None = field(default=None, metadata=KEEP)
     is_new: bool = True
 
     def check(self) -> None:

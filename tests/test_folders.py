@@ -291,34 +291,29 @@ def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_pat
 
 @pytest.fixture
 def verified(tmp_path: Path) -> Path:
-    """A folder of outputs with a report, and a split output with its own manifest."""
+    """A folder of outputs with manifests."""
     folder = tmp_path / "outputs"
     dumps = [folder_with(tmp_path / site, posts(3)) for site in ("beer", "coffee")]
-    so2docs.convert_all(dumps, folder, report=tmp_path / "report.json")
+    so2docs.convert_all(dumps, folder, card=True)
     return folder
 
 
 @pytest.mark.long
 def test_verify(verified: Path, tmp_path: Path) -> None:
-    result = run("verify", verified, "--report", tmp_path / "report.json")
+    result = run("verify", verified)
     assert result.returncode == 0, result.stderr
-    assert table(result.stderr)["total"] == ["2", "6"]
-    # Without a report, there are no manifests.
+    assert table(result.stderr)["total"] == ["2"]
+    so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split="2files", card=True)
+    result = run("verify", verified)
+    assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2"]
+    # One output is missing, and another has no manifest.
+    shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
     result = run("verify", verified)
     assert result.returncode == 1
     # Each message is printed above the table and in it.
-    assert result.stderr.count("the manifest cannot be read") == 4
-    so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split="2files", card=True)
-    result = run("verify", verified)
-    assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2", "3"]
-    assert result.stderr.splitlines()[-1] == "3 sites: 1 verified, 2 failed"
-    # One output is missing, and another is not in the report.
-    shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
-    result = run("verify", verified, "--report", tmp_path / "report.json", "-q")
-    assert result.returncode == 1
-    stderr = result.stderr
-    assert "coffee.jsonl.gz: cannot be read" in stderr
-    assert "manifest of mocha.jsonl.gz" in stderr
+    assert result.stderr.count("coffee.jsonl.gz: cannot be read") == 2
+    assert result.stderr.count(".mocha.jsonl.gz.manifest: the manifest cannot be read") == 2
+    assert result.stderr.splitlines()[-1] == "4 sites: 2 verified, 2 failed"
 
 
 def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
@@ -356,7 +351,6 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
         (["stats", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
         (["stats", "OLD", "--html", "x.html"], 2, "--html applies to one output; OLD is a folder"),
         (["verify", "EMPTY"], 1, "EMPTY: is a folder without"),
-        (["verify", "OLD", "--report", "DUMP/Posts.xml"], 1, "Posts.xml: the report is damaged"),
         (["sqlite", "OLD"], 2, "OLD: is a folder of outputs; give one folder for their databases"),
         (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs"),
         (

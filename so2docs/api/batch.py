@@ -13,7 +13,6 @@ import orjson
 from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.api.sites import Done, SiteResult, WhenDone, plan_outputs, run_dumps
 from so2docs.errors import OptionError, So2docsError, flag
-from so2docs.metadata.manifest import share_schemas, with_schemas
 from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
@@ -67,10 +66,6 @@ def convert_all(
             f"{flag('output_dir')} is empty, perhaps from an unset variable; give the name of a "
             "folder"
         )
-    if kwargs.get("recipe") == "beir":
-        raise OptionError(
-            f"{flag('recipe', 'beir')} cannot be used with several dumps; convert one at a time"
-        )
     if run.tables:
         raise OptionError(
             f"{flag(next(iter(run.tables)))} applies to one dump; for several, give "
@@ -78,6 +73,11 @@ def convert_all(
             "which reads the tables next to the posts of each dump"
         )
     choice = find_recipe(kwargs)
+    if choice is not None and choice.recipe.files:
+        raise OptionError(
+            f"{flag('recipe', choice.spec)} cannot be used with several dumps; convert one at a "
+            "time"
+        )
     by_site = choice is not None and choice.recipe.is_by_site
     end = f"{os.sep}train{end}" if by_site else end
     planned = plan_outputs(sources, os.fspath(output_dir), end)
@@ -107,7 +107,6 @@ def convert_all(
     # Workers may be unable to import a recipe given as a function, so this process makes all
     # outputs.
     is_alone = not isinstance(kwargs.get("recipe"), str | None)
-    kwargs["has_manifest"] = report_path is not None
     try:
         results = run_dumps(_convert, planned, kwargs, finish, is_alone=is_alone)
     except BaseException:
@@ -118,8 +117,8 @@ def convert_all(
     return results
 
 
-def _convert(source: str, output: str, *, has_manifest: bool, **kwargs: Any) -> Done:
-    report = convert_validated(source, output, kwargs, has_manifest=has_manifest)
+def _convert(source: str, output: str, **kwargs: Any) -> Done:
+    report = convert_validated(source, output, kwargs)
     return ("converted", output, report) if report.is_new else (UP_TO_DATE, output, None)
 
 
@@ -137,7 +136,7 @@ def _with_earlier(
         before = others.pop(_key(entry), None)
         if entry["result"] is None and before is not None and _is_in_place(before):
             entry["result"], entry["made"] = before["result"], before["made"]
-    return share_schemas([*now, *others.values()])
+    return [*now, *others.values()]
 
 
 def _key(entry: dict[str, Any]) -> str:
@@ -151,7 +150,7 @@ def _read_earlier(path: str) -> dict[str, dict[str, Any]]:
             values = orjson.loads(file.read())
     except (OSError, ValueError):
         return {}
-    entries = with_schemas(values) if isinstance(values, list) else []
+    entries = values if isinstance(values, list) else []
     return {
         _key(entry): entry
         for entry in entries
@@ -160,11 +159,11 @@ def _read_earlier(path: str) -> dict[str, dict[str, Any]]:
 
 
 def _is_in_place(entry: dict[str, Any]) -> bool:
-    """Whether the files of an output still have the sizes that its entry records."""
-    folder = os.path.dirname(entry["output"])
+    """Whether the output has the size that its entry records."""
     try:
-        files = entry["result"]["manifest"]["files"]
-        sizes = [os.path.getsize(os.path.join(folder, file["name"])) for file in files]
-        return sizes == [file["bytes"] for file in files]
+        report = entry["result"]
+        names = (report["first_file"] or report["output"], report["last_file"] or report["output"])
+        sizes = list(map(os.path.getsize, names))
+        return bool(report["files"] > 1 or sizes[0] == report["output_bytes"])
     except (OSError, KeyError, TypeError):
         return False

@@ -30,7 +30,6 @@ from so2docs.errors import (
     ChangedDumpError,
     DumpError,
     OptionError,
-    OutputError,
     So2docsError,
     SpillError,
     SpillTakenError,
@@ -39,7 +38,7 @@ from so2docs.errors import (
     resumable,
 )
 from so2docs.metadata import card
-from so2docs.metadata.manifest import Manifest, load_from_report, locate
+from so2docs.metadata.manifest import locate
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, spell_out
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import (
@@ -189,8 +188,6 @@ def convert_validated(
     output: str | os.PathLike[str] | None,
     kwargs: Mapping[str, Any],
     site_field: tuple[str, str] | None = None,
-    *,
-    has_manifest: bool = False,
 ) -> Report:
     """Convert a dump as `convert` does, but with keywords that are already validated.
 
@@ -199,12 +196,10 @@ def convert_validated(
         output: File for the documents, or None, as in `convert`.
         kwargs: The validated keywords.
         site_field: Name and value of a field to add to each document.
-        has_manifest: Include a manifest in the report, even if no report is written.
     """
     path = os.fspath(default_output(kwargs) if output is None else output)
     path = retrieval_set.records_path(output, kwargs) or path
     run = build_run_options(kwargs)
-    with_manifest = has_manifest or run.report is not None
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
     check_report(run.report, source, path, run.tables)
@@ -228,7 +223,7 @@ def convert_validated(
             is_by_site=recipe is not None and recipe.is_by_site,
         )
         try:
-            return _run(source, options, run, names, catalog, end=end, with_manifest=with_manifest)
+            return _run(source, options, run, names, catalog, end=end)
         except DumpError as error:
             if isinstance(error, ChangedDumpError) and has_spill(names):
                 error.advice += f", with {flag('restart', True)} if it has changed"
@@ -246,7 +241,6 @@ def _run(
     catalog: Catalog,
     *,
     end: Callable[[Report], None],
-    with_manifest: bool,
 ) -> Report:
     """Run both passes, then remove the spill unless `keep_spill` is set.
 
@@ -268,7 +262,10 @@ def _run(
             output = OutputOfConversion(names, record)
             existing = output.find(force=run.force, update=run.update)
             if existing is not None:
-                _describe_existing(existing, run)
+                if run.card:
+                    card.describe_existing(locate(existing.output), force=run.force)
+                if not _has_report(existing, run.report):
+                    write_report(run.report, existing.as_dict())
                 return existing
             replaces = output.replaces
             if not replaces:
@@ -282,9 +279,8 @@ def _run(
                     if is_once:
                         names.remove_temporaries()
                     raise
-                if run.card or with_manifest:
-                    made = session.provenance.having_read(report.dump_bytes).with_counts(report)
-                    card.describe(names, options, made, report, read, with_card=run.card)
+                if run.card:
+                    card.write_card(names, read)
                 end(report)
             # Release the lock first, so that a kill during the removal leaves a valid spill.
             with disk_errors():
@@ -295,20 +291,13 @@ def _run(
     return report
 
 
-def _describe_existing(report: Report, run: RunOptions) -> None:
-    """Write the missing card and report of an output that is up to date."""
-    output = locate(report.output)
-    if run.card:
-        card.describe_existing(output, force=run.force)
-    if run.report is None:
-        return
-    with suppress(OutputError):
-        folder = os.path.dirname(output)
-        if load_from_report(run.report, output).is_in_place(folder):
-            return
-    with suppress(OutputError):
-        report.manifest = Manifest.of_existing(output).with_checksum()
-    write_report(run.report, report.as_dict())
+def _has_report(report: Report, path: str | None) -> bool:
+    """Whether the file at `path` is the report of an earlier call that made the same output."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        values = orjson.loads(Path(path or "").read_bytes())
+        names = ("output", "output_bytes", "questions")
+        return all(values[name] == getattr(report, name) for name in names)
+    return False
 
 
 def options_for(

@@ -26,7 +26,7 @@ _CORE: Core = "python"
 )
 @table_option("nest", "Nest these tables.")
 @table_option("recipe", "Describe the records of this recipe instead of documents.")
-@table_option("metadata", "Form of the metadata in records, as in convert.")
+@table_option("settings", "Set a setting of the recipe, as in convert.")
 @table_option("attribution", "Include URLs, licences and authors.")
 @table_option("fields", "Keep these fields, as in convert.")
 @table_option("drop_fields", "Leave these fields out, as in convert.")

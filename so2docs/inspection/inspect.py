@@ -23,7 +23,6 @@ from so2docs.dump.opening import Catalog, SourceFile
 from so2docs.dump.tables import TableFile, locate, table_file
 from so2docs.errors import DumpError, OptionError, without_secrets
 from so2docs.inspection.facts import ANSWER_VIEWS, ChunkFacts, FactsVisitor, RowFacts
-from so2docs.metadata.manifest import read_json
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
 from so2docs.report import as_size
@@ -227,18 +226,6 @@ def inspect(
     name = without_secrets(path)
     remarks.extend(_remarks(name, ordered, last_date))
     return Inspection(name, site_from_name(name), files, ordered, last_date, release, remarks)
-
-
-def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
-    """Inspect a dump, or load inspections from a `.json` file with output of `inspect --json`.
-
-    Raises:
-        So2docsError: The file cannot be read or is not JSON, or the dump cannot be inspected.
-    """
-    if not path.lower().endswith(".json"):
-        return [inspect(path, progress=progress).as_dict()]
-    values = read_json(path, "report", "inspect the dump again")
-    return values if isinstance(values, list) else [values]
 
 
 def _find(path: str, catalog: Catalog) -> list[TableFile]:

@@ -1,8 +1,7 @@
-"""Manifests: machine-readable records of the inputs, options and files of an output.
+"""Manifests: records of the inputs, options and files of an output, with their checksums.
 
-A manifest is a file next to the output, or a part of its report. The same conversion always writes
-the same bytes, whatever the machine or date. `so2docs verify` checks an output against its
-manifest.
+A manifest is a file next to the output. The same conversion always writes the same bytes, whatever
+the machine or date. `so2docs verify` checks an output against its manifest.
 """
 
 from __future__ import annotations
@@ -10,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, fields, replace
-from importlib.util import find_spec
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +23,14 @@ from so2docs.dump.unreadable import unreadable_output
 from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.metadata.document_schema import build_schema
 from so2docs.options.request import build_options
-from so2docs.options.table import Options, OutputForm
+from so2docs.options.table import OutputForm
 from so2docs.output.new_files import write_file
-from so2docs.output.part_files import MANIFEST, side_file
-from so2docs.output.paths import OutputPaths
+from so2docs.output.part_files import MANIFEST, RECORD, side_file
 from so2docs.output.product import read_provenance
 from so2docs.output.provenance import File, Provenance, parse_files
 from so2docs.output.retrieval_set import RECORDS
-from so2docs.progress import bar, log
-from so2docs.recipes.beir import CORPUS, FILES
-from so2docs.report import Report
+from so2docs.progress import log
+from so2docs.recipes.recipe import METADATA
 
 FORMAT = 1
 """Version of manifests. Increase it with each change that breaks readers."""
@@ -48,90 +44,67 @@ class Manifest(Provenance):
     """The record of an output, with the SHA-256 of its files.
 
     Attributes:
-        output: Name of the output; `-` for standard output, whose hash is unknown.
+        output: Name of the output.
+        documents: Number of documents or records in each file, by name; empty for a retrieval set.
         schema: JSON Schema of each document; None for recipes without a schema, and for formats of
             other programs.
         license: Text of the dump's `license.txt`; None if missing, or if the input was not hashed.
-        inspection: Result of `so2docs inspect` on the dump; None without an inspection.
         format: Version of the manifest.
     """
 
     output: str = ""
+    documents: dict[str, int] = field(default_factory=dict)
     schema: dict[str, Any] | None = None
     license: str | None = None
-    inspection: dict[str, Any] | None = None
     format: int = FORMAT
 
     @classmethod
-    def of_output(
-        cls,
-        names: OutputPaths,
-        options: Options,
-        record: Provenance,
-        report: Report,
-        read: Sequence[str | None],
-        *,
-        hashes_input: bool,
-    ) -> Manifest:
-        """Make the manifest of a finished conversion; this reads its output once more.
+    def of_output(cls, output: str, read: Sequence[str | None] = ()) -> Manifest:
+        """Make the manifest of an output from its provenance; this reads all its files.
 
         Args:
-            names: The paths of the output.
-            options: The options of the conversion.
-            record: The provenance of the output.
-            report: The report of the conversion.
-            read: The path of each input of the record; None for an input that is not a file.
-            hashes_input: Whether to read the inputs for their SHA-256 and licence.
-        """
-        files = [File("", "-", report.output_bytes, None)]
-        if names.output != "-":
-            files = _describe_files(names)
-        manifest = cls._of_record(record, names, _schema(options))
-        if not hashes_input:
-            return replace(manifest, files=tuple(files))
-        paths = [path for path in dict.fromkeys(read) if path and os.path.isfile(path)]
-        hashes = {path: File.of("", path, is_hashed=True).sha256 for path in paths}
-        inputs = (
-            file._replace(sha256=hashes.get(path or ""))
-            for file, path in zip(record.input, read, strict=True)
-        )
-        return replace(manifest, input=tuple(inputs), files=tuple(files), license=_license(paths))
-
-    @classmethod
-    def of_existing(cls, output: str) -> Manifest:
-        """Make the manifest of an unsplit output from its provenance; this reads all its files.
+            output: Name of the output, or of the records file of a retrieval set.
+            read: The path of each input, to read it for its SHA-256 and its licence; None for an
+                input that is not a file.
 
         Raises:
-            OutputError: The output is missing or split, or has no provenance.
+            OutputError: The output is missing, or has no provenance.
         """
-        advice = f"give its report, or convert the dump again with {flag('card', True)}"
-        is_set = os.path.basename(output) == RECORDS
-        names = OutputPaths(output, None, made_of_it=FILES if is_set else ())
-        paths = names.data_files()
-        if not paths:
-            raise OutputError(f"{output}: not found, or split into several files; {advice}")
-        provenance = read_provenance(paths[0])
-        if provenance is None or "questions" not in provenance.counts:
+        advice = f"convert the dump again with {flag('card', True)}"
+        record = read_provenance(output)
+        if record is None and not os.path.exists(output):
+            raise OutputError(f"{output}: not found; {advice}")
+        if record is None or "questions" not in record.counts:
             raise OutputError(f"{output}: has no record of how it was made; {advice}")
-        schema = _recorded_schema(provenance.options, provenance.counts["recipe"])
-        manifest = cls._of_record(provenance, names, schema)
-        return replace(manifest, files=tuple(_describe_files(names)))
-
-    @classmethod
-    def _of_record(
-        cls, record: Provenance, names: OutputPaths, schema: dict[str, Any] | None
-    ) -> Manifest:
-        values = {field.name: getattr(record, field.name) for field in fields(record)}
-        return cls(**values, output=_name(names.output), schema=schema)
-
-    def with_checksum(self) -> dict[str, Any]:
-        """Return all fields by name, and `checksum`: the SHA-256 of the other fields."""
-        values = self.as_dict()
-        return {**values, "checksum": _checksum(values)}
+        names = [file.name for file in record.files] or [os.path.basename(output)]
+        paths = {name: os.path.join(os.path.dirname(output), name) for name in names}
+        is_set = os.path.basename(output) == RECORDS
+        hashes = {
+            path: File.of("", path, is_hashed=True).sha256
+            for path in dict.fromkeys(read)
+            if path and os.path.isfile(path)
+        }
+        values = {entry.name: getattr(record, entry.name) for entry in fields(record)}
+        values["files"] = tuple(
+            File.of("", path, name, is_hashed=True) for name, path in paths.items()
+        )
+        if read:
+            values["input"] = tuple(
+                file._replace(sha256=hashes.get(path or ""))
+                for file, path in zip(record.input, read, strict=True)
+            )
+        return cls(
+            **values,
+            output=_name(output),
+            documents={} if is_set else {n: _count(path, record) for n, path in paths.items()},
+            schema=_schema(record.options, record.counts["recipe"]),
+            license=_license(hashes),
+        )
 
     def save(self, output: str) -> None:
-        """Write the manifest next to its output."""
-        text = json.dumps(self.with_checksum(), indent=2)
+        """Write the manifest next to its output, with the SHA-256 of its fields as `checksum`."""
+        values = self.as_dict()
+        text = json.dumps({**values, "checksum": _checksum(values)}, indent=2)
         write_file(manifest_path(output), text.encode() + b"\n")
 
     def is_in_place(self, folder: str) -> bool:
@@ -140,13 +113,12 @@ class Manifest(Provenance):
         return all(os.path.isfile(path) and os.path.getsize(path) == size for path, size in paths)
 
 
-def _describe_files(names: OutputPaths) -> list[File]:
-    """Describe the files of an output; their names are paths relative to its folder."""
-    folder = os.path.dirname(names.output)
-    return [
-        File.of("", path, Path(os.path.relpath(path, folder or ".")).as_posix(), is_hashed=True)
-        for path in names.data_files()
-    ]
+def _count(path: str, record: Provenance) -> int:
+    """Return the number of documents or records in a file of an output, from its provenance."""
+    of_file = read_provenance(path) if record.files else record
+    counts = {} if of_file is None else of_file.counts
+    names = ("documents", "records", "questions")
+    return next((counts[name] for name in names if counts.get(name) is not None), 0)
 
 
 def _name(output: str) -> str:
@@ -157,7 +129,8 @@ def _name(output: str) -> str:
 
 def is_retrieval_set(path: str) -> bool:
     """Whether a path is the folder of a retrieval set."""
-    return os.path.isfile(os.path.join(path, CORPUS))
+    records = os.path.join(path, RECORDS)
+    return any(os.path.exists(side_file(records, kind)) for kind in (RECORD, MANIFEST))
 
 
 def locate(output: str) -> str:
@@ -183,183 +156,77 @@ def _license(paths: Iterable[str]) -> str | None:
 
 
 def _checksum(values: dict[str, Any]) -> str:
-    """Return the SHA-256 of a manifest's fields, which is the same in a file and in a report."""
+    """Return the SHA-256 of a manifest's fields."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _schema(options: Options) -> dict[str, Any] | None:
-    try:
-        return build_schema(options) if options.form.format in DESCRIBED else None
-    except OptionError:  # A recipe that is a user's function has no schema.
-        return None
-
-
-_OF_SCHEMA = (
-    *("fields", "drop_fields", "nest", "attribution"),
-    *("conversational", "implicit_prompt", "metadata"),
-)
+_OF_SCHEMA = ("fields", "drop_fields", "nest", "attribution")
 """Options that change the schema."""
 
 
-def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
-    """Build the JSON Schema of an earlier conversion from its recorded options; None if unknown."""
+def _schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
+    """Build the JSON Schema of a conversion from its recorded options; None if unknown."""
+    if options["format"] not in DESCRIBED:
+        return None
     kwargs = {name: options[name] for name in _OF_SCHEMA if options[name]}
     if recipe is not None:
-        kwargs["recipe"] = recipe
+        settings = options["settings"].items()  # Texts such as file names do not change a schema.
+        settings = {k: v for k, v in settings if not isinstance(v, str) or k == METADATA}
+        kwargs |= {"recipe": recipe, "settings": settings}
     form = OutputForm(options["format"], options["compression"])
-    field = options["site_field"]
+    site_field = options["site_field"]
     try:
-        return _schema(build_options(kwargs, form, field and tuple(field), core="python"))
-    except OptionError:  # The recipe is a user's, and not installed here.
+        return build_schema(
+            build_options(kwargs, form, site_field and tuple(site_field), core="python")
+        )
+    except OptionError:  # The recipe has no schema, or is a user's and not installed here.
         return None
 
 
-def load(path: str, otherwise: str = "remove it") -> Manifest:
+def load(path: str) -> Manifest:
     """Read and check the manifest at `path`.
-
-    Args:
-        path: Path of the manifest.
-        otherwise: Alternative to a new conversion, for the advice in errors.
 
     Raises:
         OutputError: The manifest cannot be read, is damaged or is from another version of so2docs.
     """
     again = f"convert the dump again with {flag('card', True)} and {flag('force', True)}"
-    advice = f"{again}, or {otherwise}"
-    return _parse_manifest(read_json(path, "manifest", advice), path, "manifest", advice)
-
-
-def load_from_report(path: str, output: str) -> Manifest:
-    """Read the manifest of an output from a report of one or more conversions.
-
-    Raises:
-        OutputError: The report cannot be read, is damaged or lacks the manifest.
-    """
-    advice, name = _report_advice(), os.path.basename(output)
-    manifests = _in_report(path)
-    for manifest in manifests:
-        if manifest["output"] in (name, "-"):
-            return _parse_manifest(manifest, path, "report", advice)
-    if len(manifests) == 1:
-        only = manifests[0]["output"]
-        raise OutputError(f"{path}: is the report of {only}; give the report of {name}")
-    raise OutputError(f"{path}: the report has no manifest of {name}; {advice}")
-
-
-def manifests_of_report(path: str) -> dict[str, list[str]]:
-    """Return the file names of each output that has a manifest in a report, by output name."""
-    manifests = [
-        _parse_manifest(values, path, "report", _report_advice()) for values in _in_report(path)
-    ]
-    return {manifest.output: [file.name for file in manifest.files] for manifest in manifests}
-
-
-def _report_advice() -> str:
-    return f"convert the dump again with {flag('report')}"
-
-
-def share_schemas(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace each repeated JSON Schema in a report of several conversions with a reference.
-
-    Returns:
-        The entries, with `{"$ref": "#/0/result/manifest/schema"}` for the schema of an earlier
-        entry.
-    """
-    places: dict[bytes, str] = {}
-    shared = []
-    for number, entry in enumerate(entries):
-        report = entry["result"] or {}
-        manifest = report.get("manifest")
-        if manifest is not None and manifest["schema"] is not None:
-            place = f"#/{number}/result/manifest/schema"
-            first = places.setdefault(orjson.dumps(manifest["schema"]), place)
-            if first != place:
-                manifest = {**manifest, "schema": {"$ref": first}}
-        shared.append({**entry, "result": {**report, "manifest": manifest} if report else None})
-    return shared
-
-
-def with_schemas(entries: list[Any]) -> list[Any]:
-    """Replace the references of `share_schemas` with the schemas, in place.
-
-    Damaged entries stay unchanged.
-    """
-    for entry in entries:
-        with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError):
-            manifest = entry["result"]["manifest"]
-            number = int(manifest["schema"]["$ref"].split("/")[1])
-            manifest["schema"] = entries[number]["result"]["manifest"]["schema"]
-    return entries
-
-
-def _in_report(path: str) -> list[dict[str, Any]]:
-    """List the manifests in a report, without checking them."""
-    values = read_json(path, "report", _report_advice())
+    advice = f"{again}, or remove it"
     try:
-        reports = (
-            [entry["result"] or {} for entry in with_schemas(values)]
-            if isinstance(values, list)
-            else [values]
-        )
-        manifests = [report["manifest"] for report in reports if report.get("manifest") is not None]
-        if all(isinstance(manifest["output"], str) for manifest in manifests):
-            return manifests
-    except (KeyError, TypeError, AttributeError):
-        pass
-    raise OutputError(f"{path}: is damaged, or is not a report; {_report_advice()}")
-
-
-def read_json(path: str, what: str, advice: str) -> Any:
-    """Read a JSON file; errors name it as `what`, with advice."""
-    try:
-        with open(path, "rb") as file:
-            return orjson.loads(file.read())
-    except OSError as error:
-        if what == "report":
-            raise unreadable_output(path, error) from error
-        raise OutputError(
-            f"{path}: the {what} cannot be read ({error.strerror}); {advice}"
-        ) from error
-    except orjson.JSONDecodeError as error:
-        raise OutputError(f"{path}: the {what} is damaged ({error}); {advice}") from None
-
-
-def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
-    """Check the fields of a manifest, and make a `Manifest` from them."""
-    try:
+        values = orjson.loads(Path(path).read_bytes())
         if values["format"] != FORMAT:
             raise OutputError(f"{path}: is from another version of so2docs; {advice}")
-        checksum = values["checksum"]
-        values = {key: values[key] for key in values if key != "checksum"}
-        is_whole = _checksum(values) == checksum
+        checksum = values.pop("checksum")
         manifest = Manifest(**parse_files(values))
-        counts = [manifest.counts[name] for name in ("rows", "questions", "answers")]
-        is_whole = is_whole and manifest.files and all(isinstance(count, int) for count in counts)
-        is_whole = is_whole and {"recipe", "records"} <= manifest.counts.keys()
-        of_files = [*manifest.input, *manifest.files]
-        is_whole = is_whole and all(
-            isinstance(file.bytes, int)
-            and (file.name == os.path.basename(file.name) or file.name in FILES)
-            for file in of_files
-        )
-        is_whole = is_whole and isinstance(manifest.options, dict)
+        if _checksum(values) == checksum and _is_sound(manifest):
+            return manifest
+    except OSError as error:
+        raise OutputError(
+            f"{path}: the manifest cannot be read ({error.strerror}); {advice}"
+        ) from error
+    except orjson.JSONDecodeError as error:
+        raise OutputError(f"{path}: the manifest is damaged ({error}); {advice}") from None
     except (KeyError, TypeError, AttributeError):
-        is_whole = False
-    if not is_whole:
-        raise OutputError(f"{path}: is damaged, or is not a {what}; {advice}")
-    return manifest
+        pass
+    raise OutputError(f"{path}: is damaged, or is not a manifest; {advice}")
 
 
-def _again() -> str:
-    made = f"convert the dump again with {flag('card', True)} or {flag('report')}"
-    return f"{made}, or copy the output again"
-
-
-_READ = ("jsonl", "json")
-"""Formats whose documents are checked one by one."""
-
-Check = Callable[[Any], object]
+def _is_sound(manifest: Manifest) -> bool:
+    """Whether values have the types that a card needs, and no file is outside of the folder."""
+    counts = manifest.counts
+    return (
+        bool(manifest.files)
+        and isinstance(manifest.options, dict)
+        and {"recipe", "records"} <= counts.keys()
+        and all(isinstance(counts[name], int) for name in ("rows", "questions", "answers"))
+        and all(isinstance(count, int) for count in manifest.documents.values())
+        and all(
+            isinstance(file.bytes, int)
+            and ".." not in file.name.split("/")
+            and not os.path.isabs(file.name)
+            for file in (*manifest.input, *manifest.files)
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,17 +236,10 @@ class Verified:
     Attributes:
         output: Name of the output.
         files: Number of files with the recorded size and SHA-256.
-        documents: Number of documents or records; None for Parquet and formats of other programs,
-            which are checked by their hash alone.
-        validated: Whether each document was validated against the JSON Schema.
-        hashed: Whether the SHA-256 was known; it is unknown for standard output.
     """
 
     output: str
     files: int
-    documents: int | None
-    validated: bool
-    hashed: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""
@@ -387,82 +247,55 @@ class Verified:
 
     def columns(self) -> dict[str, int | float]:
         """Return this output's row of a table of several sites."""
-        return {"files": self.files, "documents": self.documents or 0}
+        return {"files": self.files}
 
     def __str__(self) -> str:
-        what = "SHA-256" if self.hashed else "size"
-        files = f"{plural(self.files, 'file')} with the {what} of the manifest"
-        documents = "" if self.documents is None else f", {plural(self.documents, 'document')}"
-        return f"{self.output}: {files}{documents}{', valid by its schema' * self.validated}"
+        return f"{self.output}: {plural(self.files, 'file')} with the SHA-256 of the manifest"
 
 
-def verify(
-    output: str | os.PathLike[str],
-    *,
-    report: str | os.PathLike[str] | None = None,
-    progress: bool = False,
-) -> Verified:
-    """Check an output against its manifest, which is next to it or in a report.
-
-    The checks are: size and SHA-256 of each file; the number of documents and of answers; and each
-    document against the JSON Schema in the manifest, with jsonschema-rs (the `verify` extra).
-    Formats other than `jsonl` and `json` get only the first check. One document at a time is in
-    memory.
+def verify(output: str | os.PathLike[str]) -> Verified:
+    """Check the size and SHA-256 of each file of an output against the manifest next to it.
 
     Args:
-        output: Name of the output, as passed to `convert`, in any folder. A file with the standard
-            output of a conversion may have any name, and its SHA-256 is not checked.
-        report: File written by `--report`, for one or more conversions.
-        progress: Show a progress bar.
+        output: Name of the output, as passed to `convert`, in any folder.
 
     Returns:
-        The numbers of checked files and documents.
+        The number of checked files.
 
     Raises:
         OutputError: There is no manifest, or the output differs from it. The message names the
             first difference.
     """
     name = os.fspath(output)
-    source = manifest_path(name) if report is None else os.fspath(report)
-    if report is None and not os.path.exists(source):
+    source = manifest_path(name)
+    if not os.path.exists(source):
         try:
             os.stat(name)
         except OSError as error:
             raise unreadable_output(name, error) from error
-    manifest = load(source, "give its report") if report is None else load_from_report(source, name)
-    is_named = manifest.output != "-"
-    names = [file.name for file in manifest.files] if is_named else [os.path.basename(name)]
-    paths = [os.path.join(os.path.dirname(locate(name)), of_file) for of_file in names]
-    for path, file in zip(paths, manifest.files, strict=True):
+    manifest = load(source)
+    for file in manifest.files:
+        path = os.path.join(os.path.dirname(locate(name)), file.name)
         _check_file(path, file)
         _check_record(path, manifest)
-    if manifest.options.get("format") not in _READ or is_retrieval_set(name):
-        return Verified(name, len(paths), None, validated=False, hashed=is_named)
-    check = _validator(manifest, source)
-    total = sum(file.bytes for file in manifest.files)
-    documents = answers = 0
-    with bar("verifying", total, shown=progress) as progress_bar:
-        for path, file in zip(paths, manifest.files, strict=True):
-            for where, document in _documents(path):
-                _validate(check, where, document)
-                documents += 1
-                answers += len(document.get("Answers", ()))
-            progress_bar.update(file.bytes)
-    _check_counts(name, manifest, documents, answers)
-    return Verified(name, len(paths), documents, check is not None, is_named)
+    return Verified(name, len(manifest.files))
+
+
+def _advice() -> str:
+    return f"copy the output again, or convert the dump again with {flag('card', True)}"
 
 
 def _check_file(path: str, recorded: File) -> None:
     try:
         actual = File.of("", path, is_hashed=True)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be read ({error.strerror}); {_again()}") from error
-    if recorded.bytes not in (None, actual.bytes):
+        raise OutputError(f"{path}: cannot be read ({error.strerror}); {_advice()}") from error
+    if recorded.bytes != actual.bytes:
         raise OutputError(
-            f"{path}: has {actual.bytes} bytes, but its manifest says {recorded.bytes}; {_again()}"
+            f"{path}: has {actual.bytes} bytes, but its manifest says {recorded.bytes}; {_advice()}"
         )
-    if recorded.sha256 not in (None, actual.sha256):
-        raise OutputError(f"{path}: does not match the checksum in its manifest; {_again()}")
+    if recorded.sha256 != actual.sha256:
+        raise OutputError(f"{path}: does not match the checksum in its manifest; {_advice()}")
 
 
 def _check_record(path: str, manifest: Manifest) -> None:
@@ -477,71 +310,4 @@ def _check_record(path: str, manifest: Manifest) -> None:
     others = provenance.other_options(manifest)
     if others or provenance.contract != manifest.contract:
         what = f"with other options ({', '.join(others)})" if others else "by another version"
-        raise OutputError(f"{path}: was made {what} than its manifest says; {_again()}")
-
-
-def _validator(manifest: Manifest, path: str) -> Check | None:
-    """Make a function that raises for an invalid document; None if documents are not checked."""
-    if manifest.schema is None:
-        log.warning(
-            f"recipe {manifest.counts['recipe']} has no schema; only files and counts are checked"
-        )
-        return None
-    if find_spec("jsonschema_rs") is None:
-        log.warning(
-            "only files and counts are checked: checking documents against their schema needs "
-            "jsonschema-rs (pip install jsonschema-rs)"
-        )
-        return None
-    import jsonschema_rs
-
-    try:
-        check: Check = jsonschema_rs.validator_for(manifest.schema).validate
-        return check
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        raise OutputError(f"{path}: its schema is damaged; {_again()}") from error
-
-
-def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read documents with their positions, from JSON lines or an array with a line per document."""
-    # Imported here, because conversions do not need it.
-    from so2docs.reader.reading import read_lines
-
-    for number, line in enumerate(read_lines(path), 1):
-        if line in (b"[\n", b"]\n", b"\n"):
-            continue
-        where = f"{path}: line {number:,}"
-        try:
-            document = orjson.loads(line.rstrip(b",\n"))
-        except orjson.JSONDecodeError as error:
-            raise OutputError(f"{where} is not JSON ({error}); {_again()}") from None
-        if not isinstance(document, dict):
-            raise OutputError(f"{where} is not a document; {_again()}")
-        yield where, document
-
-
-def _validate(check: Check | None, where: str, document: dict[str, Any]) -> None:
-    if check is None:
-        return
-    try:
-        check(document)
-    except ValueError as error:
-        at = "/".join(map(str, getattr(error, "instance_path", ())))
-        what = getattr(error, "message", str(error))[:200]
-        raise OutputError(
-            f"{where}, {at or 'the document'}: does not match the schema ({what}); {_again()}"
-        ) from None
-
-
-def _check_counts(name: str, manifest: Manifest, documents: int, answers: int) -> None:
-    counts, records = manifest.counts, manifest.counts["records"]
-    checks = [("records", documents, records)]
-    if records is None:
-        checks = [("questions", documents, counts["questions"])]
-        if "Answers" in (manifest.schema or {}).get("properties", ()):
-            checks.append(("answers", answers, counts["answers"]))
-    for what, actual, recorded in checks:
-        if actual != recorded:
-            raise OutputError(
-                f"{name}: has {actual:,} {what}, but its manifest says {recorded:,}; {_again()}"
-            )
+        raise OutputError(f"{path}: was made {what} than its manifest says; {_advice()}")

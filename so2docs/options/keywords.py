@@ -79,16 +79,8 @@ class DocumentKeywords(TypedDict, total=False):
     fields: str | Iterable[str] | None
     drop_fields: str | Iterable[str] | None
     recipe: str | Recipe | Callable[..., Any] | None
-    best: bool
-    min_margin: int | None
-    conversational: bool
-    implicit_prompt: bool
-    system: str | None
-    max_length: int | None
-    overlap: int | None
-    tokenizer: str | None
+    settings: str | Mapping[str, Any] | Iterable[str] | None
     without_linked: bool
-    metadata: Literal["nested", "flat"]
     attribution: bool
     body: Literal["html", "text", "markdown"] | None
     answers_by: Literal["id", "votes"]

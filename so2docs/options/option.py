@@ -151,7 +151,11 @@ class Option:
         kinds = [get_origin(kind) or kind for kind in self.kinds if kind is not type(None)]
         if (value is None and type(None) in self.kinds) or not _KINDS.keys() >= set(kinds):
             return value  # Named choices and recipes are checked when they are read.
-        if Iterable in kinds and isinstance(value, Iterable) and not isinstance(value, str):
+        if (
+            Iterable in kinds
+            and isinstance(value, Iterable)
+            and not isinstance(value, str | Mapping)
+        ):
             value = list(value)
             if self._takes_ids and all(hasattr(part, "__index__") for part in value):
                 return [operator.index(part) for part in value]
@@ -312,6 +316,17 @@ def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     """Parse names, separated by commas or in a list, and return them without duplicates."""
     parts = [value] if isinstance(value, str) else value
     return tuple(dict.fromkeys(entry.strip() for part in parts for entry in part.split(",")))
+
+
+def assignments(name: str, value: str | Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
+    """Parse values by name, given as a dictionary or as texts in the form `NAME=VALUE`."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    texts = [value] if isinstance(value, str) else list(value or ())
+    for text in texts:
+        if "=" not in text:
+            raise OptionError(f"{flag(name)} is {text!r}; it must be NAME=VALUE")
+    return {key.strip(): text for key, _, text in (text.partition("=") for text in texts)}
 
 
 def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from so2docs.options.option import Decides, Option, Where, entries
 from so2docs.options.table import (
     ALL_TABLES,
     OPTIONS,
-    SETTINGS,
     Filters,
     Options,
     OutputForm,
@@ -26,7 +25,7 @@ from so2docs.options.table import (
     taken_by,
 )
 from so2docs.recipes import finding
-from so2docs.recipes.finding import RecipeChoice, check_settings, choose_recipe
+from so2docs.recipes.finding import RecipeChoice, choose_recipe
 from so2docs.recipes.recipe import METADATA
 from so2docs.schema import TABLES
 
@@ -101,8 +100,8 @@ def build_options(
         filters = dataclasses.replace(filters, accepted=False)
     if choice is not None:
         left_out = (METADATA,) if METADATA in filters.left_out else ()
-        is_flat = values.get("metadata") == "flat"
-        values["recipe"] = dataclasses.replace(choice, left_out=left_out, is_flat=is_flat)
+        values["recipe"] = dataclasses.replace(choice, left_out=left_out)
+        values["settings"] = tuple(choice.identified_settings.items())
     return Options(form=form, filters=filters, **values)
 
 
@@ -138,12 +137,13 @@ def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
     Raises:
         OptionError: The recipe is unknown, or an option needs a recipe that was not chosen.
     """
-    settings = {name: OPTIONS[name].read(kwargs[name]) for name in SETTINGS if kwargs.get(name)}
+    settings = OPTIONS["settings"].read(kwargs.get("settings"))
     if (recipe := kwargs.get("recipe")) is None:
-        check_settings(settings)
+        if settings:
+            raise OptionError(f"{flag('settings')} needs {flag('recipe', 'NAME')}")
         return None
     options = tuple(name for name in finding.OPTIONS if kwargs.get(name))
-    return choose_recipe(recipe, options=options, **settings)
+    return choose_recipe(recipe, settings, options)
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from so2docs.options.choices import (
     BodyAs,
     Compression,
     Core,
-    MetadataAs,
 )
 from so2docs.options.field_paths import Fields, parse_field_names
 from so2docs.options.option import (
@@ -30,6 +29,7 @@ from so2docs.options.option import (
     IdList,
     Option,
     Where,
+    assignments,
     at_least,
     choose,
     contradiction,
@@ -48,9 +48,7 @@ from so2docs.options.option import (
 from so2docs.options.split import Split, parse_split
 from so2docs.recipes.attribution import FIELDS
 from so2docs.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
-from so2docs.recipes.passages import CHARACTERS, TOKENS
-from so2docs.recipes.recipe import METADATA
-from so2docs.recipes.threads import identify_tokenizer
+from so2docs.recipes.recipe import METADATA, Recipe
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
@@ -83,6 +81,12 @@ _document = partial(option, "Documents", "output")
 _output = partial(option, "Output", "output")
 _run = partial(option, "Run", "run")
 """Functions that declare an option under a heading of the help, with the result that it affects."""
+
+
+def _with_aliases(recipe: Recipe) -> str:
+    aliases = f" (or {', '.join(recipe.aliases)})" if recipe.aliases else ""
+    return f"{recipe.name}{aliases}"
+
 
 _ids = partial(_filter, remember=lambda value: value and str(value))
 _dropped = partial(_ids, accepts=str | os.PathLike[str] | None, parse=id_list, metavar="FILE")
@@ -411,9 +415,9 @@ class Options:
         "formulas.",
     )
     recipe: RecipeChoice | None = _document(
-        "Write the records of a data set instead of the documents: preferences, pairs (or dpo), "
-        "triplets, qa, kto, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, "
-        "or your own package.module:function.",
+        "Write the records of a data set instead of the documents: "
+        f"{', '.join(map(_with_aliases, RECIPES.own.values()))}, or your own "
+        "package.module:function.",
         accepts=RecipeLike | None,
         choices=lambda: (*RECIPES, *ALIASES),
         metavar="NAME",
@@ -421,58 +425,22 @@ class Options:
         parse=lambda name, value: value,
         remember=lambda value: value and value.fingerprint,
     )
-    best: bool = _document(
-        "With a recipe that uses answers, use only the answer with the highest score.",
-        False,
-        more="In pairs and triplets, this is always the better answer; preferences keep it and the "
-        "answers with a lower `pm_score`.",
-    )
-    min_margin: int | None = _document(
-        "With {recipe=pairs}, triplets or preferences, the minimum difference between "
-        "the scores of two answers.",
-        parse=at_least(1),
-        usually="1; preferences keep all answers",
-        more="The score is `pm_score`. Preferences leave out answers whose score differs by less "
-        "from the scores of all other answers.",
-    )
-    conversational: bool = _document("With {recipe=pairs}, write messages instead of texts.", False)
-    implicit_prompt: bool = _document(
-        "With {recipe=pairs}, start both sides with the question, instead of writing "
-        "the question to a column.",
-        False,
-    )
-    system: str | None = _document(
-        "With {recipe=messages}, start each conversation with this system message.",
-        metavar="TEXT",
-    )
-    max_length: int | None = _document(
-        "With {recipe=chunks}, the maximum length of a passage, in characters or tokens.",
-        parse=at_least(1),
-        usually=f"{CHARACTERS} characters or {TOKENS} tokens",
-    )
-    overlap: int | None = _document(
-        "With {recipe=chunks}, the maximum overlap of a passage with the previous passage.",
-        parse=at_least(0),
-        usually="0",
-    )
-    tokenizer: str | None = _document(
-        "With {recipe=chunks}, measure passages in tokens of this tokenizer: a Hugging "
-        "Face tokenizer.json, or an OpenAI model such as gpt-4o.",
-        metavar="NAME",
-        remember=identify_tokenizer,
+    settings: tuple[tuple[str, Any], ...] = _document(
+        "Set a setting of {recipe}; so2docs recipes NAME lists them.",
+        (),
+        accepts=str | Mapping[str, Any] | Iterable[str] | None,
+        default_keyword=None,
+        parse=assignments,
+        flags=("--set",),
+        metavar="NAME=VALUE",
+        more="The value is a dictionary, such as `{'min_margin': 2}`, or texts such as "
+        "`min_margin=2`.",
+        remember=dict,
     )
     without_linked: bool = _document(
         "With a recipe and shares in {split}, leave out the records of questions with a link, "
         "such as a duplicate, to a question in another file.",
         False,
-    )
-    metadata: MetadataAs = _document(
-        "Form of the metadata in a recipe's records; flat has only strings, numbers and booleans, "
-        "for vector stores that accept no lists or objects.",
-        "nested",
-        more="With `flat`, nested names are joined with `_`, as in `answer_url`. A list becomes a "
-        "string of its values, separated by `, `; a list of objects becomes a string for each "
-        "member, such as `authors_name`.",
     )
     attribution: bool = _document("Add URLs, licences and authors to each document.", False)
     body: BodyAs = _document(
@@ -585,13 +553,17 @@ class Options:
             needed_option = flag("recipe") if self.form.split.shares else flag("split", shares)
             raise OptionError(f"{flag('without_linked', True)} needs {needed_option}")
         if METADATA in self.filters.left_out:
+            if self.recipe is not None and self.recipe.is_flat:
+                raise OptionError(
+                    f"{flag('settings', 'metadata=flat')} contradicts "
+                    f"{flag('drop_fields', METADATA)}; give one of them"
+                )
             whole = None if self.recipe is None else replace(self.recipe, left_out=())
             schema = {} if whole is None else whole.recipe.schema
             if schema is not None and METADATA not in schema.get("properties", ()):
                 raise OptionError(
                     f"{flag('drop_fields', METADATA)} needs a recipe whose records have this column"
                 )
-        self._check_metadata()
         if self.recipe is not None:
             recipe, name = self.recipe.recipe, self.form.format
             subject = flag("recipe", recipe.name)
@@ -615,23 +587,6 @@ class Options:
             raise OptionError(
                 f"{subject} needs {missing[0]}, which {flag('fields')} or {flag('drop_fields')} "
                 "leaves out"
-            )
-
-    def _check_metadata(self) -> None:
-        if self.metadata == "nested":
-            return
-        given = flag("metadata", self.metadata)
-        if METADATA in self.filters.left_out:
-            raise OptionError(
-                f"{given} contradicts {flag('drop_fields', METADATA)}; give one of them"
-            )
-        recipe = None if self.recipe is None else replace(self.recipe, is_flat=False).recipe
-        schema = (recipe and recipe.schema) or {}
-        has_column = METADATA in schema.get("properties", ())
-        if not has_column and not (recipe and recipe.has_metadata_columns):
-            raise OptionError(
-                f"{given} needs a recipe whose schema has a column {METADATA}, or "
-                f"{flag('recipe', 'chunks')}"
             )
 
     @property
@@ -752,7 +707,6 @@ class RunOptions:
         where="convert",
         parse=path,
         metavar="FILE",
-        more="`so2docs verify` checks OUTPUT against it; OUTPUT is reread to compute its SHA-256.",
     )
     card: bool = _run(
         "Write a card for Hugging Face, and a manifest.",
@@ -795,12 +749,6 @@ OPTIONS: dict[str, Option] = {
     )
 }
 """All options of a conversion, by name."""
-
-SETTINGS = (
-    *("best", "min_margin", "conversational", "implicit_prompt", "system"),
-    *("max_length", "overlap", "tokenizer"),
-)
-"""Options that apply only to certain recipes; see `Recipe.settings`."""
 
 GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
 """Groups of options, in the order of the help."""

@@ -27,6 +27,9 @@ from so2docs.dump.storage import FileIdentity, identify
 from so2docs.errors import DiskFullError, OutputError, OutputExistsError, So2docsError, flag
 from so2docs.store.disk import is_full
 
+CARD = "README.md"
+"""Name of the card of a folder."""
+
 INDEX, STRAYS, MANIFEST, LOCK, RECORD = "index", "strays", "manifest", "lock", "record"
 
 

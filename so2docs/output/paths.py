@@ -14,6 +14,7 @@ from so2docs.options.table import OutputForm
 from so2docs.output import index
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import (
+    CARD,
     MANIFEST,
     RECORD,
     STRAYS,
@@ -27,7 +28,6 @@ from so2docs.output.part_files import (
 )
 from so2docs.output.product import CHANGED, Product, are_unchanged, as_text, read_provenance
 from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance
-from so2docs.recipes.beir import README
 from so2docs.report import Report
 
 _EXTENSIONS = (
@@ -104,7 +104,7 @@ class OutputPaths:
 
     def data_files(self) -> list[str]:
         """Return the existing output files without the card of a retrieval set."""
-        return [path for path in self.earlier_files() if os.path.basename(path) != README]
+        return [path for path in self.earlier_files() if os.path.basename(path) != CARD]
 
     @property
     def strays(self) -> str:

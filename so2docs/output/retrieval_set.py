@@ -1,4 +1,4 @@
-"""Convert the records of recipe `beir` to the folder of a retrieval set.
+"""Convert the records of a recipe to the folder of a retrieval set.
 
 A relevant document may follow its query in the dump, or may be filtered out. Therefore, the
 records first go to one temporary file, and are reread once all ids of the corpus are known. The set
@@ -26,7 +26,7 @@ from so2docs.output.paths import OutputPaths
 from so2docs.output.product import write_record
 from so2docs.output.provenance import load
 from so2docs.parse.repeats import SeenIds
-from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES, README, README_TEXT
+from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES, README, readme_text
 from so2docs.report import Report
 
 RECORDS = "records.jsonl"
@@ -45,21 +45,19 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
     choice = find_recipe(kwargs)
     if choice is None or not choice.recipe.files:
         return None
+    subject = flag("recipe", choice.spec)
     for name in ("format", "compression", "split"):
         if kwargs.get(name) is not None:
-            raise OptionError(
-                f"{flag('recipe', 'beir')} cannot be used with {flag(name)}; leave {flag(name)} out"
-            )
+            raise OptionError(f"{subject} cannot be used with {flag(name)}; leave {flag(name)} out")
     if output is not None and formats_from_name(name := os.fspath(output)):
         raise OptionError(
-            f"{flag('recipe', 'beir')} writes a folder of files, but {name} is the name of a "
+            f"{subject} writes a folder of files, but {name} is the name of a "
             f"file; did you mean {os.path.splitext(split_compression(name)[0])[0]}?"
         )
-    folder = Path("beir" if output is None else os.fspath(output))
+    folder = Path(choice.spec if output is None else os.fspath(output))
     if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
         raise OptionError(
-            f"{flag('recipe', 'beir')} writes a folder, but {folder} is not a folder; choose "
-            "another output"
+            f"{subject} writes a folder, but {folder} is not a folder; choose another output"
         )
     return str(folder / RECORDS)
 
@@ -113,7 +111,7 @@ def finish(
                         judgements.write(orjson.dumps(judgement) + b"\n")
                     counts[QUERIES] += 1
                     counts[QRELS] += len(judged)
-        readme.write(README_TEXT.encode())
+        readme.write(readme_text().encode())
         report.records = sum(counts.values())
         if (provenance := load(record)) is not None:
             provenance = provenance.with_counts(report)

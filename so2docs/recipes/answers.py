@@ -17,8 +17,8 @@ the seed, so that every run draws the same pairs.
 `triplets` are pairs in the form of sentence-transformers, which expects the columns in the order
 `anchor`, `positive`, `negative` (https://sbert.net/docs/sentence_transformer/dataset_overview.html).
 A negative has a score of at most 0, because an answer that readers liked is relevant too.
-`kto` has TRL's unpaired preference form: `label` is true if the score of `preferences` is above 0.
-Answers with a score of 0 are left out.
+`kto` has TRL's unpaired preference form: `label` is true if the score of `preferences` is above a
+threshold, by default 0. Answers with this score are left out.
 
 `preferences` has the form of HuggingFaceH4/stack-exchange-preferences on the Hugging Face Hub, as
 described in its card and made by its script `make_stack_exchange.py`. It contains the questions
@@ -29,9 +29,11 @@ user id are user -1, called "Community" in every dump; authors missing from User
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate, groupby
 from operator import itemgetter
@@ -40,6 +42,7 @@ from typing import Any
 from so2docs.recipes import posts
 from so2docs.recipes.posts import is_accepted, preference_score, prompt, score, site_url, text
 from so2docs.recipes.recipe import (
+    BEST,
     BOOLEAN,
     INTEGER,
     TEXT,
@@ -47,6 +50,7 @@ from so2docs.recipes.recipe import (
     Recipe,
     Record,
     Schema,
+    Setting,
     array,
     record,
 )
@@ -82,7 +86,16 @@ QA = Recipe(
     body="markdown",
     attributed=True,
     without_banner=True,
-    settings=("best", "accepted"),
+    settings=(BEST,),
+    options=("accepted",),
+    summary="a question and an answer, as prompt and completion",
+    tasks=("question-answering", "text-generation"),
+    meanings={
+        **posts.MEANINGS,
+        "prompt": "question: title and body",
+        "completion": "answer to the question",
+        "metadata.answer": "id, URL, score, licence and authors of the answer",
+    },
 )
 
 
@@ -153,7 +166,16 @@ MESSAGES = replace(
             "required": _QA_METADATA["required"],
         },
     ),
-    settings=("system", "best", "accepted"),
+    settings=(Setting("system", "Start each conversation with this system message.", str), BEST),
+    summary="a question and an answer, as a conversation (SFT)",
+    aliases=("sft",),
+    meanings={
+        **QA.meanings,
+        "messages": "conversation that starts with the question and an answer",
+        "role": "`system`, `user` or `assistant`",
+        "content": "text of the message",
+        "metadata.comments": "licence, authors and date of each comment in the conversation",
+    },
 )
 
 MOST_PAIRS = 10
@@ -172,7 +194,7 @@ def pairs(
         question: The document.
         conversational: Whether to make messages in place of texts.
         implicit_prompt: Whether both sides start with the question, instead of a separate prompt.
-        selection: Arguments of `draw_pairs`.
+        selection: `max_days`, and arguments of `draw_pairs`.
     """
     for asked, chosen, rejected, others in _pairs(question, **selection):
         first: Any = asked + _END_OF_PROMPT
@@ -186,7 +208,9 @@ def pairs(
         yield {**columns, "chosen": sides[0], "rejected": sides[1], **others}
 
 
-def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str, Record]]:
+def _pairs(
+    question: Document, *, max_days: int | None = None, **selection: Any
+) -> Iterator[tuple[str, str, str, Record]]:
     """Yield for each pair: question, better answer, worse answer, other fields of the record."""
     answers = posts.rank(question)
     scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
@@ -195,6 +219,8 @@ def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str
     ranked = [scores[answer["Id"]] for answer in answers]
     for better, worse in draw_pairs(ranked, question["Id"], **selection):
         chosen, rejected = answers[better], answers[worse]
+        if max_days is not None and _days_between(chosen, rejected) > max_days:
+            continue
         others = {
             "score_chosen": scores[chosen["Id"]],
             "score_rejected": scores[rejected["Id"]],
@@ -205,6 +231,15 @@ def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str
             },
         }
         yield asked, text(chosen), text(rejected), others
+
+
+def _days_between(one: Document, other: Document) -> float:
+    """Return the time between two posts in days; infinite if a date is unknown."""
+    try:
+        dates = [datetime.fromisoformat(str(post.get("CreationDate"))) for post in (one, other)]
+    except ValueError:
+        return math.inf
+    return abs(dates[0] - dates[1]) / timedelta(days=1)
 
 
 def draw_pairs(
@@ -259,11 +294,47 @@ def _pairs_schema(texts: Schema, *columns: str) -> Schema:
     )
 
 
+MIN_MARGIN = Setting(
+    "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
+)
+MAX_DAYS = Setting(
+    "max_days",
+    "Leave out pairs whose answers were created more than this many days apart.",
+    int,
+    usually="any time",
+    least=0,
+)
+
 _PAIRS = replace(
     QA,
     name="pairs",
-    settings=("conversational", "implicit_prompt", "min_margin", "best"),
+    settings=(
+        Setting("conversational", "Write messages instead of texts.", bool, False),
+        Setting(
+            "implicit_prompt",
+            "Start both sides with the question, instead of writing the question to a column.",
+            bool,
+            False,
+        ),
+        MIN_MARGIN,
+        MAX_DAYS,
+        replace(BEST, help="Use only pairs whose better answer is the best of all."),
+    ),
+    options=(),
     needs_all_answers=True,
+    summary="two answers to a question, the better one first, for preference training (DPO)",
+    aliases=("dpo",),
+    meanings={
+        **QA.meanings,
+        "role": "`user` or `assistant`",
+        "content": "text of the message",
+        "chosen": "better answer; preceded by the question if there is no `prompt`",
+        "rejected": "worse answer; preceded by the question if there is no `prompt`",
+        "score_chosen": "score of the better answer, like `pm_score` of `preferences`",
+        "score_rejected": "score of the worse answer, like `pm_score` of `preferences`",
+        "metadata.chosen": "id, URL, score, licence and authors of the better answer",
+        "metadata.rejected": "id, URL, score, licence and authors of the worse answer",
+    },
 )
 PAIRS = replace(
     _PAIRS,
@@ -291,7 +362,7 @@ PAIRS = replace(
 
 def triplets(question: Document, **selection: Any) -> Iterator[Record]:
     """Make records with anchor (the question), positive and negative from up to ten pairs."""
-    for asked, positive, negative, others in _pairs(question, max_negative=0, **selection):
+    for asked, positive, negative, others in _pairs(question, **{"max_negative": 0, **selection}):
         yield {"anchor": asked, "positive": positive, "negative": negative, **others}
 
 
@@ -307,20 +378,39 @@ TRIPLETS = replace(
         score_rejected=INTEGER,
         metadata=PAIRS.schema["properties"]["metadata"] if PAIRS.schema else {},
     ),
-    settings=("min_margin", "best"),
+    settings=(
+        MIN_MARGIN,
+        MAX_DAYS,
+        Setting("max_negative", "Highest score of a negative.", int, 0),
+        replace(BEST, help="Use only pairs whose positive is the best of all answers."),
+    ),
     variants={},
+    summary="a question, a better and a worse answer, for embeddings",
+    aliases=(),
+    tasks=("sentence-similarity", "text-ranking"),
+    meanings={
+        **PAIRS.meanings,
+        "anchor": "question: title and body",
+        "positive": "better answer",
+        "negative": "worse answer",
+    },
 )
 
 
-def kto(question: Document) -> Iterator[Record]:
-    """Make a record for each answer with a preference score other than 0, in the order of `qa`."""
+def kto(question: Document, *, threshold: int = 0) -> Iterator[Record]:
+    """Make a record for each answer, in the order of `qa`.
+
+    Args:
+        question: The document.
+        threshold: The preference score of answers to leave out; a higher score means `true`.
+    """
     asked, metadata = prompt(question) + _END_OF_PROMPT, posts.metadata(question)
     for answer in posts.rank(question):
-        if preferred := preference_score(answer, question):
+        if (preferred := preference_score(answer, question)) != threshold:
             yield {
                 "prompt": asked,
                 "completion": _START_OF_COMPLETION + text(answer),
-                "label": preferred > 0,
+                "label": preferred > threshold,
                 "metadata": {**metadata, "answer": posts.side(answer, question)},
             }
 
@@ -330,8 +420,23 @@ KTO = replace(
     name="kto",
     function=kto,
     schema=record(prompt=TEXT, completion=TEXT, label=BOOLEAN, metadata=_QA_METADATA),
-    settings=("best",),
+    settings=(
+        Setting(
+            "threshold",
+            "Label answers with a higher score true, those with a lower score false; leave out "
+            "answers with this score.",
+            int,
+            0,
+        ),
+        BEST,
+    ),
+    options=(),
     counted="label",
+    summary="a question, an answer and whether it was liked",
+    meanings={
+        **QA.meanings,
+        "label": "true for an answer with a score above the threshold, false for one below it",
+    },
 )
 
 _NOBODY = -1
@@ -417,6 +522,31 @@ PREFERENCES = Recipe(
         *(f"Answers.{name}" for name in _OF_ANSWERS),
     ),
     attributed=True,
-    settings=("min_margin", "best"),
+    settings=(
+        Setting(
+            "min_margin",
+            "Leave out answers whose score differs by less from the scores of all other answers.",
+            int,
+            usually="keep all answers",
+            least=1,
+        ),
+        replace(BEST, help="Keep the best answer, and answers with a lower score."),
+    ),
     needs_all_answers=True,
+    summary="a question with its answers and their scores",
+    tasks=("question-answering", "text-generation"),
+    meanings={
+        **posts.MEANINGS,
+        "question": "body of the question",
+        "answers": "answers to the question",
+        "text": "body of the answer",
+        "pm_score": "log2(1 + votes), rounded, plus 1 if accepted; -1 for negative votes",
+        "selected": "whether the asker accepted the answer",
+        "author": "name of the author",
+        "author_id": "id of the author; -1 if unknown",
+        "author_profile": "URL of the author's profile",
+        "date": "date of the question",
+        "metadata": "URLs of the question, the site and the author",
+    },
+    croissant=("parquet",),
 )

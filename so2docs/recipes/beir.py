@@ -18,7 +18,9 @@ the corpus.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from so2docs.escape import to_yaml
 from so2docs.recipes import posts
 from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, record
 
@@ -26,40 +28,13 @@ CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 QRELS_AS_JSON, README = "qrels/test.jsonl", "README.md"
 FILES = (CORPUS, QUERIES, QRELS, QRELS_AS_JSON, README)
 
-CONFIGURATIONS = {
+_CONFIGURATIONS = {
     "default": ("test", QRELS_AS_JSON),
     "corpus": ("corpus", CORPUS),
     "queries": ("queries", QUERIES),
 }
 """Split and file of each configuration that MTEB loads."""
 
-FRONT_MATTER = ["configs:"]
-"""The configurations as YAML lines for the front matter of a dataset card."""
-
-for _name, (_split, _file) in CONFIGURATIONS.items():
-    FRONT_MATTER += [f"- config_name: {_name}", *(["  default: true"] * (_name == "default"))]
-    FRONT_MATTER += ["  data_files:", f"  - split: {_split}", f"    path: {_file}"]
-_CONFIGURATIONS = "\n".join(FRONT_MATTER)
-
-README_TEXT = f"""\
----
-# Written by so2docs --recipe beir.
-license:
-- cc-by-sa-4.0
-- cc-by-sa-3.0
-- cc-by-sa-2.5
-{_CONFIGURATIONS}
-task_categories:
-- text-retrieval
----
-# A retrieval set
-
-Made from a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which
-loads the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
-
-The content was written by the users of the site. Its licence is CC BY-SA 2.5, 3.0 or 4.0,
-depending on its date.
-"""
 DUPLICATE = 3
 """`LinkTypeId` of a duplicate: table LinkTypes of the Stack Exchange Data Explorer."""
 
@@ -103,24 +78,55 @@ def _query(question: Document, relevant: list[int]) -> Iterator[Record]:
         yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": 1}}
 
 
-BEIR = Recipe(
+_QUERIES_FROM_ANSWERS = Recipe(
     "beir",
-    beir,
+    accepted,
     SCHEMA,
+    fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
+    body="text",
+    files=FILES,
+    needs_all_questions=True,
+    summary="an entry of the corpus, a query or a judgement of a benchmark for retrieval",
+    tasks=("text-retrieval",),
+    meanings={
+        "_id": "id of the post on its site",
+        "title": "title of the question; empty for an answer",
+        "text": "text of the document or the query",
+        "query-id": "id of the query",
+        "corpus-id": "id of the relevant document",
+        "score": "1 for a relevant document",
+    },
+    configurations=_CONFIGURATIONS,
+    schemas=SCHEMAS,
+)
+BEIR = replace(
+    _QUERIES_FROM_ANSWERS,
+    function=beir,
     tables=("links",),
     fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
-    body="text",
     without_banner=True,
-    files=FILES,
-    variants={
-        "accepted": Recipe(
-            "beir",
-            accepted,
-            SCHEMA,
-            fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
-            body="text",
-            files=FILES,
-            needs_all_questions=True,
-        )
-    },
+    needs_all_questions=False,
+    variants={"accepted": _QUERIES_FROM_ANSWERS},
 )
+
+
+def readme_text() -> str:
+    """Return the text of the `README.md` of a set, with the configurations for MTEB."""
+    front_matter = {
+        "license": ["cc-by-sa-4.0", "cc-by-sa-3.0", "cc-by-sa-2.5"],
+        "configs": BEIR.hub_configurations,
+        "task_categories": list(BEIR.tasks),
+    }
+    lines = to_yaml(front_matter)
+    return "\n".join(["---", "# Written by so2docs --recipe beir.", *lines, "---", _README_TEXT])
+
+
+_README_TEXT = """\
+# A retrieval set
+
+Made from a Stack Exchange data dump by so2docs, for BEIR (`GenericDataLoader`) and MTEB, which
+loads the configurations `corpus`, `queries` and `default`, the relevant documents of each query.
+
+The content was written by the users of the site. Its licence is CC BY-SA 2.5, 3.0 or 4.0,
+depending on its date.
+"""

@@ -11,13 +11,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.recipes.answers import KTO, MESSAGES, PAIRS, PREFERENCES, QA, TRIPLETS
 from so2docs.recipes.beir import BEIR
 from so2docs.recipes.flattening import flatten_record_schema
 from so2docs.recipes.hub import HUB
 from so2docs.recipes.parts import BLOCKS, EDITS
-from so2docs.recipes.recipe import Recipe
+from so2docs.recipes.recipe import BEST, METADATA, Recipe
 from so2docs.recipes.threads import CHUNKS, THREAD
 from so2docs.registry import Registry
 
@@ -36,27 +36,11 @@ RECIPES: Registry[Recipe] = Registry(
 )
 """Recipes by name: those of this package, and those of other packages from entry points."""
 
-SUMMARIES = {
-    "preferences": "a question with its answers and their scores",
-    "pairs": "two answers to a question, the better one first, for preference training (DPO)",
-    "qa": "a question and an answer, as prompt and completion",
-    "messages": "a question and an answer, as a conversation (SFT)",
-    "thread": "a question with its answers as one text, for pre-training",
-    "chunks": "a passage of a question or an answer, for retrieval (RAG)",
-    "blocks": "a block of code, with its language and the text before it",
-    "triplets": "a question, a better and a worse answer, for embeddings",
-    "kto": "a question, an answer and whether it was liked",
-    "edits": "an edit of a title, a body or tags: before, after and why (needs the history)",
-    "hub": "a question with its answers and comments, for the Hugging Face Hub",
-    "beir": "an entry of the corpus, a query or a judgement of a benchmark for retrieval",
-}
-"""A short description of a record, for each recipe."""
-
-ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks"}
-"""Other common names of recipes, after their purpose."""
+ALIASES = {alias: recipe.name for recipe in _OWN for alias in recipe.aliases}
+"""Recipes of this package by alias."""
 
 OPTIONS = ("accepted", "drop_users")
-"""Options of a conversion that change the records of some recipes; see `Recipe.settings`."""
+"""Options of a conversion that change the records of some recipes; see `Recipe.options`."""
 
 RecipeLike = str | Recipe | Callable[..., Any]
 """The name of a recipe, `package.module:name`, or the recipe or function itself."""
@@ -68,17 +52,20 @@ class RecipeChoice:
 
     Attributes:
         spec: Name of a recipe, or `package.module:name` for a recipe of the user.
-        options: Names of the given options that change the records of some recipes.
-        settings: Options that only some recipes have, by name.
+        options: Names of the given options among `OPTIONS`.
+        settings: Settings that differ from the defaults, by name.
         left_out: Columns to leave out of the records.
-        is_flat: Whether the metadata of records is flat.
     """
 
     spec: str
     options: tuple[str, ...] = ()
     settings: tuple[tuple[str, Any], ...] = ()
     left_out: tuple[str, ...] = ()
-    is_flat: bool = False
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the metadata of records is flat."""
+        return dict(self.settings).get(METADATA) == "flat"
 
     @property
     def recipe(self) -> Recipe:
@@ -88,6 +75,16 @@ class RecipeChoice:
             schema = flatten_record_schema(recipe.schema)
             return replace(recipe, schema=schema, nested_schema=recipe.schema)
         return recipe.without(self.left_out) if self.left_out else recipe
+
+    @property
+    def identified_settings(self) -> dict[str, Any]:
+        """The settings in the form that outputs record."""
+        known = _load(self.spec).all_settings
+        identify = {name: known[name].identify for name, _ in self.settings}
+        return {
+            name: value if (identified := identify[name]) is None else identified(value)
+            for name, value in self.settings
+        }
 
     @property
     def fingerprint(self) -> str:
@@ -105,30 +102,31 @@ class RecipeChoice:
 
 
 def choose_recipe(
-    recipe_like: RecipeLike, *, options: tuple[str, ...] = (), **settings: Any
+    recipe_like: RecipeLike,
+    settings: Mapping[str, Any] | None = None,
+    options: tuple[str, ...] = (),
 ) -> RecipeChoice:
-    """Find a recipe, and check the options for it.
+    """Find a recipe, and check its settings.
 
     Args:
         recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
+        settings: Values of settings by name, as text or with their type.
         options: Names of the given options among `OPTIONS`, which any recipe allows.
-        settings: Options for certain recipes; None and False mean absent.
 
     Raises:
         OptionError: The recipe is unknown, workers cannot import it, or it does not have one of the
-            options or does not allow its value.
+            settings or does not allow its value.
     """
     if isinstance(recipe_like, str):
         recipe_like = ALIASES.get(recipe_like, recipe_like)
     spec = recipe_like if isinstance(recipe_like, str) else _full_name(recipe_like)
-    values = {name: value for name, value in settings.items() if value not in (None, False)}
+    values = _read_settings(_load(spec), settings or {})
     choice = RecipeChoice(spec, options, tuple(values.items()))
     recipe = choice.recipe
-    check_settings(values, recipe)
     if "accepted" in options and values.get("best"):
         raise OptionError(
-            f"{flag('best', True)} and {flag('accepted', True)} contradict each other; give one of "
-            "them"
+            f"{flag('settings', 'best=true')} and {flag('accepted', True)} contradict each other; "
+            "give one of them"
         )
     if recipe.check is not None:
         recipe.check(**values)
@@ -137,32 +135,44 @@ def choose_recipe(
     return choice
 
 
-def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) -> None:
-    """Reject options that the recipe does not have.
-
-    Args:
-        settings: The given options that only certain recipes have.
-        recipe: The recipe; None without a recipe.
+def _read_settings(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that differ from the defaults, in the order of their declaration.
 
     Raises:
-        OptionError: The recipe does not have an option; the message names the recipes that do.
+        OptionError: The recipe does not have a setting, or does not allow its value.
     """
-    for name, value in settings.items():
-        if recipe is None or name not in recipe.settings:
-            owner, *others = (r.name for r in RECIPES.own.values() if name in r.settings)
-            another = f", or one of: {', '.join(others)}" if others else ""
-            raise OptionError(f"{flag(name, value)} needs {flag('recipe', owner)}{another}")
+    known = recipe.all_settings
+    for name, value in given.items():
+        if name not in known:
+            has = f"it has: {', '.join(known)}" if known else "it has no settings"
+            raise OptionError(
+                f"{flag('settings', f'{name}={value}')}: recipe {recipe.name} has no such setting; "
+                f"{has}{did_you_mean(name, known)}"
+            )
+    values = {}
+    for name, setting in known.items():
+        if given.get(name) is None:
+            continue
+        try:
+            value = setting.read(given[name])
+        except ValueError as error:
+            raise OptionError(f"{flag('settings')} {name} of {recipe.name} {error}") from None
+        if value != setting.default:
+            values[name] = value
+    return values
 
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
-    settings = dict(choice.settings) | dict.fromkeys(choice.options, True)
-    while name := next((name for name in recipe.variants if settings.get(name)), None):
-        del settings[name]
+    values = dict(choice.settings) | dict.fromkeys(choice.options, True)
+    values.pop(METADATA, None)
+    while name := next((name for name in recipe.variants if values.get(name)), None):
+        del values[name]
         recipe = recipe.variants[name]
     if not recipe.needs_all_answers:
-        recipe = replace(recipe, best_only=settings.pop("best", False))
-    settings = {name: value for name, value in settings.items() if name in recipe.settings}
-    return replace(recipe, function=partial(recipe.function, **settings)) if settings else recipe
+        recipe = replace(recipe, best_only=values.pop(BEST.name, False))
+    names = {*recipe.all_settings, *recipe.options}
+    values = {name: value for name, value in values.items() if name in names}
+    return replace(recipe, function=partial(recipe.function, **values)) if values else recipe
 
 
 def _function(recipe: Recipe | Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from so2docs.recipes import posts
-from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, Schema, array
+from so2docs.recipes.recipe import (
+    BEST,
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    Document,
+    Recipe,
+    Record,
+    Schema,
+    array,
+)
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES, TYPES
 
 ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")
@@ -64,5 +74,9 @@ HUB = Recipe(
     fields=("Id", "PostTypeId", "AcceptedAnswerId", "Answers.Id", "Answers.PostTypeId"),
     body="markdown",
     is_by_site=True,
-    settings=("best",),
+    settings=(BEST,),
+    summary="a question with its answers and comments, for the Hugging Face Hub",
+    tasks=("question-answering", "text-generation"),
+    meanings={"Tags": "tags of the question, such as `|taste|bottling|`"},
+    croissant=(),
 )

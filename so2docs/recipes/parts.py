@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from so2docs.escape import strip_tags
 from so2docs.recipes import posts
 from so2docs.recipes.languages import language_of_tags, name_language
-from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, record
+from so2docs.recipes.recipe import BEST, BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, record
 
 _PRE = re.compile(r"<pre\b([^<>]*)>(.*?)(?:</pre>|\Z)", re.DOTALL | re.IGNORECASE)
 _CODE = re.compile(r"\s*<code\b([^<>]*)>", re.IGNORECASE)
@@ -96,7 +96,16 @@ BLOCKS = Recipe(
     fields=(*posts.FIELDS, "CreationDate"),
     attributed=True,
     reads_html=True,
-    settings=("best",),
+    settings=(BEST,),
+    summary="a block of code, with its language and the text before it",
+    tasks=("text-generation",),
+    meanings={
+        **posts.MEANINGS,
+        "text_before": "paragraph, heading or list item before the code",
+        "language": "language of the code; empty if unknown",
+        "language_from": "source of the language: `author` or `tags`; empty if unknown",
+        "code": "text of the code block",
+    },
 )
 
 _EDITABLE = ("Title", "Body", "Tags")
@@ -159,5 +168,16 @@ EDITS = Recipe(
     optional_tables=("users",),
     fields=("Id", "Title", "Tags", "History", "Answers.Id", "Answers.History"),
     attributed=True,
-    settings=("drop_users",),
+    options=("drop_users",),
+    summary="an edit of a title, a body or tags: before, after and why (needs the history)",
+    meanings={
+        **posts.MEANINGS,
+        "field": "edited field: `title`, `body` or `tags`",
+        "before": "text before the edit",
+        "after": "text after the edit",
+        "comment": "comment of the editor",
+        "event": "type of the event, such as `EditBody`",
+        "license": "licence of the edit",
+        "authors": "editor with name and URL",
+    },
 )

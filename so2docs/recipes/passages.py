@@ -68,8 +68,8 @@ class Splitter:
         self._overlap = overlap or 0
         if self._overlap >= self._most:
             raise OptionError(
-                f"{flag('overlap', overlap)} must be less than the length of a passage, "
-                f"{self._most:,}"
+                f"{flag('settings', f'overlap={overlap}')} must be less than the length of a "
+                f"passage, {self._most:,}"
             )
         make_splitter(tokenizer, self._most)
 
@@ -236,6 +236,6 @@ def make_splitter(tokenizer: str | None, most: int, *, is_plain: bool = False) -
         return make(tokenizer, most)
     except Exception as error:  # The library raises only plain `Exception`.
         raise OptionError(
-            f"{flag('tokenizer')} is {tokenizer!r}, which cannot be read: {error}; give a "
+            f"{flag('settings', f'tokenizer={tokenizer}')} cannot be read: {error}; give a "
             "Hugging Face tokenizer.json, or the name of an OpenAI model such as gpt-4o"
         ) from error

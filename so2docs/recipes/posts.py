@@ -42,6 +42,30 @@ POST: dict[str, Schema] = {
 }
 """Metadata of the post that contains a part, such as a code block."""
 
+MEANINGS = {
+    "id": "id, unique across sites",
+    "qid": "id of the question on its site",
+    "answer_id": "id of the answer on its site; absent for a question",
+    "post_id": "id of the post on its site",
+    "url": "URL of the post",
+    "site": "host name of the site",
+    "title": "title of the question",
+    "tags": "tags of the question",
+    "score": "votes for the post minus votes against it",
+    "accepted": "whether the asker accepted the answer",
+    "license": "licence of the post",
+    "licenses": "licences of all texts in the record",
+    "authors": "authors with name and URL",
+    "name": "name of the author",
+    "authors.url": "URL of the author's profile",
+    "authors_name": "names of the authors",
+    "authors_url": "URLs of the authors' profiles, in the order of the names",
+    "created": "date of creation, in UTC",
+    "metadata": "source and attribution of the record",
+    "metadata.answer_id": "id of the answer on its site",
+}
+"""Meanings of the columns that several recipes have."""
+
 FIELDS = (
     "Id",
     "Title",

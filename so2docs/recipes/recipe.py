@@ -5,7 +5,9 @@ Records are described in JSON Schema (https://json-schema.org/draft/2020-12/sche
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -41,6 +43,72 @@ Function = Callable[..., Iterable[Record]]
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of a recipe: `--set NAME=VALUE`, or `settings={NAME: VALUE}`.
+
+    Attributes:
+        name: Name for users, and keyword of the function.
+        help: Description in one sentence.
+        type: Type of the value: `bool`, `int` or `str`.
+        default: Value of a setting that is not given.
+        usually: Description of the default, if the value does not show it.
+        least: Smallest allowed number.
+        choices: Allowed texts, if there are only a few.
+        identify: Function that converts the value to JSON for the record of an output.
+    """
+
+    name: str
+    help: str
+    type: type[bool] | type[int] | type[str]
+    default: bool | int | str | None = None
+    usually: str = ""
+    least: int | None = None
+    choices: tuple[str, ...] = ()
+    identify: Callable[[Any], Any] | None = None
+
+    @property
+    def description(self) -> str:
+        """The default and the sentence, for lists of settings."""
+        default = "false" if self.default is False else self.default
+        return f"{self.name} [{self.usually or default}]: {self.help}"
+
+    def read(self, value: object) -> bool | int | str:
+        """Check a value, or convert it from text.
+
+        Raises:
+            ValueError: The value is not allowed; the message says what is.
+        """
+        if self.type is bool:
+            value = {"true": True, "false": False}.get(str(value).lower(), value)
+        elif self.type is int and isinstance(value, str):
+            with suppress(ValueError):
+                value = int(value)
+        elif self.type is int and hasattr(value, "__index__") and not isinstance(value, bool):
+            value = operator.index(value)
+        is_sound = isinstance(value, self.type) and isinstance(value, bool) == (self.type is bool)
+        is_allowed = not self.choices or value in self.choices
+        if is_sound and is_allowed and (self.least is None or value >= self.least):  # type: ignore[operator]
+            return value  # type: ignore[return-value]
+        kinds = {bool: "true or false", int: "a whole number", str: "text"}
+        expected = " or ".join(self.choices) or kinds[self.type]
+        if self.least is not None:
+            expected += f" of {self.least:,} or more"
+        raise ValueError(f"is {value!r}; it must be {expected}")
+
+
+BEST = Setting("best", "Use only the answer with the highest score.", bool, False)
+FORM_OF_METADATA = Setting(
+    METADATA,
+    "Form of the metadata; flat has only strings, numbers and booleans, for vector stores that "
+    "accept no lists or objects.",
+    str,
+    "nested",
+    choices=("nested", "flat"),
+)
+"""Setting of all recipes whose records have metadata."""
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """A function from a document to records.
 
@@ -60,8 +128,10 @@ class Recipe:
         needs_all_questions: Whether the option `accepted` leaves no questions out, because the
             function needs them all.
         reads_html: Whether the recipe reads the HTML of the bodies and supports no other form.
-        settings: Names of the options passed to the function as keywords.
-        variants: Recipes that replace this recipe if an option is given, by name of the option.
+        settings: Settings passed to the function as keywords. With `BEST`, the documents have only
+            the best answer, unless the recipe needs all answers.
+        options: Names of options of the conversion that are passed to the function as `True`.
+        variants: Recipes that replace this recipe if a setting or option is given, by its name.
             Variants may themselves have variants.
         without_banner: Whether to remove the note "Possible Duplicate", which old dumps have at the
             start of questions.
@@ -73,12 +143,21 @@ class Recipe:
         has_metadata_columns: Whether metadata has several columns instead of one column `metadata`.
         best_only: Whether documents keep only the answer with the highest score.
         needs_all_answers: Whether the function needs all answers, because it compares them. If
-            so, the option `best` is passed to the function instead of filtering the documents.
-        check: Function that takes the options in `settings` before the conversion, and raises
+            so, the setting `best` is passed to the function instead of filtering the documents.
+        check: Function that takes the given settings before the conversion, and raises
             `OptionError` for values that are not allowed.
         is_by_site: Whether each record is a question with its id in `Id`. If so, a conversion
             of several dumps writes a folder for each site, with an output named `train`.
         counted: Name of the column whose values are counted in the summary and in the card.
+        summary: Description of a record in a few words.
+        aliases: Other common names, after the purpose of the records.
+        tasks: Task categories for cards, from https://huggingface.co/tasks.
+        meanings: Meanings of the columns for cards, by name or path; a path takes precedence. A
+            column without an entry has the `description` in the schema.
+        croissant: Formats in which mlcroissant 1.1 can read the records.
+        configurations: For several files, the split and the file of each configuration that
+            `datasets` loads.
+        schemas: For several files, the schema of the records in each file of `configurations`.
     """
 
     name: str
@@ -92,7 +171,8 @@ class Recipe:
     files: tuple[str, ...] = ()
     needs_all_questions: bool = False
     reads_html: bool = False
-    settings: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    options: tuple[str, ...] = ()
     variants: Mapping[str, Recipe] = field(default_factory=dict)
     without_banner: bool = False
     lower_headings: int = 0
@@ -104,6 +184,33 @@ class Recipe:
     check: Callable[..., None] | None = None
     is_by_site: bool = False
     counted: str | None = None
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    croissant: tuple[str, ...] = ("jsonl", "parquet")
+    configurations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    schemas: Mapping[str, JsonSchema] = field(default_factory=dict)
+
+    @property
+    def all_settings(self) -> dict[str, Setting]:
+        """The settings by name, with the form of the metadata if the records have metadata."""
+        columns = (self.schema or {}).get("properties", ())
+        has_metadata = self.has_metadata_columns or METADATA in columns
+        settings = (*self.settings, *((FORM_OF_METADATA,) if has_metadata else ()))
+        return {setting.name: setting for setting in settings}
+
+    @property
+    def hub_configurations(self) -> list[dict[str, Any]]:
+        """The configurations in the form of the front matter of a dataset card."""
+        return [
+            {
+                "config_name": name,
+                **({"default": True} if name == "default" else {}),
+                "data_files": [{"split": split, "path": file}],
+            }
+            for name, (split, file) in self.configurations.items()
+        ]
 
     def without(self, names: tuple[str, ...]) -> Recipe:
         """Return the recipe with these columns left out of its records and its schema."""

@@ -21,8 +21,19 @@ from dataclasses import replace
 from typing import Any
 
 from so2docs.recipes import posts
-from so2docs.recipes.passages import Splitter
-from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, array, record
+from so2docs.recipes.passages import CHARACTERS, TOKENS, Splitter
+from so2docs.recipes.recipe import (
+    BEST,
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    Document,
+    Recipe,
+    Record,
+    Setting,
+    array,
+    record,
+)
 
 
 def thread_text(question: Document) -> str:
@@ -71,7 +82,14 @@ THREAD = Recipe(
     attributed=True,
     without_banner=True,
     lower_headings=2,
-    settings=("best",),
+    settings=(BEST,),
+    summary="a question with its answers as one text, for pre-training",
+    tasks=("text-generation",),
+    meanings={
+        **posts.MEANINGS,
+        "text": "text of the question with its answers",
+        "source": "host name of the site",
+    },
 )
 
 
@@ -120,9 +138,9 @@ def check_splitter(
     Splitter(max_length, overlap, tokenizer)
 
 
-def identify_tokenizer(name: str | None) -> str | None:
+def identify_tokenizer(name: str) -> str:
     """Return the name of a tokenizer, followed by a hash of its content if it is a file."""
-    if name is None or not os.path.isfile(name):
+    if not os.path.isfile(name):
         return name
     with open(name, "rb") as file:
         return f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
@@ -144,7 +162,35 @@ CHUNKS = replace(
     name="chunks",
     function=chunks,
     schema={**_CHUNK, "required": [name for name in _CHUNK["required"] if name != "answer_id"]},
-    settings=("max_length", "overlap", "tokenizer", "best"),
+    settings=(
+        Setting(
+            "max_length",
+            "Maximum length of a passage, in characters or tokens.",
+            int,
+            usually=f"{CHARACTERS} characters or {TOKENS} tokens",
+            least=1,
+        ),
+        Setting(
+            "overlap", "Maximum overlap of a passage with the previous passage.", int, 0, least=0
+        ),
+        Setting(
+            "tokenizer",
+            "Measure passages in tokens of this tokenizer: a Hugging Face tokenizer.json, or an "
+            "OpenAI model such as gpt-4o.",
+            str,
+            usually="characters",
+            identify=identify_tokenizer,
+        ),
+        BEST,
+    ),
     has_metadata_columns=True,
     check=check_splitter,
+    summary="a passage of a question or an answer, for retrieval (RAG)",
+    aliases=("rag",),
+    tasks=("text-retrieval",),
+    meanings={
+        **posts.MEANINGS,
+        "text": "passage of the post",
+        "start": "position of the passage in the text of the post",
+    },
 )

@@ -133,7 +133,6 @@ def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
         ("show q.json.gz 1", "did you mean q.jsonl.gz?"),
         ("stats q.json.gz", "did you mean q.jsonl.gz?"),
         ("verify q.json.gz", "did you mean q.jsonl.gz?"),
-        ("verify q.jsonl.gz --report r.jsno", "did you mean r.json?"),
         ("diff q.json.gz q.jsonl.gz c.jsonl", "did you mean q.jsonl.gz?"),
         ("sqlite q.json.gz o.db", "did you mean q.jsonl.gz?"),
         ("serve q.json.gz", "did you mean q.jsonl.gz?"),
@@ -175,7 +174,6 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["diff", "q.jsonl.gz", "q.jsonl.gz", ""],
         ["diff", "q.jsonl.gz", "q.jsonl.gz", "o.jsonl", "--format", "jsonl", "--deleted", ""],
         ["sqlite", "q.jsonl.gz", ""],
-        ["verify", "q.jsonl.gz", "--report", ""],
         ["serve", ""],
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from support.command import run
 from support.places import SAMPLES
 
-from so2docs.recipes.finding import ALIASES, RECIPES, SUMMARIES
+from so2docs.recipes.finding import ALIASES, RECIPES
 
 POSTS = str(SAMPLES / "posts.xml")
 
@@ -72,10 +73,26 @@ def test_says_nothing_of_it_to_another_program(tmp_path: Path) -> None:
     assert result.returncode == 0
 
 
-def test_lists_every_recipe_with_a_record() -> None:
+def test_lists_every_recipe() -> None:
     result = run("recipes")
     assert (result.returncode, result.stderr) == (0, "")
-    heads = [line for line in result.stdout.splitlines() if not line.startswith(" ")]
-    assert [line.partition(":")[0].split(" or ")[0] for line in heads] == list(RECIPES)
+    heads = [line.partition(": ") for line in result.stdout.splitlines()]
+    assert [names.split(" or ")[0] for names, _, _ in heads] == list(RECIPES)
+    assert all(summary for _, _, summary in heads)
     assert all(alias in result.stdout for alias in ALIASES)
-    assert result.stdout.count("\n  {") == len(RECIPES) == len(SUMMARIES)
+
+
+@pytest.mark.parametrize("name", ["dpo", "chunks", "beir"])
+def test_describes_a_recipe(name: str) -> None:
+    result = run("recipes", name)
+    assert (result.returncode, result.stderr) == (0, "")
+    recipe = RECIPES[ALIASES.get(name, name)]
+    settings = [f"\n  {setting} [" for setting in recipe.all_settings]
+    assert [setting for setting in settings if setting in result.stdout] == settings
+    assert ("settings:" in result.stdout) == bool(settings)
+    *_, last = result.stdout.splitlines()
+    assert json.loads(last)
+    assert result.stdout.count("\n  {") == 1
+    if name == "dpo":
+        assert "\n  min_margin [1]: Minimum difference" in result.stdout
+        assert "\n  chosen: better answer" in result.stdout

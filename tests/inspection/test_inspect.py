@@ -140,8 +140,8 @@ def test_a_damaged_license_is_a_remark(tmp_path: Path) -> None:
     assert inspection.is_sound
     report = so2docs.convert(path, tmp_path / "q.jsonl", card=True)
     assert report.questions == 1
-    assert report.manifest is not None
-    assert report.manifest["license"] is None
+    manifest = json.loads((tmp_path / ".q.jsonl.manifest").read_text())
+    assert manifest["license"] is None
 
 
 def test_the_same_from_an_archive(tmp_path: Path) -> None:

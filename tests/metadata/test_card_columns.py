@@ -25,8 +25,11 @@ WAYS: list[dict[str, Any]] = [
     {},
     EVERYTHING,
     *({"recipe": name} for name in RECIPES.own),
-    {"recipe": "pairs", "conversational": True, "implicit_prompt": True},
-    *({"recipe": name, "metadata": "flat"} for name in ("qa", "messages", "pairs", "chunks")),
+    {"recipe": "pairs", "settings": {"conversational": True, "implicit_prompt": True}},
+    *(
+        {"recipe": name, "settings": {"metadata": "flat"}}
+        for name in ("qa", "messages", "pairs", "chunks")
+    ),
 ]
 
 

@@ -27,9 +27,12 @@ WAYS: list[dict[str, Any]] = [
         for name in ("preferences", "pairs", "qa", "thread", "chunks", "blocks")
     ),
     {"recipe": "hub"},
-    {"recipe": "pairs", "conversational": True, "site": HOST},
-    *({"recipe": name, "metadata": "flat", "site": HOST} for name in ("pairs", "thread", "chunks")),
-    {"recipe": "pairs", "implicit_prompt": True, "conversational": True, "site": HOST},
+    {"recipe": "pairs", "settings": {"conversational": True}, "site": HOST},
+    *(
+        {"recipe": name, "settings": {"metadata": "flat"}, "site": HOST}
+        for name in ("pairs", "thread", "chunks")
+    ),
+    {"recipe": "pairs", "settings": ["implicit_prompt=true", "conversational=true"], "site": HOST},
 ]
 
 

@@ -18,16 +18,8 @@ from so2docs.schema import TABLES
 OTHERS: dict[str, list[Any]] = {
     "site_field": [("Site", "beer"), ("Site", "ale")],
     "recipe": ["pairs", "qa"],
-    "best": [True],
-    "min_margin": [2],
+    "settings": [{"max_length": 500}, {"max_length": "501"}, {"tokenizer": "gpt-4"}],
     "without_linked": [True],
-    "conversational": [True],
-    "implicit_prompt": [True],
-    "system": ["Be brief."],
-    "max_length": [500, 501],
-    "overlap": [50, 51],
-    "tokenizer": ["gpt-4o", "gpt-4"],
-    "metadata": ["flat"],
     "attribution": [True],
     "body": ["text"],
     "answers_by": ["votes"],
@@ -64,16 +56,8 @@ OTHERS: dict[str, list[Any]] = {
 """Other values of each option that decides the output."""
 
 NEEDED: dict[str, dict[str, Any]] = {
-    "best": {"recipe": "qa"},
-    "min_margin": {"recipe": "pairs"},
+    "settings": {"recipe": "chunks"},
     "without_linked": {"recipe": "qa", "split": "train=0.9,test=0.1"},
-    "conversational": {"recipe": "pairs"},
-    "implicit_prompt": {"recipe": "pairs"},
-    "system": {"recipe": "messages"},
-    "max_length": {"recipe": "chunks"},
-    "overlap": {"recipe": "chunks"},
-    "tokenizer": {"recipe": "chunks"},
-    "metadata": {"recipe": "qa"},
     "all_tags": {"tags": ["a", "b"]},
     "elasticsearch_index": {"format": "elasticsearch"},
 }
@@ -92,7 +76,7 @@ def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:
     assert OTHERS.keys() == decide - NESTED_BY
     assert OPTIONS.keys() - decide == {
         *("strict", "core", "jobs", "chunk_bytes", "spill_budget", "progress", "work_dir"),
-        *("keep_spill", "update", "force", "restart", "report", "card", "split_by"),
+        *("keep_spill", "update", "force", "restart", "report", "card"),
     }
 
 

@@ -201,8 +201,8 @@ def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
         document for path in (tmp_path / "out").glob("*.jsonl.gz") for document in jsonl(path)
     ]
     assert len(documents) == 40 == sum(one.result.questions for one in results if one.result)
-    assert so2docs.verify(tmp_path / "out/one.jsonl.gz").documents == 20
-    assert '"one-2016.jsonl.gz"' in (tmp_path / "out/README.md").read_text()
+    assert so2docs.verify(tmp_path / "out/one.jsonl.gz").files > 1
+    assert "- one-2016.jsonl.gz\n" in (tmp_path / "out/README.md").read_text()
     assert "--split year --card" in (tmp_path / "out/README.md").read_text()
     again = so2docs.convert_all([tmp_path / "one"], tmp_path / "out", split="year")
     assert again[0].result is None  # The file exists.

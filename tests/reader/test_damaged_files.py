@@ -84,7 +84,6 @@ def test_commands(command: str, output: Path, tmp_path: Path) -> None:
     for name in (f".{output.name}.index", f"{output.name}.manifest.json"):
         if (output.parent / name).exists():
             (tmp_path / name).write_bytes((output.parent / name).read_bytes())
-    (tmp_path / "changes.jsonl").write_bytes((output.parent / "changes.jsonl").read_bytes())
     words = {"damaged": damaged, "whole": output, "folder": tmp_path, "id": number}
     codes = set()
     for _ in range(10):

@@ -186,9 +186,9 @@ def test_every_record_after_an_interruption(
     ("name", "options"),
     [
         ("qa_accepted", {"accepted": True}),
-        ("qa_best", {"best": True}),
-        ("preferences_best", {"best": True}),
-        ("preferences_margin", {"min_margin": 2}),
+        ("qa_best", {"settings": "best=true"}),
+        ("preferences_best", {"settings": {"best": True}}),
+        ("preferences_margin", {"settings": ["min_margin=2"]}),
     ],
 )
 def test_some_answers_of_a_question(name: str, options: Row, site: Site, tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_records_without_metadata(tmp_path: Path) -> None:
         del row["metadata"]
     so2docs.convert(dump, tmp_path / "q.jsonl", drop_fields="metadata", card=True, **options)
     assert jsonl(tmp_path / "q.jsonl") == expected
-    assert so2docs.verify(tmp_path / "q.jsonl").validated
+    assert so2docs.verify(tmp_path / "q.jsonl")
     so2docs.convert(dump, tmp_path / "q.parquet", drop_fields="metadata", **options)
     assert parquet(tmp_path / "q.parquet") == expected
     fields = [*QUESTION_ATTRIBUTES, "Answers"]
@@ -334,21 +334,21 @@ def test_records_with_flat_metadata(recipe: str, tmp_path: Path) -> None:
         expected = [{**row, "metadata": oracle_recipes.flat(row["metadata"])} for row in expected]
     else:
         expected = list(map(oracle_recipes.flat, expected))
-    options["metadata"] = "flat"
+    options["settings"] = {"metadata": "flat"}
     assert list(so2docs.documents(dump, **options)) == expected
     so2docs.convert(dump, tmp_path / "q.jsonl", card=True, **options)
     assert jsonl(tmp_path / "q.jsonl") == expected
-    assert so2docs.verify(tmp_path / "q.jsonl").validated
+    assert so2docs.verify(tmp_path / "q.jsonl")
     card = (tmp_path / "README.md").read_text()
-    assert "--metadata flat" in card
+    assert "--set metadata=flat" in card
     assert "authors_url` | text |" in card
     so2docs.convert(dump, tmp_path / "q.parquet", **options)
     assert parquet(tmp_path / "q.parquet") == expected
-    result = run("schema", "--recipe", recipe, "--metadata", "flat")
+    result = run("schema", "--recipe", recipe, "--set", "metadata=flat")
     properties = json.loads(result.stdout)["properties"]
     assert properties.keys() >= expected[0].keys()
-    with pytest.raises(ExistingOutputError, match=r"\(metadata\)") as refused:
-        so2docs.convert(dump, tmp_path / "q.jsonl", **{**options, "metadata": "nested"})
+    with pytest.raises(ExistingOutputError, match=r"\(settings\)") as refused:
+        so2docs.convert(dump, tmp_path / "q.jsonl", **{**options, "settings": "metadata=nested"})
     assert refused.value.state == "other options"
 
 
@@ -482,27 +482,43 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"recipe": "qa"}, "cannot be derived from 'samples'"),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
         ({"site": "beer.stackexchange.com"}, "or a recipe that writes URLs"),
-        ({"metadata": "flat"}, "metadata='flat' needs a recipe whose schema has a column metadata"),
-        ({"recipe": "hub", "metadata": "flat"}, "has a column metadata, or recipe='chunks'"),
-        ({"recipe": counted, "metadata": "flat"}, "metadata='flat' needs a recipe"),
+        ({"settings": "metadata=flat"}, "settings needs recipe=NAME"),
         (
-            {"recipe": "qa", "metadata": "flat", "drop_fields": "metadata", "site": "a.example"},
-            "metadata='flat' contradicts drop_fields='metadata'; give one of them",
+            {"recipe": "hub", "settings": {"metadata": "flat"}},
+            "settings='metadata=flat': recipe hub has no such setting; it has: best",
         ),
-        ({"recipe": "qa", "metadata": "flats"}, "metadata is 'flats'; it must be"),
-        ({"best": True}, "best=True needs recipe='preferences', or one of: pairs, triplets"),
-        ({"system": "Be brief."}, "system='Be brief.' needs recipe='messages'"),
-        ({"recipe": "qa", "overlap": 5}, "overlap=5 needs recipe='chunks'"),
-        ({"recipe": "chunks", "max_length": 0}, "max_length is 0"),
-        ({"recipe": "chunks", "overlap": 2000}, "overlap=2000 must be less than the length of a"),
-        ({"recipe": "rag", "tokenizer": "none"}, "tokenizer is 'none', which cannot be read: No"),
-        ({"recipe": "rag", "tokenizer": "no/t.json"}, "cannot be read: No such file or directory"),
+        ({"recipe": counted, "settings": {"metadata": "flat"}}, "it has no settings"),
+        (
+            {
+                **{"recipe": "qa", "site": "a.example"},
+                **{"settings": {"metadata": "flat"}, "drop_fields": "metadata"},
+            },
+            "settings='metadata=flat' contradicts drop_fields='metadata'; give one of them",
+        ),
+        ({"recipe": "qa", "settings": {"metadata": "x"}}, "is 'x'; it must be nested or flat"),
+        ({"recipe": "qa", "settings": "best"}, "settings is 'best'; it must be NAME=VALUE"),
+        ({"recipe": "qa", "settings": 5}, "settings is 5; it must be text or a dictionary or a"),
+        ({"recipe": "qa", "settings": {"bset": 1}}, "it has: best, metadata; did you mean best?"),
+        ({"recipe": "qa", "settings": {"best": 2}}, "best of qa is 2; it must be true or false"),
+        (
+            {"recipe": "rag", "settings": {"max_length": 0}},
+            "settings max_length of chunks is 0; it must be a whole number of 1 or more",
+        ),
+        ({"recipe": "rag", "settings": "max_length=a"}, "is 'a'; it must be a whole number"),
+        (
+            {"recipe": "chunks", "settings": {"overlap": 2000}},
+            "settings='overlap=2000' must be less than the length of a",
+        ),
+        (
+            {"recipe": "rag", "settings": "tokenizer=none"},
+            "settings='tokenizer=none' cannot be read: No",
+        ),
+        ({"recipe": "rag", "settings": "tokenizer=no/t.json"}, "cannot be read: No such file or"),
         ({"recipe": "blocks", "body": "markdown"}, "recipe='blocks' reads the HTML of the bodies"),
-        ({"recipe": "messages", "conversational": True}, "conversational=True needs recipe='pair"),
-        ({"recipe": "edits", "best": True, "site": "a.example"}, "best=True needs recipe='prefer"),
-        ({"recipe": "qa", "min_margin": 2, "site": "a.example"}, "or one of: pairs, triplets"),
-        ({"recipe": "qa", "best": True, "accepted": True}, "contradict each other"),
-        ({"recipe": "messages", "implicit_prompt": True}, "implicit_prompt=True needs recipe='pai"),
+        (
+            {"recipe": "qa", "settings": {"best": True}, "accepted": True},
+            "settings='best=true' and accepted=True contradict each other",
+        ),
         ({"recipe": "qa", "site_field": "Site"}, "site_field='Site' applies only to documents"),
     ],
 )

@@ -3,14 +3,17 @@
 import importlib.util
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run
 from support.formats_read_back import jsonl, without_nulls
+from support.places import CHECKOUT
 
 import so2docs
-from so2docs.recipes.beir import CONFIGURATIONS
+from so2docs.recipes.beir import BEIR
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
@@ -222,7 +225,7 @@ def test_hugging_face_loads_a_retrieval_set(
 ) -> None:
     folder = tmp_path / "set"
     so2docs.convert(dump, folder, recipe="beir", card=card)
-    for name, (split, file) in CONFIGURATIONS.items():
+    for name, (split, file) in BEIR.configurations.items():
         assert load_dataset(str(folder), name, split=split).to_list() == jsonl(folder / file)
 
 
@@ -279,9 +282,9 @@ def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_datase
 def test_trl_extracts_implicit_prompts(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     trl = _reader("trl")
     options = {"recipe": "pairs", "body": "html"}
-    explicit = list(so2docs.documents(dump, conversational=True, **options))
-    options |= {"conversational": True, "implicit_prompt": True}
-    converted(dump, tmp_path / "set", "jsonl.gz", **options)
+    explicit = list(so2docs.documents(dump, settings="conversational=true", **options))
+    settings = {"conversational": True, "implicit_prompt": True}
+    converted(dump, tmp_path / "set", "jsonl.gz", settings=settings, **options)
     row = load_dataset(str(tmp_path / "set"), split="train")[0]
     names = ("prompt", "chosen", "rejected")
     extracted = trl.maybe_extract_prompt({name: row[name] for name in names[1:]})
@@ -303,13 +306,13 @@ def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_datas
 def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     """TRL's conversational forms: preferences, and messages with a system message."""
     trl = _reader("trl")
-    options = {"recipe": "pairs", "conversational": True}
+    options = {"recipe": "pairs", "settings": {"conversational": True}}
     converted(dump, tmp_path / "pairs", "jsonl.gz", body="html", **options)
     dataset = load_dataset(str(tmp_path / "pairs"), split="train")
     assert trl.is_conversational(dataset[0])
     single = trl.unpair_preference_dataset(dataset.select_columns(["prompt", "chosen", "rejected"]))
     assert {message["role"] for row in single["completion"] for message in row} == {"assistant"}
-    options = {"recipe": "messages", "system": "Be brief."}
+    options = {"recipe": "messages", "settings": {"system": "Be brief."}}
     converted(dump, tmp_path / "messages", "parquet", body="html", **options)
     dataset = load_dataset(str(tmp_path / "messages"), split="train")
     assert trl.is_conversational(dataset[0])
@@ -380,3 +383,26 @@ def test_mlcroissant_reads_a_retrieval_set(dump: Path, tmp_path: Path) -> None:
         ("default", "qrels/test.jsonl"),
     ):
         assert sum(1 for _ in dataset.records(name)) == len(jsonl(folder / file))
+
+
+def test_the_last_step_of_the_tutorial(
+    tmp_path: Path, load_dataset: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each configuration loads with all of its splits; one that is empty is no split."""
+    text = (CHECKOUT / "docs/tutorials/dataset.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ so2docs (convert .*(?:\n .*)?)$", text, re.MULTILINE)
+    assert len(commands) == 2
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    run("sample", cwd=tmp_path)
+    for command in commands:
+        words = shlex.split(command.replace("\\\n", " "))
+        assert run(*words, cwd=tmp_path).returncode == 0
+    for name in ("pairs", "qa"):
+        dataset = load_dataset("data", name)
+        assert list(dataset) == ["train", "validation", "test"]
+        assert min(split.num_rows for split in dataset.values()) > 0
+    (tmp_path / "empty").mkdir()
+    options: Any = {"recipe": "qa", "split": "train=0.99,test=0.01", "card": True}
+    so2docs.convert("beer.stackexchange.com.7z", "empty/qa.jsonl.gz", **options)
+    assert list(load_dataset("empty", "qa")) == ["train"]

@@ -5,7 +5,7 @@ import json
 import re
 import sys
 import tracemalloc
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,11 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         ("qa_accepted", {"accepted": True}),
         ("qa_best", {"best": True}),
         ("thread_best", {"best": True}),
-        ("pairs_margin", {"min_margin": 2}),
-        ("pairs_best", {"best": True}),
+        ("pairs_margin", {"min_margin": "2"}),
+        ("pairs_best", {"best": "true"}),
+        ("pairs_days", {"max_days": "2"}),
+        ("kto_threshold", {"threshold": 1}),
+        ("triplets_negative", {"max_negative": 1}),
         ("preferences_margin", {"min_margin": 2}),
         ("preferences_best", {"best": True}),
         ("preferences_best_margin", {"best": True, "min_margin": 3}),
@@ -80,7 +83,9 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
     ],
 )
 def test_records(name: str, options: dict[str, Any], questions: list[dict[str, Any]]) -> None:
-    maker = RecordMaker(choose_recipe(name.partition("_")[0], **options).recipe, HOST)
+    chosen = tuple(option for option in options if option == "accepted")
+    settings = {key: value for key, value in options.items() if key not in chosen}
+    maker = RecordMaker(choose_recipe(name.partition("_")[0], settings, chosen).recipe, HOST)
     expected = getattr(oracle_recipes, name)(questions, HOST, lambda body: body)
     assert expected
     actual = made(maker, questions)
@@ -91,7 +96,7 @@ def test_records(name: str, options: dict[str, Any], questions: list[dict[str, A
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "hub"])
 def test_flat_metadata(name: str, questions: list[dict[str, Any]]) -> None:
-    recipe = replace(choose_recipe(name), is_flat=True).recipe
+    recipe = choose_recipe(name, {"metadata": "flat"}).recipe
     actual = made(RecordMaker(recipe, HOST), questions)
     expected = getattr(oracle_recipes, name)(questions, HOST, lambda body: body)
     for row in expected:
@@ -233,7 +238,7 @@ def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
     tokenizer.write_text(text)
     question = {"Id": 1, "Title": "One two", "Body": "three four five six seven", "Answers": []}
     maker = RecordMaker(
-        choose_recipe("chunks", max_length=3, tokenizer=str(tokenizer)).recipe, HOST
+        choose_recipe("chunks", {"max_length": 3, "tokenizer": str(tokenizer)}).recipe, HOST
     )
     texts = [row["text"] for row in made(maker, [question])]
     assert texts == ["# One two", "three four five", "six seven"]

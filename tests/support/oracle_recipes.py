@@ -7,7 +7,7 @@ and a function that converts a body.
 
 import random
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from html.parser import HTMLParser
 from math import floor, log
 from pathlib import Path
@@ -262,6 +262,16 @@ def pairs_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
     return pairs(questions, host, body, 2)
 
 
+def pairs_days(questions: list[Row], host: str, body: Body) -> list[Row]:
+    def day(side: Row) -> float:
+        return datetime.fromisoformat(side["created"]).timestamp() / 86_400
+
+    records = pairs(questions, host, body)
+    sides = [(row["metadata"]["chosen"], row["metadata"]["rejected"]) for row in records]
+    distances = [abs(day(chosen) - day(rejected)) for chosen, rejected in sides]
+    return [row for row, days in zip(records, distances, strict=True) if days <= 2]
+
+
 def pairs_best(questions: list[Row], host: str, body: Body) -> list[Row]:
     return pairs(questions, host, body, is_best=True)
 
@@ -278,12 +288,16 @@ def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
     ]
 
 
-def triplets(questions: list[Row], host: str, body: Body) -> list[Row]:
-    records = pairs(questions, host, body, most=0)
+def triplets(questions: list[Row], host: str, body: Body, most: int = 0) -> list[Row]:
+    records = pairs(questions, host, body, most=most)
     for row in records:
         row["anchor"] = row.pop("prompt").removesuffix("\n\nAnswer:")
         row |= {"positive": row.pop("chosen")[1:], "negative": row.pop("rejected")[1:]}
     return records
+
+
+def triplets_negative(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return triplets(questions, host, body, 1)
 
 
 def duplicates(questions: list[Row], host: str, body: Body) -> list[Row]:
@@ -304,14 +318,19 @@ def duplicates(questions: list[Row], host: str, body: Body) -> list[Row]:
     return records
 
 
-def kto(questions: list[Row], host: str, body: Body) -> list[Row]:
+def kto(questions: list[Row], host: str, body: Body, threshold: int = 0) -> list[Row]:
     records = []
     for question in questions:
         by_id = {answer["Id"]: liked(answer, question) for answer in question["Answers"]}
         for row in qa([question], host, body):
-            if score := by_id[row["metadata"]["answer"]["id"]]:
-                records.append({**row, "label": score >= 1})
+            score = by_id[row["metadata"]["answer"]["id"]]
+            if score != threshold:
+                records.append({**row, "label": score > threshold})
     return records
+
+
+def kto_threshold(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return kto(questions, host, body, 1)
 
 
 def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
