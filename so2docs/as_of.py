@@ -236,13 +236,15 @@ class Restoration:
             for post in restored
             if post.kind == ANSWER and first.get(post.post_id, question_id) == question_id
         }
-        for post in restored:
-            if post.kind == QUESTION:
-                self._complete_question(post.row, answers, group.events)
-            else:
-                self._restore_activity(post.row)
-        for post in restored:
+        questions = [post for post in restored if post.kind == QUESTION]
+        for post in questions:
+            self._complete_question(post.row, answers, group.events)
             self._finish(post)
+        if any(post.kind == QUESTION for post in questions):
+            for post in restored:
+                if post.kind == ANSWER:
+                    self._restore_activity(post.row)
+                    self._finish(post)
         return [post for post in group.posts if post not in unknown]
 
     def _existed(self, events: _Events) -> bool:

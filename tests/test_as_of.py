@@ -1,15 +1,24 @@
 """The state of a date, restored from a later dump."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from as_of import normalize as normalize_body
+from support.dumps import answer, question, row, write_dump
+from support.places import DUMPS, NO_DUMPS
 from support.site_over_time import FIRST, LAST, Site
 
 import so2docs
 from so2docs.options.choices import Core
 
 Row = dict[str, Any]
+
+
+def normalize(value: Any) -> Any:
+    return normalize_body(value) if isinstance(value, str) and "<" in value else value
 
 
 def split_posts(documents: list[Row]) -> dict[int, Row]:
@@ -41,3 +50,214 @@ def test_every_evening_of_a_site_is_restored(site: tuple[Site, Path], core: Core
         for post in expected.values():
             post["Body"] = f"<p>{post['Body']}</p>\n"
         assert posts == expected, day
+
+
+def test_the_same_bytes_in_any_way(site: tuple[Site, Path], tmp_path: Path) -> None:
+    _, dump = site
+    nest = "comments,votes,history-text"
+    ways: list[dict[str, Any]] = [
+        {"jobs": 1, "core": "python"},
+        {"jobs": 1, "core": "compiled", "chunk_bytes": 5_000},
+        {"jobs": 2, "core": "compiled", "chunk_bytes": 20_000},
+    ]
+    outputs = []
+    for number, way in enumerate(ways):
+        output = tmp_path / f"{number}.jsonl.gz"
+        so2docs.convert(dump, output, as_of="2020-01-14", nest=nest, **way)
+        outputs.append(output.read_bytes())
+    assert outputs[1:] == outputs[:-1]
+    documents = list(so2docs.read(tmp_path / "0.jsonl.gz"))
+    late = "2020-01-14T99"
+    for post in split_posts([dict(document) for document in documents]).values():
+        rows = (*post["Comments"], *post["History"])
+        assert all(row["CreationDate"] < late for row in rows)
+        assert not any("Score" in comment for comment in post["Comments"])
+        assert post["Score"] == post["Votes"].get("UpMod", 0) - post["Votes"].get("DownMod", 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "passes"),
+    [
+        ({"min_score": 1}, lambda q: q["Score"] >= 1),
+        ({"min_answers": 2}, lambda q: q["AnswerCount"] >= 2),
+        ({"accepted": True}, lambda q: "AcceptedAnswerId" in q),
+        ({"tags": "ale"}, lambda q: "ale" in q["Tags"]),
+        ({"until": "2020-01-10"}, lambda q: q["CreationDate"] < "2020-01-10"),
+        ({"max_body": 24}, lambda q: len(q["Body"]) + len("<p></p>\n") <= 24),
+    ],
+)
+def test_filters_apply_to_the_state(site: tuple[Site, Path], options: Row, passes: Any) -> None:
+    over_time, dump = site
+    posts = restored(dump, as_of="2020-01-17", **options)
+    expected = over_time.expect(17)
+    kept = {id_ for id_, post in expected.items() if post["PostTypeId"] == 1 and passes(post)}
+    assert {id_ for id_, post in posts.items() if post["PostTypeId"] == 1} == kept
+    assert 0 < len(kept) < sum(post["PostTypeId"] == 1 for post in expected.values())
+
+
+def test_fields_and_answers_left_out(site: tuple[Site, Path]) -> None:
+    over_time, dump = site
+    expected = over_time.expect(17)
+    with so2docs.documents(dump, as_of="2020-01-17", fields="Id,AnswerCount") as documents:
+        counts = {question["Id"]: question["AnswerCount"] for question in documents}
+    assert counts == {i: p["AnswerCount"] for i, p in expected.items() if p["PostTypeId"] == 1}
+
+
+def test_a_time_is_that_moment(site: tuple[Site, Path]) -> None:
+    _, dump = site
+    posts = restored(dump, as_of="2020-01-17T12:00:00.000")
+    assert max(post["CreationDate"] for post in posts.values()) < "2020-01-17T12:00:00.000"
+    assert posts.keys() < restored(dump, as_of="2020-01-17").keys()
+
+
+def test_dropped_users(site: tuple[Site, Path], tmp_path: Path) -> None:
+    over_time, dump = site
+    users = tmp_path / "users"
+    users.write_text("3\n")
+    posts = restored(dump, as_of="2020-01-17", drop_users=users, nest="history")
+    assert posts
+    for post in posts.values():
+        entries = (post, *post["History"])
+        assert all(3 not in (e.get("OwnerUserId"), e.get("UserId")) for e in entries)
+        assert post.get("LastEditorUserId") != 3
+    expected = over_time.expect(17)
+    titles = {id_: post["Title"] for id_, post in posts.items() if "Title" in post}
+    assert titles == {id_: expected[id_]["Title"] for id_ in titles}
+
+
+def test_changes_between_two_dates(site: tuple[Site, Path], tmp_path: Path) -> None:
+    over_time, dump = site
+    outputs = [tmp_path / f"{day}.jsonl.gz" for day in (10, 20)]
+    for output, day in zip(outputs, (10, 20), strict=True):
+        so2docs.convert(dump, output, as_of=f"2020-01-{day}", jobs=1)
+    counts = so2docs.diff(*outputs).count()
+    before, after = over_time.expect(10), over_time.expect(20)
+    new = [after[id_] for id_ in after.keys() - before.keys()]
+    assert counts.questions.added == sum(post["PostTypeId"] == 1 for post in new)
+    titles = [(before[i].get("Title"), after[i].get("Title")) for i in before.keys() & after.keys()]
+    assert counts.fields["Title"] == sum(old != new for old, new in titles)
+    with pytest.raises(so2docs.OutputError, match=r"made with other options \(as_of\)"):
+        so2docs.convert(dump, outputs[0], as_of="2020-01-11")
+
+
+EARLY, LATE, DAY = "2020-01-01T10:00:00.000", "2020-03-01T10:00:00.000", "2020-02-01"
+
+
+def event(number: int, post_id: int, kind: int, date: str, **more: Any) -> bytes:
+    ids = {"Id": number, "PostHistoryTypeId": kind, "PostId": post_id, "RevisionGUID": number}
+    return row(**ids, CreationDate=date, **more)
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A dump whose history is incomplete, with merged posts and posts in odd states."""
+    dump = tmp_path / "odd"
+    dump.mkdir()
+    dated = {"CreationDate": EARLY, "Title": "t", "Tags": "<a>", "Score": 9}
+    edited = {**dated, "LastEditDate": LATE, "LastActivityDate": LATE}
+    posts = [
+        question(1, Body="<p>now</p>", **edited),
+        answer(2, 1, Body="<p>2</p>", CreationDate=EARLY),
+        question(3, Body="<p>no history</p>", **edited),
+        question(4, Body="<p>text is lost</p>", **edited),
+        answer(5, 4, Body="<p>5</p>", CreationDate=EARLY),
+        question(6, Body="<p>merged</p>", **edited),
+        question(7, Body="<p>old</p>", **dated),
+        answer(8, 7, Body="<p>edit is not recorded</p>", CreationDate=EARLY, LastEditDate=LATE),
+        question(9, Body="<p>migrated</p>", **dated),
+        question(10, Body="<p>undated</p>", Title="t"),
+        question(11, Body="<p>late</p>", **{**dated, "CreationDate": LATE}),
+        answer(12, 11, Body="<p>answer to a late question</p>", CreationDate=EARLY),
+    ]
+    history = [
+        event(1, 1, 2, EARLY, Text="then"),
+        event(2, 1, 5, LATE, Text="now"),
+        event(3, 1, 6, LATE),
+        event(4, 1, 3, EARLY, Text="<b><c>"),
+        event(5, 4, 2, EARLY, Text="first"),
+        event(6, 4, 5, f"{DAY}T10:00:00.000"),
+        event(7, 4, 5, LATE, Text="later"),
+        event(9, 6, 2, EARLY, Text="of the destination"),
+        event(8, 6, 2, EARLY, Text="of the source"),
+        event(10, 6, 5, LATE, Text="merged"),
+        event(11, 8, 2, EARLY, Text="8"),
+        event(12, 9, 36, LATE),
+        event(13, 99, 5, LATE, Text="of an unknown post"),
+    ]
+    votes = [
+        row(Id=1, PostId=1, VoteTypeId=2, CreationDate=f"{DAY}T00:00:00.000"),
+        row(Id=2, PostId=1, VoteTypeId=2, CreationDate=LATE),
+        row(Id=3, PostId=2, VoteTypeId=1, CreationDate=LATE),
+    ]
+    write_dump(dump / "Posts.xml", *posts)
+    write_dump(dump / "PostHistory.xml", *history)
+    write_dump(dump / "Votes.xml", *votes)
+    return dump
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+def test_texts_that_are_unknown_or_odd(odd: Path, tmp_path: Path, core: Core) -> None:
+    report = so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, core=core)
+    posts = split_posts([dict(document) for document in so2docs.read(tmp_path / "o.jsonl")])
+    bodies = {id_: (post["Body"], post["BodyFrom"]) for id_, post in posts.items()}
+    assert bodies == {
+        1: ("<p>then</p>\n", "history"),
+        2: ("<p>2</p>", "dump"),
+        6: ("<p>of the destination</p>\n", "history"),
+        7: ("<p>old</p>", "dump"),
+        8: ("<p>8</p>\n", "history"),
+    }
+    assert posts[1]["Tags"] == ["b", "c"]
+    assert posts[1]["Score"] == 1
+    assert "AcceptedAnswerId" not in posts[1]
+    assert "LastEditDate" not in posts[1]
+    assert posts[1]["LastActivityDate"] == EARLY
+    assert report.strays == {"revision_missing": 2, "question_revision_missing": 1}
+    assert (report.unchanged, report.restored, report.filtered) == (2, 3, 4)
+    assert f"as of {DAY}" in str(report)
+
+
+def test_missing_tables(odd: Path, tmp_path: Path) -> None:
+    (odd / "PostHistory.xml").unlink()
+    with pytest.raises(so2docs.OptionError, match=r"needs PostHistory\.xml.*if_present=True"):
+        so2docs.documents(odd, as_of=DAY)
+    (odd / "Votes.xml").unlink()
+    report = so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, if_present=True)
+    posts = split_posts([dict(document) for document in so2docs.read(tmp_path / "o.jsonl")])
+    assert posts.keys() == {7, 9}
+    assert "Score" not in posts[7]
+    assert report.strays == {"revision_missing": 5, "question_revision_missing": 2}
+
+
+def test_sources_of_bodies_stay_markdown(odd: Path) -> None:
+    posts = restored(odd, as_of=DAY, body="markdown")
+    assert [posts[id_]["Body"] for id_ in (1, 2)] == ["then", "2"]
+
+
+def test_a_database_of_a_date(odd: Path, tmp_path: Path) -> None:
+    so2docs.to_sqlite(odd, tmp_path / "odd.db", as_of=DAY)
+    with closing(sqlite3.connect(tmp_path / "odd.db")) as database:
+        assert database.execute("SELECT Id, Score FROM questions ORDER BY Id").fetchall() == [
+            (1, 1),
+            (6, 0),
+            (7, 0),
+        ]
+
+
+@pytest.mark.skipif(not DUMPS.exists(), reason=NO_DUMPS)
+def test_beer_as_it_was_published() -> None:
+    later = str(DUMPS / "archives" / "beer.stackexchange.com.7z")
+    then = restored(Path(later), as_of="2016-12-10")
+    with so2docs.documents(DUMPS / "beer-2016-12") as documents:
+        published = split_posts([dict(document) for document in documents])
+    assert then.keys() <= published.keys()
+
+    def share(name: str, origin: str = "") -> float:
+        ids = [id_ for id_ in then if origin in then[id_]["BodyFrom"]]
+        values = [[normalize(p[i].get(name)) for p in (then, published)] for i in ids]
+        return sum(new == old for new, old in values) / len(ids)
+
+    assert share("Title") == share("ClosedDate") == share("Body", "dump") == 1
+    assert share("Body", "history") > 0.95
+    assert share("Score") > 0.95
+    assert share("AcceptedAnswerId") > 0.99

@@ -39,6 +39,7 @@ from so2docs.options.choices import DATABASE_ENDINGS, Search
     "site", "The site for links to the original posts. [default: from the name of OUTPUT]"
 )
 @table_option("nest", "Include these tables of a dump.")
+@table_option("as_of", "Restore the site of a dump as it was at the end of DATE (UTC).")
 @click.option(
     "--tags",
     type=click.Path(),
@@ -82,9 +83,11 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
                     f"{flag(name, keywords[name])} applies to one site; {folder} is a folder of "
                     "outputs"
                 )
-        if "nest" in keywords:
+        for name in ("nest", "as_of"):
+            if name not in keywords:
+                continue
             raise OptionError(
-                f"{flag('nest')} applies only to dumps, but {folder} is a folder of outputs"
+                f"{flag(name)} applies only to dumps, but {folder} is a folder of outputs"
             )
         if len(databases) != 1 or databases[0].endswith(DATABASE_ENDINGS):
             raise OptionError(

@@ -226,14 +226,17 @@ class Provenance:
 
         Args:
             requested: The other record.
-            of_documents: Leave out options that do not change the documents.
+            of_documents: Leave out options that do not change the documents, and the dates of their
+                states if both have one.
         """
         names = sorted(self.options.keys() | requested.options.keys())
         differing = [
             name for name in names if self.options.get(name) != requested.options.get(name)
         ]
         if of_documents:
-            differing = [name for name in differing if name not in _OF_FORM]
+            are_dated = self.options.get("as_of") and requested.options.get("as_of")
+            left_out = _OF_FORM | ({"as_of"} if are_dated else set())
+            differing = [name for name in differing if name not in left_out]
         return [flag(name) for name in differing]
 
 

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from functools import partial
 from typing import Any, TypeGuard, cast, get_args
 
@@ -29,6 +30,7 @@ from so2docs.options.keywords import NestName
 from so2docs.options.option import names
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host, published_host
+from so2docs.options.table import OPTIONS
 from so2docs.output.new_files import NewFiles, temporary_folder, write_file
 from so2docs.output.part_files import FileState, finish_file, part_path
 from so2docs.output.product import Product
@@ -216,6 +218,7 @@ def to_sqlite(
     site_field: str | None = None,
     site: str | None = None,
     nest: Iterable[NestName] = (),
+    as_of: str | date | None = None,
     tags: PathLike | Iterable[dict[str, Any]] = (),
     profiles: PathLike | None = None,
     jobs: int | None = None,
@@ -241,6 +244,7 @@ def to_sqlite(
         site: Host name of the site, such as `beer.stackexchange.com`, for links to the original
             posts; if None, it comes from the name of the source.
         nest: Tables of a dump to nest.
+        as_of: Restore the site of a dump as it was at the end of this day (UTC).
         tags: Excerpts and wikis for the tags table: an output of `so2docs tags`, the dump, or
             the result of `so2docs.tags`.
         profiles: The dump whose `Users.xml` has the location, website and self-description of the
@@ -265,6 +269,7 @@ def to_sqlite(
         site_field=site_field,
         site=site,
         nest=nest,
+        as_of=as_of,
         tags=tags,
         profiles=profiles,
         jobs=jobs,
@@ -281,6 +286,7 @@ def find_database(
     site_field: str | None = None,
     site: str | None = None,
     nest: Iterable[NestName] = (),
+    as_of: str | date | None = None,
     tags: PathLike | Iterable[dict[str, Any]] = (),
     profiles: PathLike | None = None,
     jobs: int | None = None,
@@ -307,13 +313,14 @@ def find_database(
         "site_field": site_field,
         "site": None if site is None else checked_host(site),
         "nest": sorted(tables_to_nest(nest, {})),
+        "as_of": OPTIONS["as_of"].read(as_of),
         "tags": tags != (),
         "profiles": profiles is not None,
     }
     files = [
         file._replace(role=f"{number} {file.role}")
         for number, item in enumerate(sources, 1)
-        for file in item.identify(nest)
+        for file in item.identify(nest, options["as_of"])
     ]
     if _is_path(tags):
         files.append(File.of("tags", os.fspath(tags)))
@@ -410,7 +417,8 @@ class DatabaseFile(Product[Database]):
     def _read_documents(self) -> Iterator[tuple[DocumentSource, Iterable[Any], str | None]]:
         options = self.provenance.options
         for item in self._sources:
-            documents = item.read(nest=options["nest"], jobs=self._jobs, progress=self._progress)
+            conversion = {name: options[name] for name in ("nest", "as_of") if options[name]}
+            documents = item.read(conversion, jobs=self._jobs, progress=self._progress)
             yield item, documents, options["site"]
 
 

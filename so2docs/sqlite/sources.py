@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from so2docs.api.convert import documents, find_input
+from so2docs.api.convert import documents, find_input, options_for
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.keywords import NestName
 from so2docs.options.sites import published_host, site_from_name
@@ -61,24 +61,38 @@ class DocumentSource:
         """The name of the source in messages."""
         return self.name or "the documents"
 
-    def identify(self, nest: Iterable[NestName]) -> list[File]:
+    def identify(self, nest: Iterable[NestName], as_of: str | None = None) -> list[File]:
         """Identify the file of an output, or the files of a dump."""
         if self.is_output or self.documents is not None:
             return [File.of("output", self.name)]
-        return find_input(self.name, nest)
+        tables = (
+            nest if as_of is None else options_for(self.name, {"nest": nest, "as_of": as_of}).tables
+        )
+        return find_input(self.name, tables)
 
-    def read(self, *, nest: Iterable[NestName], jobs: int | None, progress: bool) -> Iterator[Any]:
-        """Read the documents, as JSON from an output or a dump, or as the program passed them."""
+    def read(
+        self, conversion: Mapping[str, Any], *, jobs: int | None, progress: bool
+    ) -> Iterator[Any]:
+        """Read the documents, as JSON from an output or a dump, or as the program passed them.
+
+        Args:
+            conversion: Options of the conversion of a dump.
+            jobs: Worker processes.
+            progress: Show progress bars.
+
+        Raises:
+            OptionError: The source is an output, but there are options for a dump.
+        """
         if self.documents is not None:
             return iter(self.documents)
         if self.is_output:
-            if nest:
+            for name in conversion:
                 raise OptionError(
-                    f"{self.name}: is an output, but {flag('nest')} applies only to dumps; "
+                    f"{self.name}: is an output, but {flag(name)} applies only to dumps; "
                     "leave it out, or give the dump"
                 )
             return self._of_output(progress=progress)
-        return self._of_dump(nest, jobs, progress=progress)
+        return self._of_dump(conversion, jobs, progress=progress)
 
     def _of_output(self, *, progress: bool) -> Generator[bytes, None, None]:
         with open(self.name, "rb") as file:
@@ -92,9 +106,9 @@ class DocumentSource:
                         position = place
 
     def _of_dump(
-        self, nest: Iterable[NestName], jobs: int | None, *, progress: bool
+        self, conversion: Mapping[str, Any], jobs: int | None, *, progress: bool
     ) -> Generator[bytes, None, None]:
-        with documents(self.name, nest=nest, jobs=jobs, progress=progress) as nested:
+        with documents(self.name, **conversion, jobs=jobs, progress=progress) as nested:
             yield from nested.lines
             self.provenance = nested.provenance
 
