@@ -12,15 +12,18 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES, real_dumps
+from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES, real_dumps
 
 from so2docs.parse import core as cores
 
-# The time of an example depends on the load of the machine, not on the code. Examples share the
-# `tmp_path` of their test and overwrite its files.
+# The time of an example depends on the load of the machine, not on the code. Every run tries the
+# same examples; `SO2DOCS_LONG=1` tries others each time. Examples share the `tmp_path` of their
+# test and overwrite its files.
 settings.register_profile(
     "any-machine",
     deadline=None,
+    derandomize=not LONG,
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("any-machine")

@@ -1,15 +1,20 @@
-"""Property tests do not depend on how busy the machine is."""
+"""Property tests depend neither on chance nor on how busy the machine is."""
 
 import ast
 
 from hypothesis import HealthCheck, settings
-from support.places import CHECKOUT
+from support.places import CHECKOUT, LONG
 
 
 def test_examples_have_no_time_limit() -> None:
     current = settings()
     assert current.deadline is None
     assert HealthCheck.too_slow in current.suppress_health_check
+
+
+def test_examples_can_be_repeated() -> None:
+    assert settings().derandomize is not LONG
+    assert settings().print_blob
 
 
 def test_only_the_profile_sets_limits() -> None:

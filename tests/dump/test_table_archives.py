@@ -193,10 +193,11 @@ def test_an_archive_is_read_once(
 ) -> None:
     """Nothing is decompressed twice, wherever the nested tables are."""
     files = dict.fromkeys(("Comments.xml", "Votes.xml", "Posts.xml", "Users.xml"), b"")
+    rng = random.Random(1)
     for name in files:
         # Random bytes before the first row, so that there is much to read.
         head, row, rows = site_files()[name].partition(b"<row")
-        noise = base64.b64encode(os.urandom(300_000))
+        noise = base64.b64encode(rng.randbytes(300_000))
         files[name] = head + b"<!--" + noise + b"-->" + row + rows
     archive = in_order(folder / "tea.7z", files)
     monkeypatch.setattr(storage, "open_file", Counting)
@@ -334,7 +335,7 @@ def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", [py7zr.FILTER_BZIP2, py7zr.FILTER_LZMA2, py7zr.FILTER_COPY])
 def test_damaged_table(method: int, folder: Path, tmp_path: Path) -> None:
     files = {name: data for name, data in site_files().items() if name != "Badges.xml"}
-    files["Votes.xml"] += b"<!--" + os.urandom(3000).hex().encode() + b"-->"
+    files["Votes.xml"] += b"<!--" + random.Random(1).randbytes(3000).hex().encode() + b"-->"
     archive = seven_zip(folder / "tea.7z", files, method)
     output = tmp_path / "questions.jsonl.gz"
     data = bytearray(archive.read_bytes())
