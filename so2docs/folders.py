@@ -37,9 +37,11 @@ from so2docs.errors import (
 from so2docs.flat.tables import tables
 from so2docs.inspection.inspect import inspect, locate_all
 from so2docs.metadata.manifest import Manifest, load, verify
-from so2docs.options.choices import ChangesFormat, Search
-from so2docs.options.keywords import TableKeywords, TagsKeywords
-from so2docs.options.sites import checked_host, site_from_name
+from so2docs.options.choices import ChangesFormat
+from so2docs.options.keywords import DatabaseKeywords, TableKeywords, TagsKeywords
+from so2docs.options.products import DatabaseOptions
+from so2docs.options.request import read_options
+from so2docs.options.sites import site_from_name
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import MANIFEST
@@ -274,13 +276,8 @@ def to_sqlite_all(
     folder: PathLike,
     database_dir: PathLike,
     *,
-    search: Search = "all",
-    site: str | None = None,
-    update: bool = False,
-    force: bool = False,
-    jobs: int | None = None,
-    progress: bool = False,
     when_done: WhenDone | None = None,
+    **keywords: Unpack[DatabaseKeywords],
 ) -> list[SiteResult]:
     """Make an SQLite database of each output in a folder.
 
@@ -290,13 +287,8 @@ def to_sqlite_all(
     Args:
         folder: Folder of outputs of `convert` in JSON lines.
         database_dir: Folder for the databases, `SITE.db`; made if it does not exist.
-        search: See `to_sqlite`.
-        site: See `to_sqlite`; only for a folder with one output.
-        update: Replace databases made from other outputs or with other options.
-        force: Replace all databases.
-        jobs: Worker processes; all cores if None.
-        progress: Show a progress bar.
         when_done: Function called with the result of each site.
+        keywords: Keyword arguments of `to_sqlite`; `site` only for a folder with one output.
 
     Returns:
         The result of each site, sorted by site; each `result` is a `Database`, or None if the site
@@ -307,26 +299,24 @@ def to_sqlite_all(
         OutputError: A folder cannot be read, or `folder` has no outputs.
     """
     outputs = _outputs(folder)
-    if site is not None and len(outputs) > 1:
+    options = read_options(DatabaseOptions, keywords)
+    if options.site is not None and len(outputs) > 1:
         raise OptionError(f"{flag('site')} applies to one output; {folder} holds {len(outputs):,}")
-    settings: dict[str, Any] = {"search": search}
     # Several sites run in parallel, with one process for each.
-    settings["jobs"] = jobs if len(outputs) == 1 else 1
-    settings["site"] = None if site is None else checked_host(site)
+    settings = {**keywords, "progress": False, "jobs": options.jobs if len(outputs) == 1 else 1}
     databases = _made(database_dir)
     tasks = []
     for name, paths in outputs.items():
         target = os.path.join(databases, f"{name}.db")
-        work = partial(_make_database, paths, target, settings, update, force)
+        work = partial(_make_database, paths, target, settings)
         tasks.append(SiteTask(name, target, input_size(paths), work))
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
+    return run_sites(tasks, options.jobs, progress=options.progress, when_done=when_done)
 
 
-def _make_database(
-    paths: list[str], target: str, settings: dict[str, Any], update: bool, force: bool
-) -> Done:
+def _make_database(paths: list[str], target: str, settings: dict[str, Any]) -> Done:
     product = find_database(readable(paths), target, **settings)
-    return _build(product, "made", force=force, update=update)
+    options = product.options
+    return _build(product, "made", force=options.force, update=options.update)
 
 
 def tables_all(
