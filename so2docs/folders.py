@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Unpack
 
+from so2docs.api.batch import read_failures
 from so2docs.api.sites import (
     DAMAGED,
     Done,
@@ -67,6 +68,7 @@ def diff_all(
     deleted: PathLike | None = None,
     elasticsearch_index: str = "questions",
     site_field: str | None = None,
+    report: PathLike | None = None,
     update: bool = False,
     force: bool = False,
     jobs: int | None = None,
@@ -75,8 +77,9 @@ def diff_all(
 ) -> list[SiteResult]:
     """Compare two folders of outputs, site by site.
 
-    For a new site, all questions count as added. For a removed site, no changes are written, and
-    the state of its result is `gone`. Existing changes between the same outputs are kept.
+    For a new site, all questions count as added. For a site without an output in `new_dir`, no
+    changes are written. The state of its result is `gone`, or `failed` if its conversion failed
+    according to `report`. Existing changes between the same outputs are kept.
 
     Args:
         old_dir: Folder of outputs of `convert`; it may be empty.
@@ -91,6 +94,7 @@ def diff_all(
             that cannot contain deletions.
         elasticsearch_index: See `Changes.write`.
         site_field: See `Changes.write`.
+        report: Report of the conversion of the dumps to `new_dir`, which names failed conversions.
         update: Replace changes made from other outputs.
         force: Replace all existing changes.
         jobs: Worker processes; all cores if None.
@@ -109,6 +113,7 @@ def diff_all(
     diff("", "", only=only, ignore=ignore).check(format, deleted)
     old, new = outputs_in(old_dir), outputs_in(new_dir)
     check_holds_outputs(new_dir, new)
+    failures = {} if report is None else read_failures(os.fspath(report))
     folder, ids = (
         None if path is None else _made(path, old_dir, new_dir) for path in (changes_dir, deleted)
     )
@@ -128,7 +133,9 @@ def diff_all(
         target = "" if folder is None else os.path.join(folder, site + end)
         removed = None if ids is None else os.path.join(ids, f"{site}.jsonl.gz")
         pair = old.get(site), new.get(site)
-        work = partial(_diff_site, *pair, target=target, deleted=removed, **how)
+        work = partial(
+            _diff_site, *pair, target=target, deleted=removed, failure=failures.get(site), **how
+        )
         size = input_size([*old.get(site, ()), *new.get(site, ())])
         tasks.append(SiteTask(site, target or (old.get(site) or new[site])[0], size, work))
     return run_sites(tasks, jobs, progress=progress, when_done=when_done)
@@ -153,6 +160,7 @@ def _diff_site(
     new: list[str] | None,
     *,
     target: str,
+    failure: str | None,
     counted: dict[str, Any],
     update: bool,
     force: bool,
@@ -161,6 +169,8 @@ def _diff_site(
     """Compare the outputs of one site for `diff_all`; None stands for a missing output."""
     if new is None:
         assert old is not None
+        if failure is not None:
+            raise OutputError(f"no output, because the conversion failed: {failure}")
         return GONE, old[0], None
     new_path = readable(new)
     with _readable_or_empty(old, new_path) as old_path:
