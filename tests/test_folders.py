@@ -156,6 +156,7 @@ def test_a_broken_site_does_not_stop_the_others(
         assert counted["total"][:2] == ["8", "8"]
 
 
+@pytest.mark.long
 def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = quarters
     (tmp_path / "gone").mkdir()
