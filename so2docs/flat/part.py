@@ -9,19 +9,25 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from so2docs.dump.opening import Catalog
 from so2docs.dump.tables import find_dump_tables
 from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, read_ids
-from so2docs.options.option import IdList, tag_filter
-from so2docs.parse.row_filter import is_similar
+from so2docs.options.table import PartFilters
+from so2docs.parse.filters import (
+    Condition,
+    answer_conditions,
+    post_conditions,
+    question_conditions,
+    similar_tags,
+)
 from so2docs.progress import log
 from so2docs.report import explain_unknown_tags
 from so2docs.scan.table import TableReader
-from so2docs.schema import DUMP, POSTS, Table
+from so2docs.schema import DUMP, Table
 
 Arrays = dict[str, Any]
 """Arrow arrays of ids or texts, by name."""
@@ -29,29 +35,6 @@ Arrays = dict[str, Any]
 _QUESTION, _ANSWER = 1, 2
 _WIKIS = (4, 5)
 _USERS = ("OwnerUserId", "LastEditorUserId")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Filters that choose the questions of a part; a question must pass all of them.
-
-    Attributes:
-        dates: Range of dates of the questions.
-        tags: Tags and patterns; a question must match one of them. If empty, any tags match.
-        all_tags: Whether a question must match all of the tags.
-        users: Ids of users; one of them must have asked or answered the question. None for any
-            users.
-        posts: Ids of questions, or of answers to them; None for any posts.
-    """
-
-    dates: RowSelection
-    tags: tuple[str, ...] = ()
-    all_tags: bool = False
-    users: IdList | None = None
-    posts: IdList | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.tags) or self.users is not None or self.posts is not None
 
 
 Look = Callable[[Any], Arrays]
@@ -72,7 +55,7 @@ class _PartVisitor(BatchVisitor):
 
 def find_part(
     source: str,
-    choice: Choice,
+    filters: PartFilters,
     *,
     present: Collection[str],
     written: Collection[str],
@@ -85,7 +68,7 @@ def find_part(
 
     Args:
         source: The dump.
-        choice: Filters that choose the questions of the part.
+        filters: Filters of the questions and answers of the part.
         present: Names of the tables of the dump.
         written: Names of the tables to write.
         reader: Reader of the tables.
@@ -120,12 +103,13 @@ def find_part(
             stream.write_table(rows)
         return path
 
-    seeds = scan("posts", partial(_find_questions, choice))
-    unknown = explain_unknown_tags(choice.tags, Counter(seeds.pop("similar").to_pylist()))
+    seeds = scan("posts", partial(_find_questions, filters))
+    unknown = explain_unknown_tags(filters.tags, Counter(seeds.pop("similar").to_pylist()))
     questions, *matches = seeds.values()
     for ids in matches:
         questions = questions.filter(pc.is_in(questions, value_set=ids))
-    posts = scan("posts", partial(_find_posts, save("questions", questions)))
+    posts = scan("posts", partial(_find_posts, filters, save("questions", questions)))
+    left_out = posts.pop("LeftOut")
     is_question = pc.equal(posts["Id"], posts["QuestionId"])
     if unknown or not pc.any(is_question).as_py():
         log.warning("%s: %s", source, unknown or "no question passed all filters")
@@ -145,7 +129,11 @@ def find_part(
             if name not in paths and {*DUMP[name].references.values()} == {"posts", "users"}:
                 users.append(scan(name, partial(_find_users, paths["posts"]))["UserId"])
     paths["users"] = save("users", *users)
-    return {name: RowSelection(kept=_kept(name, paths)) for name in written}
+    selections = {name: RowSelection(kept=_kept(name, paths)) for name in written}
+    if "posts" in selections and len(left_out):
+        cleared = (("AcceptedAnswerId", save("left-out", left_out)),)
+        selections["posts"] = replace(selections["posts"], cleared=cleared)
+    return selections
 
 
 def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -175,46 +163,61 @@ def _question_ids(posts: Any) -> Any:
     return pc.if_else(pc.equal(kinds, _QUESTION), posts["Id"], of_answers)
 
 
-def _find_questions(choice: Choice, posts: Any) -> Arrays:
+def _filter(posts: Any, conditions: Iterable[Condition]) -> Any:
+    """Return the posts that fulfil all conditions."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for condition in conditions:
+        values = posts[condition.attribute]
+        if pa.types.is_timestamp(values.type):
+            values = pc.cast(values, pa.int64())
+        posts = posts.filter(pa.array(map(condition.passes, values.to_pylist()), pa.bool_()))
+    return posts
+
+
+def _find_questions(filters: PartFilters, posts: Any) -> Arrays:
     """Find the ids of the questions that pass each filter, and tags similar to those requested."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     question_ids = _question_ids(posts)
-    arrays = {"similar": pa.array([], pa.string())}
-    if choice.tags or choice.dates != RowSelection():
-        questions = posts.filter(pc.equal(posts["PostTypeId"], _QUESTION))
-        questions = choice.dates.filter(questions, TableColumns(POSTS))
-        if choice.tags:
-            tags = [[tag.lower() for tag in names or ()] for names in questions["Tags"].to_pylist()]
-            has_tags = tag_filter(choice.tags, all_tags=choice.all_tags)
-            questions = questions.filter(pa.array(map(has_tags, tags), pa.bool_()))
-            is_similar_tag = lru_cache(1 << 16)(partial(is_similar, choice.tags))
-            similar = [tag for names in tags for tag in names if is_similar_tag(tag)]
-            arrays["similar"] = pa.array(similar, pa.string())
-        arrays["questions"] = questions["Id"]
-    for name, column, listed in (
-        ("users", posts["OwnerUserId"], choice.users),
-        ("posts", posts["Id"], choice.posts),
-    ):
+    questions = posts.filter(pc.equal(posts["PostTypeId"], _QUESTION))
+    similar: list[str] = []
+    if filters.tags:
+        find_similar = similar_tags(filters.tags)
+        similar = [tag for tags in questions["Tags"].to_pylist() for tag in find_similar(tags)]
+    arrays = {"similar": pa.array(similar, pa.string())}
+    lists = (("OwnerUserId", filters.keep_users), ("Id", filters.keep_posts))
+    conditions = question_conditions(filters) + post_conditions(filters)
+    if conditions or lists == (("OwnerUserId", None), ("Id", None)):
+        arrays["questions"] = _filter(questions, conditions)["Id"]
+    for column, listed in lists:
         if listed is not None:
-            is_listed = pc.is_in(column, value_set=pa.array(listed.ids, pa.int64()))
-            arrays[name] = question_ids.filter(is_listed).drop_null()
+            is_listed = pc.is_in(posts[column], value_set=pa.array(listed.ids, pa.int64()))
+            arrays[column] = question_ids.filter(is_listed).drop_null()
     return arrays
 
 
-def _find_posts(path: str, posts: Any) -> Arrays:
-    """Find posts, users and tags of the questions in an id file; also all tag wikis and users."""
+def _find_posts(filters: PartFilters, path: str, posts: Any) -> Arrays:
+    """Find posts, users and tags of the questions in an id file; also all tag wikis and users.
+
+    `LeftOut` contains the answers to these questions that do not pass the filters.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    question_ids = _question_ids(posts)
-    is_kept = pc.is_in(question_ids, value_set=read_ids(path))
-    kept = posts.filter(is_kept)
+    of_questions = posts.filter(pc.is_in(_question_ids(posts), value_set=read_ids(path)))
+    is_answer = pc.equal(of_questions["PostTypeId"], _ANSWER)
+    answers = of_questions.filter(is_answer)
+    passed = _filter(answers, answer_conditions(filters) + post_conditions(filters))
+    left_out = answers["Id"].filter(pc.invert(pc.is_in(answers["Id"], value_set=passed["Id"])))
+    kept = pa.concat_tables([of_questions.filter(pc.invert(is_answer)), passed])
     wikis = posts.filter(pc.is_in(posts["PostTypeId"], value_set=pa.array(_WIKIS, pa.int64())))
     return {
         "Id": kept["Id"],
-        "QuestionId": question_ids.filter(is_kept),
+        "QuestionId": _question_ids(kept),
+        "LeftOut": left_out,
         "Tags": pc.list_flatten(kept["Tags"]),
         "Wiki": wikis["Id"],
         **{name: kept[name] for name in _USERS},

@@ -19,8 +19,8 @@ from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import OptionError, flag, require_packages, resumable
 from so2docs.flat.chunk import open_columns
-from so2docs.flat.columns import RowSelection, TableColumns, milliseconds
-from so2docs.flat.part import Choice, find_part
+from so2docs.flat.columns import RowSelection, TableColumns
+from so2docs.flat.part import find_part
 from so2docs.flat.report import FlatTable, TablesReport
 from so2docs.flat.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
 from so2docs.flat.writing import EXTENSIONS, TableWriter, writer_for
@@ -55,6 +55,7 @@ from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.segments import remove as remove_stored
 from so2docs.parse.core import choose_core
+from so2docs.parse.filters import limit_milliseconds
 from so2docs.processes.worker import peak_memory
 from so2docs.report import check_placed
 from so2docs.scan.chunk import ChunkResult
@@ -173,7 +174,7 @@ def tables(
     needed = ("pyarrow", "duckdb") if options.format == "duckdb" else ("pyarrow",)
     require_packages(flag("format", options.format), *needed)
     dialect = None if options.load is None else _find_dialect(options.load)
-    choice = _choice(options)
+    has_part = not options.dates_only
     script = os.path.join(where, LOAD_SQL)
     if dialect is not None and os.path.exists(script) and not options.force:
         check_own(script, SCRIPT)
@@ -182,7 +183,7 @@ def tables(
     # is renamed only after its last table.
     with disk_errors(), resumable(lambda: bool(report)), Catalog() as catalog:
         files = find_dump_tables(source, options.only, catalog)
-        every = find_dump_tables(source, (), catalog) if choice else None
+        every = find_dump_tables(source, (), catalog) if has_part else None
         if every is not None and "posts" not in {file.table.name for file in every}:
             find_dump_tables(source, ("posts",), catalog)  # Raises the error for missing posts.
         targets = _targets(source, where, files, options, every)
@@ -201,7 +202,7 @@ def tables(
             if pending and every is not None:
                 selections = find_part(
                     source,
-                    choice,
+                    options,
                     present=[file.table.name for file in every],
                     written=[file.table.name for file in pending],
                     reader=reader,
@@ -210,7 +211,7 @@ def tables(
                     core=options.core,
                     skip_malformed=options.skip_malformed,
                 )
-            run = _Run(options, choice.dates, selections, reader, work)
+            run = _Run(options, selections, reader, work)
             for target in targets:
                 results = target.results
                 if results is None:
@@ -256,27 +257,6 @@ def _find_dialect(system: SqlSystem) -> Dialect:
     return dialect
 
 
-def _choice(options: TableOptions) -> Choice:
-    """Return the filters of the part to write."""
-    since, until = (
-        None if limit is None else milliseconds(_with_time(limit))
-        for limit in (options.since, options.until)
-    )
-    return Choice(
-        RowSelection(since, until),
-        options.tags,
-        options.all_tags,
-        options.keep_users,
-        options.keep_posts,
-    )
-
-
-def _with_time(text: str) -> str:
-    """Convert a day, or a time without seconds, to a date and time in the dump's format."""
-    day, _, hours = text.partition("T")
-    return f"{day}T{hours or '00:00:00'}" + (":00" if len(hours) == len("12:00") else "")
-
-
 def _targets(
     source: str,
     where: str,
@@ -308,8 +288,8 @@ class _Run:
 
     Args:
         options: The options.
-        dates: Filter of the rows of a whole dump.
-        selections: Filter of the rows of each table of a part; empty for the whole dump.
+        selections: Filter of the rows of each table of a part; empty for the whole dump, whose rows
+            are filtered by their dates.
         reader: Reader of the tables.
         work: Folder for temporary files.
     """
@@ -317,14 +297,15 @@ class _Run:
     def __init__(
         self,
         options: TableOptions,
-        dates: RowSelection,
         selections: dict[str, RowSelection],
         reader: TableReader,
         work: str,
     ) -> None:
         self._work = work
         self._options = options
-        self._dates = dates
+        self._dates = RowSelection(
+            limit_milliseconds(options.since), limit_milliseconds(options.until)
+        )
         self._selections = selections
         self._reader = reader
 

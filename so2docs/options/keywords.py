@@ -33,6 +33,14 @@ OnlyName = Literal[
     "badges",
     "tags",
 ]
+FormatName = Literal[
+    "jsonl",
+    "json",
+    "elasticsearch",
+    "mongodb",
+    "ravendb",
+    "parquet",
+]
 NestName = Literal[
     "comments",
     "links",
@@ -44,14 +52,6 @@ NestName = Literal[
     "badges",
     "all",
 ]
-FormatName = Literal[
-    "jsonl",
-    "json",
-    "elasticsearch",
-    "mongodb",
-    "ravendb",
-    "parquet",
-]
 
 
 class DocumentKeywords(TypedDict, total=False):
@@ -60,20 +60,20 @@ class DocumentKeywords(TypedDict, total=False):
     tags: str | Iterable[str]
     all_tags: bool
     min_score: int | None
-    min_answer_score: int | None
     min_answers: int | None
     max_answers: int | None
-    max_body: str | int | None
     answered: bool
     accepted: bool
     since: str | date | None
     until: str | date | None
+    sample: str | float | None
+    min_answer_score: int | None
+    max_body: str | int | None
+    keep_users: str | os.PathLike[str] | Iterable[int] | None
+    keep_posts: str | os.PathLike[str] | Iterable[int] | None
     drop_fabricated: bool
     drop_users: str | os.PathLike[str] | None
     drop_posts: str | os.PathLike[str] | None
-    keep_users: str | os.PathLike[str] | Iterable[int] | None
-    keep_posts: str | os.PathLike[str] | Iterable[int] | None
-    sample: str | float | None
     as_of: str | date | None
     limit: int | None
     fields: str | Iterable[str] | None
@@ -130,14 +130,37 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     card: bool
 
 
+class QuestionKeywords(TypedDict, total=False):
+    """Options of `Collection.where`."""
+
+    tags: str | Iterable[str]
+    all_tags: bool
+    min_score: int | None
+    min_answers: int | None
+    max_answers: int | None
+    answered: bool
+    accepted: bool
+    since: str | date | None
+    until: str | date | None
+    sample: str | float | None
+
+
 class TableKeywords(TypedDict, total=False):
     """Options of `so2docs.tables`."""
 
     only: str | Iterable[OnlyName]
-    since: str | date | None
-    until: str | date | None
     tags: str | Iterable[str]
     all_tags: bool
+    min_score: int | None
+    min_answers: int | None
+    max_answers: int | None
+    answered: bool
+    accepted: bool
+    since: str | date | None
+    until: str | date | None
+    sample: str | float | None
+    min_answer_score: int | None
+    max_body: str | int | None
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
     skip_malformed: bool
@@ -149,24 +172,6 @@ class TableKeywords(TypedDict, total=False):
     jobs: int | None
     core: Literal["auto", "python", "compiled"]
     work_dir: str | os.PathLike[str] | None
-    progress: bool
-
-
-class DatabaseKeywords(TypedDict, total=False):
-    """Options of `so2docs.to_sqlite`."""
-
-    site: str | None
-    tags: str | os.PathLike[str] | Iterable[dict[str, Any]] | None
-    profiles: str | os.PathLike[str] | None
-    as_of: str | date | None
-    drop_users: str | os.PathLike[str] | None
-    drop_posts: str | os.PathLike[str] | None
-    site_field: str | None
-    nest: str | Iterable[NestName]
-    search: Literal["titles", "all", "none"]
-    jobs: int | None
-    update: bool
-    force: bool
     progress: bool
 
 

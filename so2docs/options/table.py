@@ -109,27 +109,9 @@ _OF_STATE = (
 """Filters on attributes that change after a post is created."""
 
 
-def check_filters(options: Any) -> None:
-    """Refuse filters by tags or dates that contradict each other.
-
-    Args:
-        options: A class with the options `tags`, `all_tags`, `since` and `until`.
-    """
-    if options.all_tags and not options.tags:
-        raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
-    since, until = options.since, options.until
-    if since is not None and until is not None and since >= until:
-        raise OptionError(f"{flag('since', since)} must be before {flag('until', until)}")
-
-
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """The filters of a conversion; a row must pass all of them.
-
-    Rows are tested early in the first pass, so that rejected rows cost little more than parsing.
-    The key of a rejected post is kept: the second pass must know whether the question of an answer
-    was in the dump, and which of two posts with the same id came first.
-    """
+class QuestionFilters:
+    """The filters on attributes of questions; `parse.filters` defines what they test."""
 
     tags: tuple[str, ...] = _filter(
         "Keep questions with any of these tags, or 'tensorflow*'.",
@@ -141,21 +123,12 @@ class Filters:
     )
     all_tags: bool = _filter("Keep questions with all of the tags, not just one.", False)
     min_score: int | None = _filter("Keep questions with this score or more.")
-    min_answer_score: int | None = _filter("Keep answers with this score or more.")
     min_answers: int | None = _filter(
         "Keep questions with this many answers or more.", more="The filter tests `AnswerCount`."
     )
     max_answers: int | None = _filter(
         "Keep questions with this many answers or fewer.",
         more="The filter tests `AnswerCount`; questions without it do not pass.",
-    )
-    max_body: int | None = _filter(
-        "Keep questions and answers with a body of at most SIZE, such as 20kB.",
-        is_rare=True,
-        accepts=str | int | None,
-        parse=size(1, "20000 or 20kB"),
-        metavar="SIZE",
-        more="This is the size of the HTML in UTF-8, as in the dump.",
     )
     answered: bool = _filter("Keep questions that have an answer.", False)
     accepted: bool = _filter("Keep questions that have an accepted answer.", False)
@@ -173,6 +146,56 @@ class Filters:
         parse=point_in_time,
         metavar="DATE",
     )
+    sample: int | None = _filter(
+        "Keep a share of the questions, such as 1%.",
+        accepts=str | float | None,
+        parse=share,
+        metavar="SHARE",
+        more="A hash of the id selects the questions: every run keeps the same ones, and every "
+        "sample is part of all larger samples.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.all_tags and not self.tags:
+            raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
+        since, until = self.since, self.until
+        if since is not None and until is not None and since >= until:
+            raise OptionError(f"{flag('since', since)} must be before {flag('until', until)}")
+
+
+@dataclass(frozen=True, slots=True)
+class PartFilters(QuestionFilters):
+    """The filters that select a part of a site, of its documents or of its tables."""
+
+    min_answer_score: int | None = _filter("Keep answers with this score or more.")
+    max_body: int | None = _filter(
+        "Keep questions and answers with a body of at most SIZE, such as 20kB.",
+        is_rare=True,
+        accepts=str | int | None,
+        parse=size(1, "20000 or 20kB"),
+        metavar="SIZE",
+        more="This is the size of the HTML in UTF-8, as in the dump.",
+    )
+    keep_users: IdList | None = _kept(
+        "Keep questions asked or answered by these users.",
+        more="The ids are separated by commas, or in a FILE, one per line. A file name that "
+        "consists of digits counts as an id; write `./123` for the file.",
+    )
+    keep_posts: IdList | None = _kept(
+        "Keep these questions, and the questions of these answers.",
+        more="The ids are separated by commas, or in a FILE, one per line.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Filters(PartFilters):
+    """The filters of a conversion; a row must pass all of them.
+
+    Rows are tested early in the first pass, so that rejected rows cost little more than parsing.
+    The key of a rejected post is kept: the second pass must know whether the question of an answer
+    was in the dump, and which of two posts with the same id came first.
+    """
+
     drop_fabricated: bool = _filter(
         "Leave out the made-up question and answer (ids above 1,000,000,000) in two releases.",
         False,
@@ -186,23 +209,6 @@ class Filters:
     drop_posts: IdList | None = _dropped(
         "Leave out these posts; one id per line.",
         more="The answers to these questions are also left out.",
-    )
-    keep_users: IdList | None = _kept(
-        "Keep questions asked or answered by these users.",
-        more="The ids are separated by commas, or in a FILE, one per line. A file name that "
-        "consists of digits counts as an id; write `./123` for the file.",
-    )
-    keep_posts: IdList | None = _kept(
-        "Keep these questions, and the questions of these answers.",
-        more="The ids are separated by commas, or in a FILE, one per line.",
-    )
-    sample: int | None = _filter(
-        "Keep a share of the questions, such as 1%.",
-        accepts=str | float | None,
-        parse=share,
-        metavar="SHARE",
-        more="A hash of the id selects the questions: every run keeps the same ones, and every "
-        "sample is part of all larger samples.",
     )
     as_of: str | None = _filter(
         "Restore the site as it was at the end of DATE (UTC).",
@@ -240,7 +246,7 @@ class Filters:
     )
 
     def __post_init__(self) -> None:
-        check_filters(self)
+        PartFilters.__post_init__(self)
         if self.kept is not None and set(self.left_out) - {METADATA}:
             raise contradiction("fields", "drop_fields")
         if self.kept == ():

@@ -127,9 +127,8 @@ def add_fast(data: bytes, buffer: RecordBuffer) -> Added | None:
     )
     if added is None:
         return None
-    count, last_id, other_types, *days = added
+    count, last_id, other_types = added
     buffer.other_types.update(other_types)
-    buffer.add_days(*days)
     return count, last_id
 
 

@@ -12,6 +12,7 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -19,13 +20,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, PAIR_BYTES, QUESTION
-from so2docs.schema import NUMBERS, RESERVED
+from so2docs.schema import BOOLEAN, DATE, INTEGER, NUMBERS, RESERVED, TEXT, TEXTS
 
 Projection = Callable[[dict[str, Any]], dict[str, Any]]
 """Function that changes a typed row before it becomes JSON."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INT64 = 1 << 63
 _NESTED = {"1", "2"}
 _STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
@@ -65,8 +65,6 @@ class RecordBuffer:
             ids.
         reserved: Names forbidden for attributes, since documents use them for other values.
         first_stray: The first row without a usable key; None if there is no such row.
-        first_day: The day on which the oldest post was created; empty if unknown.
-        last_day: The day on which the latest post was created; empty if unknown.
     """
 
     buckets: defaultdict[int, Bucket] = field(default_factory=partial(defaultdict, new_bucket))
@@ -80,19 +78,6 @@ class RecordBuffer:
     rejected: bytearray = field(default_factory=bytearray)
     reserved: frozenset[str] = RESERVED
     first_stray: dict[str, Any] | None = None
-    first_day: str = ""
-    last_day: str = ""
-
-    def add_days(self, first: str, last: str) -> None:
-        """Add the first and the last day of some posts; empty days are unknown."""
-        self.first_day = min(filter(None, (self.first_day, first)), default="")
-        self.last_day = max(self.last_day, last)
-
-    def add_day(self, row: dict[str, Any]) -> None:
-        """Add the day on which a post was created, if it is known."""
-        date = row.get("CreationDate")
-        if isinstance(date, str) and (day := _DAY.match(date)):
-            self.add_days(day[0], day[0])
 
     def add_stray(self, reason: str, row: dict[str, Any]) -> None:
         """Add a typed row without a usable key to the strays."""
@@ -170,6 +155,38 @@ def tags(text: str) -> list[str]:
     return [text] if text else []
 
 
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,3}))?", re.ASCII)
+_BOOLEANS = {"true": True, "false": False}
+
+
+def milliseconds(text: str) -> int | None:
+    """Convert a date of a dump (UTC) to Unix time in milliseconds; None if it is not a date."""
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        year, month, day, hour, minute, second = map(int, match.groups()[:6])
+        seconds = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+    return int(seconds) * 1000 + int((match[7] or "0").ljust(3, "0"))
+
+
+def _integer(text: str) -> int | None:
+    value = number(text)
+    return value if isinstance(value, int) else None
+
+
+READ: dict[str, Callable[[str], Any]] = {
+    INTEGER: _integer,
+    TEXT: str,
+    DATE: milliseconds,
+    BOOLEAN: lambda text: _BOOLEANS.get(text.lower()),
+    TEXTS: tags,
+}
+"""Parsers of attributes, by type; they return None for a text that does not fit the type."""
+
+
 def convert_types(row: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of a row, with integers and lists of tags instead of their texts."""
     return {
@@ -236,7 +253,6 @@ def add(
             row.update(zip(number_names, values, strict=True))
             _add_carefully(buffer, row, projection)
             continue
-        buffer.add_day(row)
         number = question_id >> BUCKET_BITS
         if number != last_bucket:
             last_bucket, (keys, jsons) = number, buckets[number]
@@ -257,7 +273,6 @@ def _add_carefully(
     if kind not in (QUESTION, ANSWER):
         buffer.other_types[kind] += 1
         return
-    buffer.add_day(row)
     post_id = row["Id"]
     if kind == QUESTION:
         question_id, rank = post_id, row.get("AcceptedAnswerId")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
-from functools import lru_cache, partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from so2docs.domain import FIRST_FABRICATED_ID, is_date, is_sampled
+from so2docs.domain import is_date, is_sampled
 from so2docs.options.field_paths import FieldChoice
-from so2docs.options.option import tag_filter
 from so2docs.options.table import Filters
 from so2docs.parse import posts
+from so2docs.parse.filters import (
+    NOT_FABRICATED,
+    answer_conditions,
+    post_conditions,
+    question_conditions,
+    similar_tags,
+)
 from so2docs.parse.keys import (
     ANSWER,
     BUCKET_BITS,
@@ -23,11 +27,10 @@ from so2docs.parse.keys import (
     REJECTED_QUESTION,
 )
 from so2docs.parse.opt_outs import OptOuts
-from so2docs.parse.posts import Projection, RecordBuffer, number, tags
+from so2docs.parse.posts import Projection, RecordBuffer, number
 from so2docs.schema import ANSWERS, BODY_FROM, DATES, POSTS
 
 Row = dict[str, Any]
-_Check = Callable[[Row], bool]
 _Ids = tuple[int, int, int]
 """Kind, question id and post id."""
 
@@ -41,14 +44,18 @@ class RowFilter:
         self._all_keys = all_keys
         self._sample = filters.sample
         self._drops_fabricated = filters.drop_fabricated
+        self._before = None if filters.as_of is None else filters.before
         self._opt_outs = OptOuts(filters, POSTS)
         self._projection = projection
-        self._is_similar = lru_cache(1 << 16)(partial(is_similar, filters.tags))
-        self._tags = frozenset(filters.tags)
-        self._has_tags = tag_filter(self._tags, all_tags=filters.all_tags)
-        self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
-        for checks in self._checks.values():
-            checks.extend(_post_checks(filters))
+        self._find_similar = similar_tags(filters.tags) if filters.tags else None
+        # The sample is tested here, because the answers to a question are in the sample with it.
+        of_questions = question_conditions(replace(filters, sample=None))
+        of_posts = post_conditions(filters)
+        self._conditions = {
+            QUESTION: of_questions + of_posts,
+            ANSWER: answer_conditions(filters) + of_posts,
+        }
+        self._with_answers = filters.fields.has_answers
 
     def add(self, buffer: RecordBuffer, rows: list[Row]) -> None:
         """Turn rows into posts, as `posts.add` does.
@@ -63,7 +70,7 @@ class RowFilter:
             is_dropped = bool(self._opt_outs) and self._opt_outs.drops(row, buffer)
             if ids is None:
                 # Check rows without ids too, since one of the made-up answers has no ParentId.
-                if is_dropped or (self._drops_fabricated and is_fabricated(row)):
+                if is_dropped or (self._drops_fabricated and not NOT_FABRICATED.holds(row)):
                     buffer.filtered += 1
                     if is_dropped:
                         _reject_rows_of(row, buffer)
@@ -83,32 +90,26 @@ class RowFilter:
             _reject(ids, buffer, in_bucket=sampled or self._all_keys)
         posts.add(buffer, passed, self._projection)
 
-    def passes(self, kind: int, row: Row, similar_tags: Counter[str]) -> bool:
+    def passes(self, kind: int, row: Row, similar: Counter[str]) -> bool:
         """Whether the attributes of a question or an answer, typed or not, pass the filters.
 
         Args:
             kind: The type of the post.
             row: The attributes.
-            similar_tags: Counts of the tags similar to a wanted tag, to add to.
+            similar: Counts of the tags that resemble a wanted tag, to add to.
         """
-        is_tagged = not self._tags or kind != QUESTION or self._match_tags(row, similar_tags)
-        return is_tagged and all(check(row) for check in self._checks[kind])
-
-    def _match_tags(self, row: Row, similar_tags: Counter[str]) -> bool:
-        """Whether the tags of a question pass the filter; count tags similar to a wanted tag."""
-        value = row.get("Tags", "")
-        tag_names = [tag.lower() for tag in (tags(value) if isinstance(value, str) else value)]
-        similar_tags.update(filter(self._is_similar, tag_names))
-        return self._has_tags(tag_names)
+        if kind == QUESTION and self._find_similar is not None:
+            similar.update(self._find_similar(row.get("Tags")))
+        if kind == ANSWER and not self._with_answers:
+            return False
+        if self._before is not None and row.get("CreationDate", self._before) >= self._before:
+            return False
+        if self._drops_fabricated and not NOT_FABRICATED.holds(row):
+            return False
+        return all(condition.holds(row) for condition in self._conditions[kind])
 
     def _is_sampled(self, question_id: int) -> bool:
         return self._sample is None or is_sampled(question_id, self._sample)
-
-
-def is_fabricated(row: Row) -> bool:
-    """Whether a row was made up by the publisher, according to its id."""
-    post_id = number(row.get("Id", ""))
-    return isinstance(post_id, int) and post_id >= FIRST_FABRICATED_ID
 
 
 def _reject(ids: _Ids, buffer: RecordBuffer, *, in_bucket: bool) -> None:
@@ -153,74 +154,6 @@ def find_ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
 
 def _id(text: str) -> int | str:
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 19 else number(text)
-
-
-def _question_checks(filters: Filters) -> list[_Check]:
-    """Return the checks that a question must pass."""
-    limits = (
-        ("Score", filters.min_score, None),
-        ("AnswerCount", 1 if filters.answered else None, None),
-        ("AnswerCount", filters.min_answers, filters.max_answers),
-    )
-    checks = [_within(*limit) for limit in limits if limit[1:] != (None, None)]
-    if filters.accepted:
-        checks.append(lambda row: bool(row.get("AcceptedAnswerId")))
-    # Dates in a dump sort as text, and a date without a time sorts before all times of that day.
-    since, until = filters.since, filters.until
-    if since is not None:
-        checks.append(lambda row: row.get("CreationDate", "") >= since)
-    if until is not None:
-        checks.append(lambda row: "" < row.get("CreationDate", "") < until)
-    return checks
-
-
-def _answer_checks(filters: Filters) -> list[_Check]:
-    """Return the checks that an answer must pass, apart from those of its question."""
-    if not filters.fields.has_answers:
-        return [lambda row: False]
-    if filters.min_answer_score is not None:
-        return [_within("Score", filters.min_answer_score, None)]
-    return []
-
-
-def _post_checks(filters: Filters) -> list[_Check]:
-    """Return the checks that both questions and answers must pass."""
-    checks: list[_Check] = []
-    limit = filters.max_body
-    if limit is not None:
-        checks.append(lambda row: len(row.get("Body", "").encode()) <= limit)
-    if filters.as_of is not None:
-        before = filters.before
-        checks.append(lambda row: row.get("CreationDate", before) < before)
-    if filters.drop_fabricated:
-        checks.append(lambda row: not is_fabricated(row))
-    return checks
-
-
-def _within(name: str, lowest: int | None, highest: int | None) -> _Check:
-    """Return a check that an attribute is an integer within the limits; None means no limit."""
-
-    def check(row: Row) -> bool:
-        value = row.get(name, "")
-        value = number(value) if isinstance(value, str) else value
-        if not isinstance(value, int):
-            return False
-        return (lowest is None or value >= lowest) and (highest is None or value <= highest)
-
-    return check
-
-
-def is_similar(wanted: Iterable[str], tag: str) -> bool:
-    """Whether a tag equals, contains, matches or resembles a wanted tag."""
-    from difflib import get_close_matches
-
-    stems = [name.strip("*?%") for name in wanted]
-    contains = any(stem and stem in tag for stem in stems)
-    return (
-        contains
-        or any(fnmatchcase(tag, name) for name in wanted)
-        or bool(get_close_matches(tag, stems, 1, 0.7))
-    )
 
 
 if TYPE_CHECKING:

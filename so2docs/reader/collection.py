@@ -12,12 +12,11 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager, suppress
-from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, Unpack, cast, overload
 
 import orjson
 import zstandard
@@ -35,6 +34,9 @@ from so2docs.errors import (
     flag,
     resumable,
 )
+from so2docs.options.keywords import QuestionKeywords, spell_out
+from so2docs.options.request import read_options
+from so2docs.options.table import QuestionFilters, options_of
 from so2docs.output import index
 from so2docs.output.compression import (
     GZIP_HEADER,
@@ -437,30 +439,21 @@ class Collection(Framed, Mapping[int, "Question"]):
         """Return a view of the ids and documents; iterating over it streams the file."""
         return _Items(self)
 
-    def where(
-        self,
-        *,
-        since: str | date | None = None,
-        until: str | date | None = None,
-        tags: str | Iterable[str] = (),
-        all_tags: bool = False,
-    ) -> Selection:
-        """Select documents by date and tags; the filters are applied while reading.
+    @spell_out(options_of(QuestionFilters))
+    def where(self, **keywords: Unpack[QuestionKeywords]) -> Selection:
+        """Select documents by the filters of `convert`, which are applied while reading.
 
         Args:
-            since: Select questions created on this date (UTC) or later.
-            until: Select questions created before this date (UTC).
-            tags: Select questions with at least one of these tags.
-            all_tags: Select questions with all of these tags instead.
+            keywords: Options: `so2docs.options.keywords.QuestionKeywords`.
 
         Returns:
             A selection, which has the same frames as the collection, and can be iterated over any
             number of times.
 
         Raises:
-            OptionError: A date or a tag is not valid.
+            OptionError: The value of a filter is not valid, or two filters contradict each other.
         """
-        return Selection(self, since, until, tags, all_tags)
+        return Selection(self, read_options(QuestionFilters, keywords))
 
     def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
         for entry in self.index:

@@ -6,16 +6,15 @@ into memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import date
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from so2docs.errors import OptionError, OutputError, did_you_mean, require_packages
-from so2docs.options.option import contradiction, point_in_time, tag_filter
-from so2docs.options.option import tags as read_tags
+from so2docs.options.table import QuestionFilters
+from so2docs.parse.filters import question_conditions
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
@@ -204,7 +203,7 @@ def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
     """
     objects = [document for document in documents if isinstance(document, dict)]
     try:
-        if objects and isinstance(objects[0].get("CreationDate"), dict):
+        if objects and not isinstance(objects[0].get("CreationDate", ""), str):
             raise TypeError
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -376,21 +375,9 @@ def in_batches(documents: Iterable[Any]) -> Iterator[list[Row]]:
 class Selection(Framed):
     """A selection of documents, filtered while reading; the result of `Collection.where`."""
 
-    def __init__(
-        self,
-        source: Framed,
-        since: str | date | None,
-        until: str | date | None,
-        tags: str | Iterable[str],
-        all_tags: bool,
-    ) -> None:
+    def __init__(self, source: Framed, filters: QuestionFilters) -> None:
         self._source, self.path = source, source.path
-        self._since = point_in_time("since", since) or ""
-        self._until = point_in_time("until", until) or ""
-        if self._since and self._until and self._since >= self._until:
-            raise contradiction("since", "until")
-        self._tags = frozenset(read_tags("tags", tags)) if tags else frozenset[str]()
-        self._has_tags = tag_filter(self._tags, all_tags=all_tags)
+        self._conditions = question_conditions(filters)
 
     def __iter__(self) -> Iterator[Question]:
         for batch in self._document_batches():
@@ -399,15 +386,10 @@ class Selection(Framed):
     def _document_batches(self) -> Iterator[list[Row]]:
         for batch in self._source._document_batches():
             with _expect_documents(self, batch):
-                questions = [question for question in batch if self._holds(question)]
+                questions = [
+                    question
+                    for question in batch
+                    if all(condition.holds(question) for condition in self._conditions)
+                ]
             if questions:
                 yield questions
-
-    def _holds(self, question: Mapping[str, Any]) -> bool:
-        """Whether a question passes the filters; questions without a date fail any date limit."""
-        date = question.get("CreationDate") or ""
-        if date < self._since or (self._until and not "" < date < self._until):
-            return False
-        if not self._tags:
-            return True
-        return self._has_tags(question.get("Tags") or ())

@@ -14,8 +14,9 @@ from support.twins import (
     slice_of,
 )
 
-from so2docs.flat.columns import milliseconds, typed_values
+from so2docs.flat.columns import typed_values
 from so2docs.parse import core
+from so2docs.parse.posts import milliseconds
 from so2docs.schema import DUMP, RESERVED
 
 pytestmark = pytest.mark.skipif(core.built() == "python", reason="no C compiler")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import reprlib
 from pathlib import Path
@@ -38,6 +39,9 @@ CASES: list[dict[str, Any]] = [
     {"tags": "?*-*,b*", "all_tags": True, "since": "2017", "until": "2019-06-01"},
     {"keep_users": [8, 43, 10**12]},
     {"keep_posts": [*range(1, 500), 10**12], "keep_users": [8, 43]},
+    {"sample": "40%", "min_score": 0, "answered": True},
+    {"max_body": 700, "min_answer_score": 2, "max_answers": 2},
+    {"accepted": True, "keep_users": [8, 43]},
     {"keep_posts": [10**12]},
 ]
 
@@ -76,12 +80,20 @@ def part_of(site: Site, **options: Any) -> Site:
         if name in options:
             questions &= {thread_of(post) for post in posts if post[column] in options[name]}
     threads = [post for post in posts if thread_of(post) in questions & existing]
+    answers = {post["Id"]: post for post in threads if post["PostTypeId"] == 2}
+    left_out = {number for number, one in answers.items() if not _is_kept_answer(one, options)}
+    threads = [post for post in threads if post["Id"] not in left_out]
     names = {tag for post in threads for tag in post["Tags"] or ()}
     tags = [tag for tag in site.get("Tags", []) if tag["TagName"] in names]
     wikis = {tag[name] for tag in tags for name in ("ExcerptPostId", "WikiPostId")}
     ids = {post["Id"] for post in threads}
     ids |= {post["Id"] for post in posts if post["PostTypeId"] in (4, 5) and post["Id"] in wikis}
-    part = {"Posts": [post for post in posts if post["Id"] in ids], "Tags": tags}
+    kept = [post for post in posts if post["Id"] in ids]
+    kept = [
+        post | {"AcceptedAnswerId": None} if post["AcceptedAnswerId"] in left_out else post
+        for post in kept
+    ]
+    part = {"Posts": kept, "Tags": tags}
     for stem in ("Comments", "Votes", "PostHistory", "PostLinks"):
         links = [name for name, target in LINKS[stem].items() if target == "Posts"]
         part[stem] = [one for one in site.get(stem, []) if all(one[name] in ids for name in links)]
@@ -97,6 +109,14 @@ def part_of(site: Site, **options: Any) -> Site:
     return {stem: part[stem] for stem in site}
 
 
+def _is_kept_answer(post: Row, options: dict[str, Any]) -> bool:
+    return post["Score"] >= options.get("min_answer_score", -(10**9)) and _is_short(post, options)
+
+
+def _is_short(post: Row, options: dict[str, Any]) -> bool:
+    return len((post["Body"] or "").encode()) <= options.get("max_body", 10**9)
+
+
 def _passes(post: Row, options: dict[str, Any]) -> bool:
     wanted = options.get("tags", ())
     wanted = wanted.split(",") if isinstance(wanted, str) else wanted
@@ -105,9 +125,20 @@ def _passes(post: Row, options: dict[str, Any]) -> bool:
     date = post["CreationDate"] or ""
     return (
         (not wanted or (all if options.get("all_tags") else any)(matches))
+        and _is_short(post, options)
+        and post["Score"] >= options.get("min_score", -(10**9))
+        and options.get("min_answers", 0) <= post["AnswerCount"] <= options.get("max_answers", 999)
+        and (post["AnswerCount"] > 0 or not options.get("answered"))
+        and (post["AcceptedAnswerId"] is not None or not options.get("accepted"))
+        and _place(post["Id"]) < float(options.get("sample", "100%").rstrip("%")) / 100
         and ("since" not in options or date >= options["since"])
         and ("until" not in options or "" < date < options["until"])
     )
+
+
+def _place(post_id: int) -> float:
+    digest = hashlib.blake2b(str(post_id).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
 
 
 def broken(site: Site) -> dict[str, set[int]]:

@@ -96,12 +96,15 @@ def test_it_is_in_the_help_of_the_library(with_another: Path) -> None:
 
 def test_it_is_a_typed_keyword_and_in_the_docs(with_another: Path) -> None:
     keywords = (with_another / "so2docs/options/keywords.py").read_text(encoding="utf-8")
-    (declaration,) = (
-        node
-        for node in ast.walk(ast.parse(keywords))
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "max_score"
-    )
-    assert ast.unparse(declaration.annotation) == "int | None"
+    declared = {
+        kind.name: ast.unparse(entry.annotation)
+        for kind in ast.parse(keywords).body
+        if isinstance(kind, ast.ClassDef)
+        for entry in kind.body
+        if isinstance(entry, ast.AnnAssign) and ast.unparse(entry.target) == "max_score"
+    }
+    kinds = ("DocumentKeywords", "QuestionKeywords", "TableKeywords")
+    assert declared == dict.fromkeys(kinds, "int | None")
     assert "--max-score N" in (with_another / "docs/cli.md").read_text(encoding="utf-8")
 
 

@@ -52,7 +52,7 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
             _is_at_least(document.get("AnswerCount"), options.get("min_answers")),
             _is_at_most(document.get("AnswerCount"), options.get("max_answers")),
             _is_kept(document, options),
-            bool(document.get("AcceptedAnswerId")) or not options.get("accepted"),
+            isinstance(document.get("AcceptedAnswerId"), int) or not options.get("accepted"),
             _is_listed(document, "OwnerUserId", options.get("keep_users")),
             _is_listed(document, "Id", options.get("keep_posts")),
             options.get("since") is None or (bool(date) and date >= options["since"]),

@@ -1,0 +1,132 @@
+"""The filters of questions and answers: the attribute that each filter tests, and the test.
+
+These definitions apply to the rows of a dump, whose values are texts, to finished documents, and to
+the columns of flat tables, whose values are typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import lru_cache, partial
+from typing import Any
+
+from so2docs.domain import FIRST_FABRICATED_ID, is_sampled
+from so2docs.options.option import tag_filter
+from so2docs.options.table import PartFilters, QuestionFilters
+from so2docs.parse.posts import READ
+from so2docs.parse.posts import tags as split_tags
+from so2docs.schema import POSTS
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on an attribute of a post.
+
+    Attributes:
+        attribute: Name of the attribute.
+        passes: Tests the typed value, in which dates are Unix times in milliseconds; the value is
+            None if the attribute is missing or does not fit its type.
+    """
+
+    attribute: str
+    passes: Callable[[Any], bool]
+    _read: Callable[[str], Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_read", READ[POSTS.attributes[self.attribute]])
+
+    def holds(self, post: Mapping[str, Any]) -> bool:
+        """Test a row or a document, whose values are texts or typed."""
+        value = post.get(self.attribute)
+        return self.passes(self._read(value) if isinstance(value, str) else value)
+
+
+NOT_FABRICATED = Condition("Id", lambda post_id: post_id is None or post_id < FIRST_FABRICATED_ID)
+"""The condition that the publisher did not make a post up."""
+
+
+def question_conditions(filters: QuestionFilters) -> list[Condition]:
+    """Return the conditions on the attributes of a question."""
+    since, until = map(limit_milliseconds, (filters.since, filters.until))
+    limits = (
+        ("Score", filters.min_score, None),
+        ("AnswerCount", 1 if filters.answered else None, None),
+        ("AnswerCount", filters.min_answers, filters.max_answers),
+        ("CreationDate", since, None if until is None else until - 1),
+    )
+    conditions = [
+        Condition(name, partial(_is_within, lowest, highest))
+        for name, lowest, highest in limits
+        if (lowest, highest) != (None, None)
+    ]
+    if filters.accepted:
+        conditions.append(Condition("AcceptedAnswerId", bool))
+    if filters.tags:
+        has_tags = tag_filter(filters.tags, all_tags=filters.all_tags)
+        conditions.append(Condition("Tags", lambda tags: has_tags(_lower(tags))))
+    share = filters.sample
+    if share is not None:
+        conditions.append(Condition("Id", lambda post_id: is_sampled(post_id, share)))
+    return conditions
+
+
+def answer_conditions(filters: PartFilters) -> list[Condition]:
+    """Return the conditions on the attributes of an answer, apart from those of its question."""
+    lowest = filters.min_answer_score
+    return [] if lowest is None else [Condition("Score", partial(_is_within, lowest, None))]
+
+
+def post_conditions(filters: PartFilters) -> list[Condition]:
+    """Return the conditions on the attributes of both questions and answers."""
+    limit = filters.max_body
+    if limit is None:
+        return []
+    return [Condition("Body", lambda body: len((body or "").encode()) <= limit)]
+
+
+def _is_within(lowest: int | None, highest: int | None, value: Any) -> bool:
+    """Whether a value is an integer within the limits; None means no limit."""
+    return (
+        isinstance(value, int)
+        and (lowest is None or value >= lowest)
+        and (highest is None or value <= highest)
+    )
+
+
+def limit_milliseconds(limit: str | None) -> int | None:
+    """Convert a date, possibly without a time, to Unix time in milliseconds."""
+    if limit is None:
+        return None
+    return round(datetime.fromisoformat(limit).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _lower(tags: Iterable[str] | None) -> list[str]:
+    """Return the tags of a question in lower case, in which tags are compared."""
+    return [tag.lower() for tag in tags or ()]
+
+
+def similar_tags(wanted: Iterable[str]) -> Callable[[str | Iterable[str] | None], list[str]]:
+    """Make a function that returns those tags of a question that resemble a wanted tag."""
+    is_similar = lru_cache(1 << 16)(partial(_is_similar, tuple(wanted)))
+
+    def find(value: str | Iterable[str] | None) -> list[str]:
+        names = split_tags(value) if isinstance(value, str) else value
+        return list(filter(is_similar, _lower(names)))
+
+    return find
+
+
+def _is_similar(wanted: tuple[str, ...], tag: str) -> bool:
+    """Whether a tag equals, contains, matches or resembles a wanted tag."""
+    from difflib import get_close_matches
+
+    stems = [name.strip("*?%") for name in wanted]
+    contains = any(stem and stem in tag for stem in stems)
+    return (
+        contains
+        or any(fnmatchcase(tag, name) for name in wanted)
+        or bool(get_close_matches(tag, stems, 1, 0.7))
+    )
