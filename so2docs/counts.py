@@ -233,6 +233,8 @@ class RowCounts(Counts):
         labels: Records by the value of the column that the recipe counts, such as `true`.
         unchanged: With `as_of`, questions and answers whose body is that of the dump.
         restored: With `as_of`, questions and answers whose body comes from a revision.
+        first_day: The day on which the oldest kept post was created; empty if unknown.
+        last_day: The day on which the latest kept post was created; empty if unknown.
         repaired_characters: Number of characters that XML forbids and that were replaced by U+FFFD.
         tables: Counts of each requested table, by name.
     """
@@ -250,6 +252,8 @@ class RowCounts(Counts):
     labels: Counter[str] = field(default_factory=Counter)
     unchanged: int | None = None
     restored: int | None = None
+    first_day: str = field(default="", metadata=LEAST)
+    last_day: str = field(default="", metadata=MOST)
     repaired_characters: int = 0
     tables: dict[str, TableCounts] = field(default_factory=dict)
 

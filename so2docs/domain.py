@@ -48,7 +48,10 @@ def license_url(name: str) -> str | None:
 
 
 def licenses_between(first: str | None, last: str | None) -> list[str]:
-    """Return the licences of content created between two dates; all licences without dates."""
+    """Return the licences of content created between two days, the latest first.
+
+    All licences are returned if the days are unknown.
+    """
     starts = licenses()
     newest, oldest = license_at(last) or starts[0][0], license_at(first) or starts[-1][0]
     return [name for name, _ in starts if oldest <= name <= newest]

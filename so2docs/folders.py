@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Unpack
 
+from so2docs.api.batch import read_failures
 from so2docs.api.sites import (
     DAMAGED,
     Done,
@@ -37,9 +38,11 @@ from so2docs.errors import (
 from so2docs.flat.tables import tables
 from so2docs.inspection.inspect import inspect, locate_all
 from so2docs.metadata.manifest import Manifest, load, verify
-from so2docs.options.choices import ChangesFormat, Search
-from so2docs.options.keywords import TableKeywords, TagsKeywords
-from so2docs.options.sites import checked_host, site_from_name
+from so2docs.options.choices import ChangesFormat
+from so2docs.options.keywords import DatabaseKeywords, TableKeywords, TagsKeywords
+from so2docs.options.products import DatabaseOptions
+from so2docs.options.request import read_options
+from so2docs.options.sites import site_from_name
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import MANIFEST
@@ -65,6 +68,7 @@ def diff_all(
     deleted: PathLike | None = None,
     elasticsearch_index: str = "questions",
     site_field: str | None = None,
+    report: PathLike | None = None,
     update: bool = False,
     force: bool = False,
     jobs: int | None = None,
@@ -73,8 +77,9 @@ def diff_all(
 ) -> list[SiteResult]:
     """Compare two folders of outputs, site by site.
 
-    For a new site, all questions count as added. For a removed site, no changes are written, and
-    the state of its result is `gone`. Existing changes between the same outputs are kept.
+    For a new site, all questions count as added. For a site without an output in `new_dir`, no
+    changes are written. The state of its result is `gone`, or `failed` if its conversion failed
+    according to `report`. Existing changes between the same outputs are kept.
 
     Args:
         old_dir: Folder of outputs of `convert`; it may be empty.
@@ -89,6 +94,7 @@ def diff_all(
             that cannot contain deletions.
         elasticsearch_index: See `Changes.write`.
         site_field: See `Changes.write`.
+        report: Report of the conversion of the dumps to `new_dir`, which names failed conversions.
         update: Replace changes made from other outputs.
         force: Replace all existing changes.
         jobs: Worker processes; all cores if None.
@@ -107,6 +113,7 @@ def diff_all(
     diff("", "", only=only, ignore=ignore).check(format, deleted)
     old, new = outputs_in(old_dir), outputs_in(new_dir)
     check_holds_outputs(new_dir, new)
+    failures = {} if report is None else read_failures(os.fspath(report))
     folder, ids = (
         None if path is None else _made(path, old_dir, new_dir) for path in (changes_dir, deleted)
     )
@@ -126,7 +133,9 @@ def diff_all(
         target = "" if folder is None else os.path.join(folder, site + end)
         removed = None if ids is None else os.path.join(ids, f"{site}.jsonl.gz")
         pair = old.get(site), new.get(site)
-        work = partial(_diff_site, *pair, target=target, deleted=removed, **how)
+        work = partial(
+            _diff_site, *pair, target=target, deleted=removed, failure=failures.get(site), **how
+        )
         size = input_size([*old.get(site, ()), *new.get(site, ())])
         tasks.append(SiteTask(site, target or (old.get(site) or new[site])[0], size, work))
     return run_sites(tasks, jobs, progress=progress, when_done=when_done)
@@ -151,6 +160,7 @@ def _diff_site(
     new: list[str] | None,
     *,
     target: str,
+    failure: str | None,
     counted: dict[str, Any],
     update: bool,
     force: bool,
@@ -159,6 +169,8 @@ def _diff_site(
     """Compare the outputs of one site for `diff_all`; None stands for a missing output."""
     if new is None:
         assert old is not None
+        if failure is not None:
+            raise OutputError(f"no output, because the conversion failed: {failure}")
         return GONE, old[0], None
     new_path = readable(new)
     with _readable_or_empty(old, new_path) as old_path:
@@ -274,13 +286,8 @@ def to_sqlite_all(
     folder: PathLike,
     database_dir: PathLike,
     *,
-    search: Search = "all",
-    site: str | None = None,
-    update: bool = False,
-    force: bool = False,
-    jobs: int | None = None,
-    progress: bool = False,
     when_done: WhenDone | None = None,
+    **keywords: Unpack[DatabaseKeywords],
 ) -> list[SiteResult]:
     """Make an SQLite database of each output in a folder.
 
@@ -290,13 +297,8 @@ def to_sqlite_all(
     Args:
         folder: Folder of outputs of `convert` in JSON lines.
         database_dir: Folder for the databases, `SITE.db`; made if it does not exist.
-        search: See `to_sqlite`.
-        site: See `to_sqlite`; only for a folder with one output.
-        update: Replace databases made from other outputs or with other options.
-        force: Replace all databases.
-        jobs: Worker processes; all cores if None.
-        progress: Show a progress bar.
         when_done: Function called with the result of each site.
+        keywords: Keyword arguments of `to_sqlite`; `site` only for a folder with one output.
 
     Returns:
         The result of each site, sorted by site; each `result` is a `Database`, or None if the site
@@ -307,26 +309,24 @@ def to_sqlite_all(
         OutputError: A folder cannot be read, or `folder` has no outputs.
     """
     outputs = _outputs(folder)
-    if site is not None and len(outputs) > 1:
+    options = read_options(DatabaseOptions, keywords)
+    if options.site is not None and len(outputs) > 1:
         raise OptionError(f"{flag('site')} applies to one output; {folder} holds {len(outputs):,}")
-    settings: dict[str, Any] = {"search": search}
     # Several sites run in parallel, with one process for each.
-    settings["jobs"] = jobs if len(outputs) == 1 else 1
-    settings["site"] = None if site is None else checked_host(site)
+    settings = {**keywords, "progress": False, "jobs": options.jobs if len(outputs) == 1 else 1}
     databases = _made(database_dir)
     tasks = []
     for name, paths in outputs.items():
         target = os.path.join(databases, f"{name}.db")
-        work = partial(_make_database, paths, target, settings, update, force)
+        work = partial(_make_database, paths, target, settings)
         tasks.append(SiteTask(name, target, input_size(paths), work))
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
+    return run_sites(tasks, options.jobs, progress=options.progress, when_done=when_done)
 
 
-def _make_database(
-    paths: list[str], target: str, settings: dict[str, Any], update: bool, force: bool
-) -> Done:
+def _make_database(paths: list[str], target: str, settings: dict[str, Any]) -> Done:
     product = find_database(readable(paths), target, **settings)
-    return _build(product, "made", force=force, update=update)
+    options = product.options
+    return _build(product, "made", force=options.force, update=options.update)
 
 
 def tables_all(

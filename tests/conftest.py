@@ -33,6 +33,9 @@ settings.load_profile("any-machine")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tests start hundreds of processes. Without bytecode on the disk, each would compile the package.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # These tests kill and freeze processes by signals that Windows lacks.
 collect_ignore = (
     ["conversions/test_faults.py", "pipeline/test_closed_pipes.py"] if os.name == "nt" else []

@@ -157,6 +157,29 @@ def test_a_broken_site_does_not_stop_the_others(
 
 
 @pytest.mark.long
+def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = quarters
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "Posts.xml").write_text("<posts>\n<row ")
+    report = tmp_path / "report.json"
+    so2docs.convert_all([tmp_path / "gone"], new, report=report)
+    assert states(so2docs.diff_all(old, new))["gone"] == "gone"
+    results = so2docs.diff_all(old, new, report=report)
+    assert states(results) == {
+        "beer": "changed",
+        "coffee": "unchanged",
+        "gone": "failed",
+        "new": "new",
+    }
+    assert "no output, because the conversion failed: " in str(results[2].error)
+    result = run("diff", old, new, tmp_path / "changes", "--report", report)
+    assert (result.returncode, "Posts.xml: is truncated" in result.stderr) == (1, True)
+    report.write_text("3")
+    result = run("diff", old, new, "--report", report)
+    assert (result.returncode, "is not a report on several" in result.stderr) == (1, True)
+
+
+@pytest.mark.long
 def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
     _, new = quarters
     result = run("stats", new)

@@ -12,7 +12,8 @@ import orjson
 
 from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.api.sites import Done, SiteResult, WhenDone, plan_outputs, run_dumps
-from so2docs.errors import OptionError, So2docsError, flag
+from so2docs.dump.unreadable import unreadable_output
+from so2docs.errors import OptionError, OutputError, So2docsError, flag
 from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
@@ -156,6 +157,24 @@ def _read_earlier(path: str) -> dict[str, dict[str, Any]]:
         for entry in entries
         if isinstance(entry, dict) and isinstance(entry.get("output"), str) and "made" in entry
     }
+
+
+def read_failures(path: str) -> dict[str, str]:
+    """Read the errors in a report of `convert_all`, by site.
+
+    Raises:
+        OutputError: The file cannot be read, or is not such a report.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise unreadable_output(path, error) from error
+    advice = f"give the report of {flag('output_dir')}"
+    with suppress(KeyError, TypeError, ValueError):
+        entries = orjson.loads(content)
+        return {entry["site"]: entry["error"] for entry in entries if entry["error"] is not None}
+    raise OutputError(f"{path}: is damaged, or is not a report on several dumps; {advice}")
 
 
 def _is_in_place(entry: dict[str, Any]) -> bool:

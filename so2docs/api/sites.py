@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from so2docs.counts import plural
 from so2docs.dump.kinds import members_with
 from so2docs.dump.opening import names_in_folder
 from so2docs.errors import (
@@ -29,6 +30,7 @@ from so2docs.errors import (
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
+from so2docs.output.provenance import UP_TO_DATE
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress, about, collect, log
 from so2docs.report import Report
@@ -211,7 +213,7 @@ def run_sites(
             total = sum(tasks[number].size for number in small)
             work = closing(_side_by_side([tasks[number] for number in small], together))
             try:
-                with bars.step(f"{len(small)} sites", total, total) as bar, work as done:
+                with bars.step(plural(len(small), "site"), total, total) as bar, work as done:
                     for number, result in zip(small, done, strict=True):
                         finish(number, result)
                         bar.update(tasks[number].size)
@@ -338,21 +340,25 @@ def input_size(paths: Iterable[str]) -> int:
 
 
 def summary(results: Sequence[SiteResult]) -> str:
-    """Format a table with a line for each site, the totals, and the number of sites by state."""
-    numbers = [{} if result.result is None else result.result.columns() for result in results]
+    """Format a table with a line for each site, the totals, and the number of sites by state.
+
+    Sites that were up to date have no line.
+    """
+    shown = [result for result in results if result.state != UP_TO_DATE]
+    numbers = [{} if result.result is None else result.result.columns() for result in shown]
     names = dict.fromkeys(name for values in numbers for name in values)
     # Move `seconds` to the end; the other columns keep their order.
     columns = sorted(names, key=lambda name: name == "seconds")
     lines: list[tuple[str, ...]] = [("site", "state", *columns)]
-    for result, values in zip(results, numbers, strict=True):
+    for result, values in zip(shown, numbers, strict=True):
         cells = (_number(values.get(name, 0)) if values else "" for name in columns)
         lines.append((result.site, result.state, *cells))
     totals = (sum(values.get(name, 0) for values in numbers) for name in columns)
     lines.append(("total", "", *map(_number, totals)))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    reasons = ["" if result.error is None else f"  {result.error}" for result in results]
+    reasons = ["" if result.error is None else f"  {result.error}" for result in shown]
     table: list[str] = []
-    for line, reason in zip(lines, ["", *reasons, ""], strict=True):
+    for line, reason in zip(lines if shown else [], ["", *reasons, ""], strict=False):
         aligned = [text.ljust(width) for text, width in zip(line[:2], widths, strict=False)]
         if not reason:
             aligned += map(str.rjust, line[2:], widths[2:])
@@ -360,7 +366,7 @@ def summary(results: Sequence[SiteResult]) -> str:
     states = Counter(result.state for result in results)
     text = ", ".join(f"{count:,} {state}" for state, count in states.items() if state != "failed")
     text = f"{text}, " if text else ""
-    return "\n".join([*table, f"{len(results):,} sites: {text}{states['failed']:,} failed"])
+    return "\n".join([*table, f"{plural(len(results), 'site')}: {text}{states['failed']:,} failed"])
 
 
 def _number(number: int | float) -> str:

@@ -58,6 +58,11 @@ from so2docs.options.choices import ChangesFormat
     default="questions",
     show_default=True,
 )
+@click.option(
+    "--report",
+    metavar="FILE",
+    help="For folders, the report of the conversion to NEW: sites that failed are not gone.",
+)
 @table_option("site_field", "Field that contains the site's name, for ids such as SITE/1.")
 @table_option("nest", "Nest these tables when converting dumps.")
 @table_option("jobs", "Number of worker processes for dumps and for folders.")
@@ -83,8 +88,8 @@ def diff(
     of changes.
 
     If OLD, NEW and CHANGES are folders with an output for each site, each site is compared. All
-    questions of a new site count as added, and a site missing in NEW is listed as gone. Existing
-    changes between the same outputs are kept.
+    questions of a new site count as added, and a site missing in NEW is listed as gone, or as
+    failed if --report says so. Existing changes between the same outputs are kept.
 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """
@@ -113,6 +118,8 @@ def diff(
             **counted,
             **options,
         )
+    if options.pop("report") is not None:
+        raise OptionError(f"{flag('report')} applies only to folders of outputs")
     found = compare(old, new, **counted, **of_dumps, progress=shows_progress(quiet))
     result = found.count() if counts_only else found.write(changes or "-", **options)
     if as_json:

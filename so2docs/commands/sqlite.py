@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from so2docs.commands.options import command, given_keywords, quiet, table_option
+from so2docs.commands.options import command, given_keywords, product_options, quiet
 from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import DATABASE_ENDINGS, Search
+from so2docs.options.choices import DATABASE_ENDINGS
+from so2docs.options.products import DatabaseOptions
 
 
 @command(
@@ -24,37 +25,7 @@ from so2docs.options.choices import DATABASE_ENDINGS, Search
     """
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="OUTPUT [DATABASE]")
-@click.option(
-    "--search",
-    type=click.Choice(get_args(Search)),
-    default="all",
-    show_default=True,
-    help="Content of the search index: titles and tags; also the text of bodies; or no index.",
-)
-@table_option(
-    "site_field",
-    "Add a column for the site, for several OUTPUTs in one database; ids are only unique per site.",
-)
-@table_option(
-    "site", "The site for links to the original posts. [default: from the name of OUTPUT]"
-)
-@table_option("nest", "Include these tables of a dump.")
-@table_option("as_of", "Restore the site of a dump as it was at the end of DATE (UTC).")
-@click.option(
-    "--tags",
-    type=click.Path(),
-    metavar="FILE",
-    help="Include excerpts and wikis of tags from an output of so2docs tags, or from the dump.",
-)
-@click.option(
-    "--profiles",
-    type=click.Path(),
-    metavar="DUMP",
-    help="Include location, website and self-description of users, from Users.xml of the dump.",
-)
-@table_option("jobs", "Number of worker processes for reading a dump and making rows.")
-@table_option("update")
-@table_option("force", "Overwrite an existing database.")
+@product_options(DatabaseOptions)
 @quiet
 def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     """Make an SQLite database with full-text search from OUTPUT, or from a dump.

@@ -84,9 +84,10 @@ def show_sites(
         The exit code.
     """
     from so2docs.api.sites import exit_code, summary
+    from so2docs.output.provenance import UP_TO_DATE
 
     def show(result: SiteResult) -> None:
-        if result.error is not None or (result.source and not quiet):
+        if result.error is not None or (result.source and result.state != UP_TO_DATE and not quiet):
             say(result)
 
     results = run(*paths, progress=shows_progress(quiet), when_done=show, **options)

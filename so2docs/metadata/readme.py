@@ -54,9 +54,9 @@ Questions and answers of a Stack Exchange data dump, nested by so2docs {version}
 
 ## Licence
 
-The content was written by the users of the site. It is licensed under CC BY-SA 2.5, 3.0 or 4.0,
-depending on its date. Anyone who passes it on must name the authors and the licence, link to the
-source, indicate changes, and pass adaptations on under the same or a compatible licence.
+The content was written by the users of the site. It is licensed under {licenses}.
+Anyone who passes it on must name the authors and the licence, link to the source, indicate changes,
+and pass adaptations on under the same or a compatible licence.
 """
 
 
@@ -91,6 +91,7 @@ def readme_text(title: str, outputs: Mapping[str, DescribedOutput]) -> str:
         dump=_licenses_of_dumps(outputs.values()),
         commands="\n".join(f"$ {command(output)}" for output in outputs.values()),
         hashes="\n".join(_hashes(outputs.values())),
+        licenses=_describe_licenses(_licenses(outputs.values())),
     )
     return "\n".join(["---", "# Written by so2docs --card.", *lines, "---"]) + text
 
@@ -108,7 +109,7 @@ def _front_matter(
     for _, recipe in recipes:
         configs = recipe.hub_configurations if recipe and recipe.files else configs
     return {
-        "license": _licenses(outputs),
+        "license": [name.lower().replace(" ", "-") for name in _licenses(outputs)],
         "language": sorted({site_language(output.manifest.site or "") for output in outputs}),
         "pretty_name": title,
         "task_categories": list(dict.fromkeys(task for names in tasks for task in names)),
@@ -129,9 +130,14 @@ def _licenses(outputs: Iterable[DescribedOutput]) -> list[str]:
     names = {
         name
         for counts in (output.manifest.counts for output in outputs)
-        for name in licenses_between(counts.get("first_date"), counts.get("last_date"))
+        for name in licenses_between(counts.get("first_day"), counts.get("last_day"))
     }
-    return [name.lower().replace(" ", "-") for name in sorted(names, reverse=True)]
+    return sorted(names, reverse=True)
+
+
+def _describe_licenses(names: list[str]) -> str:
+    """Name the licences in a sentence: `CC BY-SA 4.0`, or several that depend on the date."""
+    return names[0] if len(names) == 1 else f"{' or '.join(names)}, depending on its date"
 
 
 def _size_category(count: int) -> str:

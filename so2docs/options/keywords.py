@@ -33,14 +33,6 @@ OnlyName = Literal[
     "badges",
     "tags",
 ]
-FormatName = Literal[
-    "jsonl",
-    "json",
-    "elasticsearch",
-    "mongodb",
-    "ravendb",
-    "parquet",
-]
 NestName = Literal[
     "comments",
     "links",
@@ -51,6 +43,14 @@ NestName = Literal[
     "users",
     "badges",
     "all",
+]
+FormatName = Literal[
+    "jsonl",
+    "json",
+    "elasticsearch",
+    "mongodb",
+    "ravendb",
+    "parquet",
 ]
 
 
@@ -172,6 +172,24 @@ class TableKeywords(TypedDict, total=False):
     jobs: int | None
     core: Literal["auto", "python", "compiled"]
     work_dir: str | os.PathLike[str] | None
+    progress: bool
+
+
+class DatabaseKeywords(TypedDict, total=False):
+    """Options of `so2docs.to_sqlite`."""
+
+    site: str | None
+    tags: str | os.PathLike[str] | Iterable[dict[str, Any]] | None
+    profiles: str | os.PathLike[str] | None
+    as_of: str | date | None
+    drop_users: str | os.PathLike[str] | None
+    drop_posts: str | os.PathLike[str] | None
+    site_field: str | None
+    nest: str | Iterable[NestName]
+    search: Literal["titles", "all", "none"]
+    jobs: int | None
+    update: bool
+    force: bool
     progress: bool
 
 

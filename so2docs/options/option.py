@@ -115,7 +115,12 @@ class Option:
     @property
     def is_repeated(self) -> bool:
         """Whether the flag may be repeated."""
-        return any(get_origin(kind) is Iterable for kind in self.kinds) and not self._takes_ids
+        is_list = any(get_origin(kind) is Iterable for kind in self.kinds)
+        return is_list and not self._takes_ids and not self._takes_objects
+
+    @property
+    def _takes_objects(self) -> bool:
+        return Iterable[dict[str, Any]] in self.kinds
 
     @property
     def _takes_ids(self) -> bool:
@@ -149,6 +154,8 @@ class Option:
             OptionError: The value has the wrong type.
         """
         kinds = [get_origin(kind) or kind for kind in self.kinds if kind is not type(None)]
+        if self._takes_objects:
+            return value  # The caller reads the items.
         if (value is None and type(None) in self.kinds) or not _KINDS.keys() >= set(kinds):
             return value  # Named choices and recipes are checked when they are read.
         if (

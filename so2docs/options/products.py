@@ -7,14 +7,17 @@ declared there, and is declared here only as `like` it, with the words of this p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.options.choices import Core, SplitBy, SqlSystem, TableFormat
-from so2docs.options.option import IdList, choose, contradiction, entries, names, option
+from so2docs.options.choices import Core, Search, SplitBy, SqlSystem, TableFormat
+from so2docs.options.option import IdList, choose, contradiction, entries, names, option, path
+from so2docs.options.request import tables_to_nest
+from so2docs.options.sites import checked_host
 from so2docs.options.table import PartFilters, like
 from so2docs.schema import DUMP
 
@@ -148,3 +151,75 @@ class TableOptions(PartFilters):
             raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
         if self.load is not None and self.split_by is not None:
             raise contradiction("load", "split_by")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseOptions:
+    """Options for making a database with full-text search."""
+
+    search: Search = option(
+        "Output",
+        "output",
+        "Content of the search index: titles and tags; also the text of bodies; or no index.",
+        "all",
+    )
+    site_field: str | None = like(
+        "site_field",
+        "Add a column for the site, for several OUTPUTs in one database; ids are only unique per "
+        "site.",
+        more="The column is the first part of every key. Its values are those of the field of this "
+        "name in the documents, or else the name of the source.",
+        remember=None,
+    )
+    site: str | None = like(
+        "site",
+        "The site for links to the original posts.",
+        usually="from the name of OUTPUT",
+        parse=lambda name, value: None if value is None else checked_host(value),
+    )
+    nest: tuple[str, ...] = like(
+        "nest",
+        "Include these tables of a dump.",
+        parse=lambda name, value: tables_to_nest(names(name, value), {}),
+        remember=sorted,
+    )
+    as_of: str | None = like(
+        "as_of", "Restore the site of a dump as it was at the end of DATE (UTC)."
+    )
+    drop_users: IdList | None = like(
+        "drop_users",
+        "Leave out what users wrote whose ids are in FILE, one per line, when reading a dump.",
+    )
+    drop_posts: IdList | None = like(
+        "drop_posts",
+        "Leave out the posts whose ids are in FILE, one per line, when reading a dump.",
+    )
+    tags: Any = option(
+        "Input",
+        "output",
+        "Include excerpts and wikis of tags from an output of so2docs tags, or from the dump.",
+        more="The result of `so2docs.tags` is also accepted.",
+        accepts=str | os.PathLike[str] | Iterable[dict[str, Any]] | None,
+        metavar="FILE",
+        remember=lambda value: value is not None,
+    )
+    profiles: str | None = option(
+        "Input",
+        "output",
+        "Include location, website and self-description of users, from Users.xml of the dump.",
+        accepts=str | os.PathLike[str] | None,
+        parse=path,
+        metavar="DUMP",
+        remember=lambda value: value is not None,
+    )
+    jobs: int | None = like("jobs")
+    update: bool = like("update")
+    force: bool = like("force", "Overwrite an existing database.")
+    progress: bool = like("progress")
+
+    def __post_init__(self) -> None:
+        for value, name in ((self.tags, "descriptions of tags"), (self.profiles, "profiles")):
+            if value is not None and self.site_field is not None:
+                raise OptionError(
+                    f"{name} apply to one site; leave out {flag('site_field')} or the {name}"
+                )

@@ -38,7 +38,7 @@ KEY = b"so2docs"
 _COUNTS = (
     *("rows", "questions", "answers", "strays", "other_types", "filtered"),
     *("recipe", "records", "without_record", "labels", "unchanged", "restored"),
-    "repaired_characters",
+    *("first_day", "last_day", "repaired_characters"),
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {

@@ -15,7 +15,7 @@ def add_rows(
     pairs: bytearray,
     bucket_bits: int,
     reserved: tuple[bytes, ...],
-) -> tuple[int, int | None, dict[int, int]] | None:
+) -> tuple[int, int | None, dict[int, int], str, str] | None:
     """Turn a slice of rows into posts, as `rows.parse` and `posts.add` do.
 
     Args:

@@ -127,8 +127,9 @@ def add_fast(data: bytes, buffer: RecordBuffer) -> Added | None:
     )
     if added is None:
         return None
-    count, last_id, other_types = added
+    count, last_id, other_types, *days = added
     buffer.other_types.update(other_types)
+    buffer.add_days(*days)
     return count, last_id
 
 

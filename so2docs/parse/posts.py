@@ -26,6 +26,7 @@ Projection = Callable[[dict[str, Any]], dict[str, Any]]
 """Function that changes a typed row before it becomes JSON."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INT64 = 1 << 63
 _NESTED = {"1", "2"}
 _STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
@@ -65,6 +66,8 @@ class RecordBuffer:
             ids.
         reserved: Names forbidden for attributes, since documents use them for other values.
         first_stray: The first row without a usable key; None if there is no such row.
+        first_day: The day on which the oldest post was created; empty if unknown.
+        last_day: The day on which the latest post was created; empty if unknown.
     """
 
     buckets: defaultdict[int, Bucket] = field(default_factory=partial(defaultdict, new_bucket))
@@ -78,6 +81,19 @@ class RecordBuffer:
     rejected: bytearray = field(default_factory=bytearray)
     reserved: frozenset[str] = RESERVED
     first_stray: dict[str, Any] | None = None
+    first_day: str = ""
+    last_day: str = ""
+
+    def add_days(self, first: str, last: str) -> None:
+        """Add the first and the last day of some posts; empty days are unknown."""
+        self.first_day = min(filter(None, (self.first_day, first)), default="")
+        self.last_day = max(self.last_day, last)
+
+    def add_day(self, row: dict[str, Any]) -> None:
+        """Add the day on which a post was created, if it is known."""
+        date = row.get("CreationDate")
+        if isinstance(date, str) and (day := _DAY.match(date)):
+            self.add_days(day[0], day[0])
 
     def add_stray(self, reason: str, row: dict[str, Any]) -> None:
         """Add a typed row without a usable key to the strays."""
@@ -253,6 +269,7 @@ def add(
             row.update(zip(number_names, values, strict=True))
             _add_carefully(buffer, row, projection)
             continue
+        buffer.add_day(row)
         number = question_id >> BUCKET_BITS
         if number != last_bucket:
             last_bucket, (keys, jsons) = number, buckets[number]
@@ -273,6 +290,7 @@ def _add_carefully(
     if kind not in (QUESTION, ANSWER):
         buffer.other_types[kind] += 1
         return
+    buffer.add_day(row)
     post_id = row["Id"]
     if kind == QUESTION:
         question_id, rank = post_id, row.get("AcceptedAnswerId")

@@ -147,6 +147,7 @@ class RowSink(Visitor):
         tally, buffer = self.tally, self.buffer
         tally.filtered, tally.dropped = buffer.filtered, buffer.dropped
         tally.similar_tags = buffer.similar_tags
+        tally.first_day, tally.last_day = buffer.first_day, buffer.last_day
         tally.strays.update(buffer.stray_reasons)
         for kind, count in buffer.other_types.items():
             tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count

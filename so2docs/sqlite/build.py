@@ -16,24 +16,24 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from datetime import date
 from functools import partial
-from typing import Any, TypeGuard, cast, get_args
+from typing import Any, TypeGuard, Unpack, cast
 
 import orjson
 
+from so2docs.api.tags import Tags
 from so2docs.api.tags import tags as read_tags
 from so2docs.domain import SCORE_BINS
 from so2docs.errors import OptionError, OutputError, flag, resumable
 from so2docs.options.choices import Search, split_compression
-from so2docs.options.keywords import NestName
-from so2docs.options.option import names
-from so2docs.options.request import tables_to_nest
-from so2docs.options.sites import checked_host, published_host
-from so2docs.options.table import OPTIONS
+from so2docs.options.keywords import DatabaseKeywords, spell_out
+from so2docs.options.products import DatabaseOptions
+from so2docs.options.request import read_options, recorded
+from so2docs.options.sites import published_host
+from so2docs.options.table import options_of
 from so2docs.output.new_files import NewFiles, temporary_folder, write_file
 from so2docs.output.part_files import FileState, finish_file, part_path
-from so2docs.output.product import Product
+from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.sqlite_file import connect, explained
 from so2docs.processes.pool import Workers
@@ -68,6 +68,7 @@ from so2docs.sqlite.sources import (
 )
 
 _MOST_TAGS = 30
+_LISTS = ("drop_users", "drop_posts")
 
 Connection = sqlite3.Connection
 
@@ -210,21 +211,11 @@ class Database:
         return "\n".join(lines)
 
 
+@spell_out(options_of(DatabaseOptions))
 def to_sqlite(
     source: PathLike | Sequence[PathLike] | Iterable[dict[str, Any]],
     database: PathLike | None = None,
-    *,
-    search: Search = "all",
-    site_field: str | None = None,
-    site: str | None = None,
-    nest: Iterable[NestName] = (),
-    as_of: str | date | None = None,
-    tags: PathLike | Iterable[dict[str, Any]] = (),
-    profiles: PathLike | None = None,
-    jobs: int | None = None,
-    update: bool = False,
-    force: bool = False,
-    progress: bool = False,
+    **keywords: Unpack[DatabaseKeywords],
 ) -> Database:
     """Make an SQLite database with full-text search from an output or a dump.
 
@@ -236,24 +227,7 @@ def to_sqlite(
             iterable of documents.
         database: Name of the database; if None, the name of the source with `.db`, in the current
             folder.
-        search: Content of the full-text index: `titles` (with tags), `all` (with the text of
-            bodies), or `none` for no index.
-        site_field: Name of the column for the site, in a database of several sites; it is the first
-            part of every key. Its values are taken from the field of this name in the documents, or
-            else from the name of the source.
-        site: Host name of the site, such as `beer.stackexchange.com`, for links to the original
-            posts; if None, it comes from the name of the source.
-        nest: Tables of a dump to nest.
-        as_of: Restore the site of a dump as it was at the end of this day (UTC).
-        tags: Excerpts and wikis for the tags table: an output of `so2docs tags`, the dump, or
-            the result of `so2docs.tags`.
-        profiles: The dump whose `Users.xml` has the location, website and self-description of the
-            users in the documents.
-        jobs: Worker processes for reading a dump and making rows; all cores if None. With 1, this
-            process does everything, including the full-text index.
-        update: Replace a database made from another input or with other options.
-        force: Overwrite an existing database.
-        progress: Show progress bars.
+        keywords: Options: `so2docs.options.keywords.DatabaseKeywords`.
 
     Returns:
         The path, numbers of rows and size of the new or existing database, and the time taken.
@@ -262,76 +236,76 @@ def to_sqlite(
         So2docsError: A source cannot be read, a document does not fit the tables, or the database
             cannot be written.
     """
-    product = find_database(
-        source,
-        database,
-        search=search,
-        site_field=site_field,
-        site=site,
-        nest=nest,
-        as_of=as_of,
-        tags=tags,
-        profiles=profiles,
-        jobs=jobs,
-        progress=progress,
-    )
-    return product.build(force=force, update=update)
+    product = find_database(source, database, **keywords)
+    options = product.options
+    return product.build(force=options.force, update=options.update)
 
 
 def find_database(
-    source: Any,
-    database: PathLike | None = None,
-    *,
-    search: Search = "all",
-    site_field: str | None = None,
-    site: str | None = None,
-    nest: Iterable[NestName] = (),
-    as_of: str | date | None = None,
-    tags: PathLike | Iterable[dict[str, Any]] = (),
-    profiles: PathLike | None = None,
-    jobs: int | None = None,
-    progress: bool = False,
+    source: Any, database: PathLike | None = None, **keywords: Unpack[DatabaseKeywords]
 ) -> DatabaseFile:
     """Check the arguments of `to_sqlite`; return the database to make."""
-    nest = cast("tuple[NestName, ...]", names("nest", nest))
-    if search not in get_args(Search):
-        raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
-    _check_site_field(site_field)
-    if (tags != () or profiles is not None) and site_field is not None:
-        name = "descriptions of tags" if tags != () else "profiles"
-        raise OptionError(f"{name} apply to one site; leave out {flag('site_field')} or the {name}")
+    options = read_options(DatabaseOptions, keywords)
+    _check_site_field(options.site_field)
     sources = [open_source(item) for item in _each(source)]
     if not sources:
         raise OptionError("a database needs an output or a dump; give one")
-    if len(sources) > 1 and site_field is None:
+    if len(sources) > 1 and options.site_field is None:
         raise OptionError(
             "ids are only unique per site; for several inputs, name a column with "
             f"{flag('site_field')}"
         )
-    options = {
-        "search": search,
-        "site_field": site_field,
-        "site": None if site is None else checked_host(site),
-        "nest": sorted(tables_to_nest(nest, {})),
-        "as_of": OPTIONS["as_of"].read(as_of),
-        "tags": tags != (),
-        "profiles": profiles is not None,
-    }
+    _check_lists(sources, options)
+    tags, profiles = options.tags, options.profiles
     files = [
         file._replace(role=f"{number} {file.role}")
         for number, item in enumerate(sources, 1)
-        for file in item.identify(nest, options["as_of"])
+        for file in item.identify(options.nest, options.as_of)
     ]
     if _is_path(tags):
         files.append(File.of("tags", os.fspath(tags)))
-    elif tags != ():
+    elif tags is not None:
         files.append(File.read_once("tags", ""))
     if profiles is not None:
-        profiles = os.fspath(profiles)
         files.append(identify_profiles(profiles))
     path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
-    record = make_record("sqlite", FORMAT, options, files)
-    return DatabaseFile(path, record, sources, tags, profiles, jobs=jobs, progress=progress)
+    record = make_record("sqlite", FORMAT, recorded(options), files)
+    lists = {name: keywords[name] for name in _LISTS if name in keywords}  # type: ignore[literal-required]
+    return DatabaseFile(path, record, sources, options, lists)
+
+
+def _check_lists(sources: list[DocumentSource], options: DatabaseOptions) -> None:
+    """Refuse tags that may hold texts of users and posts that the documents leave out.
+
+    Raises:
+        OptionError: The tags were made without the lists of the documents, or no dump is read, to
+            which the lists of the call apply.
+    """
+    own = {name: recorded(options)[name] for name in _LISTS}
+    tags, of_tags = options.tags, dict[str, Any]()
+    reads_dump = not all(source.is_output for source in sources)
+    if _is_path(tags) and _is_output_of_tags(tags):
+        record = read_provenance(os.fspath(tags))
+        of_tags = {} if record is None else record.options
+    elif _is_path(tags):
+        of_tags, reads_dump = own, True
+    elif isinstance(tags, Tags):
+        of_tags = recorded(tags.options)
+    for name in _LISTS:
+        if own[name] is not None and not reads_dump:
+            raise OptionError(f"{flag(name)} applies only to dumps; leave it out, or give the dump")
+        if not (_is_path(tags) or isinstance(tags, Tags)):
+            continue  # No tags, or those of a program, which are not known to be of a dump.
+        for source in sources:
+            expected = own[name]
+            if source.is_output:
+                expected = source.provenance and source.provenance.options.get(name)
+            if expected is not None and expected != of_tags.get(name):
+                raise OptionError(
+                    f"{source.label}: was made with {flag(name)} ({expected}), but the tags were "
+                    "not, so they may contain texts that the list leaves out; make the tags with "
+                    "the same list"
+                )
 
 
 class DatabaseFile(Product[Database]):
@@ -344,15 +318,12 @@ class DatabaseFile(Product[Database]):
         path: str,
         provenance: Provenance,
         sources: list[DocumentSource],
-        tags: Any,
-        profiles: str | None,
-        *,
-        jobs: int | None,
-        progress: bool,
+        options: DatabaseOptions,
+        lists: dict[str, Any],
     ) -> None:
         super().__init__(path, provenance, [source.name for source in sources])
-        self._sources, self._tags, self._profiles = sources, tags, profiles
-        self._jobs, self._progress = jobs, progress
+        self.options = options
+        self._sources, self._lists = sources, lists
 
     def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
         """Return the database alone: users may edit the files for Datasette."""
@@ -383,7 +354,7 @@ class DatabaseFile(Product[Database]):
     def make(self, files: NewFiles) -> Database:
         """Read the documents, insert their rows, and make the indexes."""
         begun = time.perf_counter()
-        path, options, jobs = self.path, self.provenance.options, self._jobs
+        path, options = self.path, self.options
         with resumable(False):
             with (
                 temporary_folder(os.path.dirname(path) or ".") as folder,
@@ -391,20 +362,24 @@ class DatabaseFile(Product[Database]):
                 closing(connect(part_path(path))) as connection,
             ):
                 building = _Building(connection, self.provenance)
-                loaded = building.load_all(self._read_documents(), jobs)
-                make_indexes = partial(building.make_indexes, progress=self._progress)
-                if options["search"] == "none":
+                loaded = building.load_all(self._read_documents(), options.jobs)
+                make_indexes = partial(building.make_indexes, progress=options.progress)
+                if options.search == "none":
                     deque(loaded, maxlen=0)
                     make_indexes()
                 else:
                     index = os.path.join(folder, "search.db")
-                    sql = search_sql(options["site_field"])
-                    index_texts(loaded, index, sql, is_apart=jobs != 1, meanwhile=make_indexes)
+                    sql = search_sql(options.site_field)
+                    index_texts(
+                        loaded, index, sql, is_apart=options.jobs != 1, meanwhile=make_indexes
+                    )
                     copy_index(connection, index, sql)
-                building.describe_tags(_read_tags(self._tags, jobs))
-                if self._profiles is not None:
+                building.describe_tags(_read_tags(options.tags, options.jobs, self._lists))
+                if options.profiles is not None:
                     building.add_profiles(
-                        read_profiles(self._profiles, jobs=jobs, progress=self._progress)
+                        read_profiles(
+                            options.profiles, jobs=options.jobs, progress=options.progress
+                        )
                     )
                 rows = building.finish()
             database = finish_file(path)
@@ -412,23 +387,29 @@ class DatabaseFile(Product[Database]):
             for name, content in datasette_files(path, read_about(part_path(path))).items():
                 files.write(name, content)
         seconds = time.perf_counter() - begun
-        return Database(path, rows, options["search"], database.size, seconds)
+        return Database(path, rows, options.search, database.size, seconds)
 
     def _read_documents(self) -> Iterator[tuple[DocumentSource, Iterable[Any], str | None]]:
-        options = self.provenance.options
+        options = self.options
+        given = {"nest": options.nest, "as_of": options.as_of}
+        conversion = {name: value for name, value in given.items() if value}
         for item in self._sources:
-            conversion = {name: options[name] for name in ("nest", "as_of") if options[name]}
-            documents = item.read(conversion, jobs=self._jobs, progress=self._progress)
-            yield item, documents, options["site"]
+            lists = {} if item.is_output else self._lists
+            documents = item.read(conversion | lists, jobs=options.jobs, progress=options.progress)
+            yield item, documents, options.site
 
 
-def _read_tags(tags: Any, jobs: int | None) -> Iterable[dict[str, Any]]:
+def _read_tags(tags: Any, jobs: int | None, lists: dict[str, Any]) -> Iterable[dict[str, Any]]:
     """Read tags from an output of `so2docs tags` or a dump, or return the given tags."""
     if not _is_path(tags):
-        return cast("Iterable[dict[str, Any]]", tags)
-    path = os.fspath(tags)
-    is_output = split_compression(path)[0].endswith(".jsonl")
-    return cast("Iterable[dict[str, Any]]", read(path)) if is_output else read_tags(path, jobs=jobs)
+        return cast("Iterable[dict[str, Any]]", tags or ())
+    if _is_output_of_tags(tags):
+        return cast("Iterable[dict[str, Any]]", read(tags))
+    return read_tags(tags, jobs=jobs, **lists)
+
+
+def _is_output_of_tags(path: PathLike) -> bool:
+    return split_compression(os.fspath(path))[0].endswith(".jsonl")
 
 
 class _Building:

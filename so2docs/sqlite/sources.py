@@ -10,7 +10,6 @@ from typing import Any
 
 from so2docs.api.convert import documents, find_input, options_for
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.options.keywords import NestName
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.output.new_files import temporary_folder
 from so2docs.output.paths import OutputPaths
@@ -61,7 +60,7 @@ class DocumentSource:
         """The name of the source in messages."""
         return self.name or "the documents"
 
-    def identify(self, nest: Iterable[NestName], as_of: str | None = None) -> list[File]:
+    def identify(self, nest: Iterable[str], as_of: str | None = None) -> list[File]:
         """Identify the file of an output, or the files of a dump."""
         if self.is_output or self.documents is not None:
             return [File.of("output", self.name)]

@@ -115,7 +115,8 @@ def entries_of(report: Path) -> dict[str, Any]:
 
 def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
     beer, coffee = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
-    report, words = dumps / "report.json", ("-q", "--output-dir", dumps / "out", "--report")
+    report = dumps / "report.json"
+    words = ("-q", "--jobs", "1", "--output-dir", dumps / "out", "--report")
     result = run("convert", coffee, *words, report)
     assert (result.returncode, result.stderr) == (0, "")
     first = entries_of(report)["coffee"]

@@ -227,7 +227,8 @@ def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_
     so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl")
     shutil.copy(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
     (tmp_path / "Tags.xml").write_text('<tags><row Id="1" TagName="a" Count="1" /></tags>')
-    side_files = {f".new.jsonl.{kind}" for kind in ("index", "record")}
+    output = command.rsplit(maxsplit=1)[-1]
+    side_files = {f".{output}.{kind}" for kind in ("index", "record")}
     before = {*os.listdir(tmp_path), *side_files, "new.metadata.json", "new.datasette.yaml"}
     with open(tmp_path / "Posts.xml") as dump:
         done = subprocess.run(
@@ -239,7 +240,7 @@ def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_
             check=False,
         )
     assert (done.returncode, done.stderr.strip()) == (0, "")
-    assert {*os.listdir(tmp_path)} - before == {command.rsplit(maxsplit=1)[-1]}
+    assert {*os.listdir(tmp_path)} - before == {output}
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")

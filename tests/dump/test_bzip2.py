@@ -101,7 +101,7 @@ def test_round_trip(data: bytes, level: int, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "level", [1, *(pytest.param(level, marks=pytest.mark.long) for level in range(2, 9)), 9]
+    "level", [1, *(pytest.param(level, marks=pytest.mark.long) for level in range(2, 10))]
 )
 def test_levels(level: int) -> None:
     for name, data in samples(110_000 * level).items():
@@ -120,8 +120,7 @@ def test_a_block_at_every_bit(decoder: CompiledDecoder | LibraryDecoder) -> None
         assert decoder.find(bytearray(shifted), 33 + shift)[0] == block.end
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("level", [1, 9])
+@pytest.mark.parametrize(("threads", "level"), [(1, 1), (2, 9), (5, 1)])
 def test_many_blocks_in_several_streams(threads: int, level: int) -> None:
     data = [random.Random(seed).randbytes(350_000) + bytes(3_000_000) for seed in range(3)]
     packed = b"".join(bz2.compress(part, level) for part in data)
@@ -141,9 +140,9 @@ def test_a_block_that_is_too_large_for_its_level() -> None:
 
 
 def test_parts_of_a_bomb_are_bounded() -> None:
-    packed = bz2.compress(bytes(100_000_000))
+    packed = bz2.compress(bytes(30_000_000))
     sizes = [len(part) for part in decompress_bzip2(io.BytesIO(packed).read, 2)]
-    assert (sum(sizes), max(sizes)) == (100_000_000, 1 << 20)
+    assert (sum(sizes), max(sizes)) == (30_000_000, 1 << 20)
 
 
 def randomize(data: bytes) -> tuple[bytes, bytes]:
@@ -174,6 +173,7 @@ def test_randomized_blocks() -> None:
     assert decompress(packed * 2 + bz2.compress(ROWS) + packed) == text * 2 + ROWS + text
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not list(DUMPS.glob("archives/*.7z")), reason=NO_DUMPS)
 @pytest.mark.parametrize("path", sorted(DUMPS.glob("archives/*.7z")), ids=lambda path: path.name)
 def test_published_archives(path: Path) -> None:

@@ -131,7 +131,13 @@ REPEATED = {
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("kind", REPEATED)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.long] * (kind == "rows-that-are-cut"))
+        for kind in REPEATED
+    ],
+)
 def test_no_beginning_or_end_takes_long(kind: str, is_packed: bool, tmp_path: Path) -> None:
     start, repeated = REPEATED[kind]
     data = start + repeated * (3_000_000 // len(repeated))

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from support.command import run
+from support.dumps import question, row, write_dump
 from support.manifests import describe_file, resealed
 from support.messages import heard
 from support.places import SAMPLES
@@ -59,7 +60,7 @@ def test_the_card(tmp_path: Path) -> None:
     assert '  - name: "Id"' in lines[before:after]
     assert lines[1:before] + lines[after:] == [
         "license:",
-        *("- cc-by-sa-4.0", "- cc-by-sa-3.0", "- cc-by-sa-2.5"),
+        "- cc-by-sa-4.0",
         *("language:", "- en"),
         'pretty_name: "posts.xml: questions with answers"',
         *("task_categories:", "- question-answering"),
@@ -120,8 +121,8 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
     assert inside["Score"]["dataType"] == "sc:Integer"
     assert inside["Score"]["source"]["transform"] == [{"jsonPath": "Score"}]
     assert fields["CreationDate"]["dataType"] == "sc:DateTime"
-    for question in so2docs.documents(SITE, **{k: v for k, v in keywords.items() if k != "split"}):
-        assert question.keys() <= fields.keys()
+    for document in so2docs.documents(SITE, **{k: v for k, v in keywords.items() if k != "split"}):
+        assert document.keys() <= fields.keys()
 
 
 @pytest.mark.parametrize(
@@ -669,3 +670,17 @@ def test_hugging_face_reads_the_card(tmp_path: Path) -> None:
     assert {"name": "tags", "sequence": "string"} in metadata["struct"]
     splits = data["dataset_info"][0]["splits"]
     assert [split["name"] for split in splits] == ["train", "validation"]
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+def test_licences_follow_from_the_dates(core: Any, tmp_path: Path) -> None:
+    days = ("2014-01-21", "2011-04-08", "2018-05-02", "2009-01-01", "no date")
+    rows = [question(n, CreationDate=f"{day}T00:00:00.000") for n, day in enumerate(days)]
+    rows.append(row(Id=9, PostTypeId=4, CreationDate="2008-01-01T00:00:00.000"))
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    for since, names in ((None, ("4.0", "3.0", "2.5")), ("2010", ("4.0", "3.0"))):
+        output = tmp_path / "q.jsonl"
+        so2docs.convert(dump, output, since=since, core=core, card=True, force=True)
+        lines, _ = front_matter(tmp_path / "README.md")
+        expected = [f"- cc-by-sa-{name}" for name in names]
+        assert [line for line in lines if "cc-by-sa" in line] == expected

@@ -17,6 +17,7 @@ from support.command import run
 from support.dumps import answer, question, row, write_dump
 
 import so2docs
+from so2docs.api.tags import write_tags
 
 USER, POST, NAME, TEXT = 808080801, 707070701, "Nemo", "SECRET"
 OTHERS = "WORDS OF OTHERS"
@@ -269,6 +270,29 @@ def test_tags(tmp_path: Path) -> None:
     first, second = so2docs.read(made / "t.jsonl")
     assert (first["Excerpt"], first["ExcerptPost"]["OwnerUserId"]) == (OTHERS, 9)
     assert second == {"Id": 2, "Name": "b", "Count": 1, "ExcerptPostId": 15}
+
+
+def test_databases_of_a_dump_and_of_tags(tmp_path: Path) -> None:
+    posts = [*TABLES["Posts"], row(Id=14, PostTypeId=4, Body=TEXT, OwnerUserId=USER)]
+    posts = [post for post in posts if b" & more" not in post]
+    tags = [row(Id=1, TagName="a", Count=1, ExcerptPostId=14)]
+    site, made = write_site(tmp_path / "site", Posts=posts, Tags=tags), tmp_path / "made"
+    made.mkdir()
+    lists: Any = write_lists(tmp_path)
+    so2docs.to_sqlite(site, made / "dump.db", tags=site, **lists, jobs=1)
+    so2docs.convert(site, made / "q.jsonl", **lists)
+    for name, chosen in (("all", {}), ("some", lists)):
+        with so2docs.tags(site, **chosen) as documents:
+            write_tags(documents, str(tmp_path / f"{name}.jsonl"))
+    so2docs.to_sqlite(made / "q.jsonl", made / "q.db", tags=tmp_path / "some.jsonl")
+    so2docs.to_sqlite(made / "q.jsonl", made / "q2.db", tags=site, **lists)
+    so2docs.to_sqlite(made / "q.jsonl", made / "q3.db", tags=so2docs.tags(site, **lists))
+    assert leaks(made) == []
+    for refused in (tmp_path / "all.jsonl", site, so2docs.tags(site)):
+        with pytest.raises(so2docs.OptionError, match="was made with drop_users"):
+            so2docs.to_sqlite(made / "q.jsonl", made / "no.db", tags=refused)
+    with pytest.raises(so2docs.OptionError, match="applies only to dumps"):
+        so2docs.to_sqlite(made / "q.jsonl", made / "no.db", **lists)
 
 
 @pytest.mark.parametrize("table", [name for name in TABLES if name not in ("PostLinks", "Badges")])

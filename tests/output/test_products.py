@@ -174,6 +174,9 @@ CASES: dict[type[Product[Any]], list[Case]] = {
                 "nest": None,
                 "tags": True,
                 "profiles": True,
+                "drop_users": None,
+                "drop_posts": None,
+                "as_of": None,
             },
             {"1 output": "old.jsonl"},
             read=lambda path: read_about(path).record,
@@ -182,7 +185,13 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             lambda folder, **options: sqlite(folder, source="site", **options),
             "q.db",
             {"search": None, "site_field": None, "site": None, "tags": False}
-            | {"nest": [], "profiles": False},
+            | {
+                "nest": [],
+                "profiles": False,
+                "drop_users": None,
+                "drop_posts": None,
+                "as_of": None,
+            },
             {
                 "1 posts": "site/Posts.xml",
                 "1 comments": "site/Comments.xml",
@@ -199,7 +208,9 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             ),
             "q.db",
             {"search": "titles", "site_field": "Place"}
-            | dict.fromkeys(("site", "nest", "tags", "profiles")),
+            | dict.fromkeys(
+                ("site", "nest", "tags", "profiles", "drop_users", "drop_posts", "as_of")
+            ),
             {"1 output": "old.jsonl", "2 output": "new.jsonl"},
             read=lambda path: read_about(path).record,
             with_all={"site_field": "Site"},

@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from so2docs.options.option import Option
-from so2docs.options.products import TableOptions, TagsOptions
+from so2docs.options.products import DatabaseOptions, TableOptions, TagsOptions
 from so2docs.options.table import OPTIONS, QuestionFilters, options_of, taken_by
 
 CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
@@ -42,6 +42,7 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
 PRODUCTS: list[tuple[str, type, str]] = [
     ("QuestionKeywords", QuestionFilters, "Options of `Collection.where`."),
     ("TableKeywords", TableOptions, "Options of `so2docs.tables`."),
+    ("DatabaseKeywords", DatabaseOptions, "Options of `so2docs.to_sqlite`."),
     ("TagsKeywords", TagsOptions, "Options of `so2docs.tags`."),
 ]
 

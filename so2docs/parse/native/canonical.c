@@ -55,6 +55,7 @@ typedef struct {
     uint64_t hashes;
     int64_t numbers[OTHER_NUMBER + 1];
     unsigned has; /* A bit for each Meaning that occurs in the row. */
+    char day[DAY_BYTES + 1]; /* Day of the creation; empty if unknown. */
 } Row;
 
 /* ---- Attributes ---- */
@@ -203,6 +204,23 @@ static inline Status add_name(Row *row, Name name)
     return OK;
 }
 
+/* Keep the day at the start of a JSON string, unless the string does not start with a day. */
+static void set_day(Row *row, const char *text, size_t size)
+{
+    static const char pattern[] = "0000-00-00";
+    if (size < DAY_BYTES) {
+        return;
+    }
+    for (int i = 0; i < DAY_BYTES; i++) {
+        int is_digit = text[i] >= '0' && text[i] <= '9';
+        if (pattern[i] == '-' ? text[i] != '-' : !is_digit) {
+            return;
+        }
+    }
+    memcpy(row->day, text, DAY_BYTES);
+    row->day[DAY_BYTES] = 0;
+}
+
 static Status put_attribute(Reader *in, Row *row, Posts *posts)
 {
     Name name;
@@ -222,9 +240,17 @@ static Status put_attribute(Reader *in, Row *row, Posts *posts)
     TRY(row->kept++ == 0 ? PUT_LITERAL(json, "{\"") : PUT_LITERAL(json, ",\""));
     TRY(put(json, name.at, name.size));
     TRY(PUT_LITERAL(json, "\":"));
+    size_t start = json->size;
     switch (meaning) {
     case TEXT:
-        return is_reserved(name, posts) ? FALLBACK : put_string(in, json);
+        if (is_reserved(name, posts)) {
+            return FALLBACK;
+        }
+        TRY(put_string(in, json));
+        if (posts->table == POSTS && IS_ALL(name, "CreationDate")) {
+            set_day(row, json->bytes + start + 1, json->size - start - 1);
+        }
+        return OK;
     case TAGS:
         return put_tags(in, json, &posts->tags);
     case RESERVED:
@@ -278,6 +304,12 @@ static Status add_post(const Row *row, size_t start, Posts *posts)
     }
     if (kind == ANSWER && !(row->has & 1u << PARENT_ID)) {
         return FALLBACK;
+    }
+    if (row->day[0] && (!posts->first_day[0] || strcmp(row->day, posts->first_day) < 0)) {
+        memcpy(posts->first_day, row->day, sizeof row->day);
+    }
+    if (strcmp(row->day, posts->last_day) > 0) {
+        memcpy(posts->last_day, row->day, sizeof row->day);
     }
     Meaning rank = kind == QUESTION ? ACCEPTED_ANSWER_ID : SCORE;
     int64_t unranked = kind == QUESTION ? row->numbers[ID] : 0;
@@ -374,6 +406,7 @@ static Status convert_row(Reader *in, Posts *posts)
     row.count = row.kept = 0;
     row.hashes = 0;
     row.has = 0;
+    row.day[0] = 0;
     size_t start = posts->json.size;
     const Byte *first = in->at;
     if (!SKIP(in, "<row")) {

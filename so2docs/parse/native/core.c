@@ -179,8 +179,9 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
     } else if (status == OK && append_posts(&posts, buckets, bucket_bits) == 0
                && append_pairs(pairs, &posts.keys) == 0) {
         /* If a part is NULL, Py_BuildValue releases the other parts and returns NULL. */
-        result = Py_BuildValue("(nNN)", (Py_ssize_t)posts.rows, last_id(posts.rows, posts.last_id),
-                               other_types(&posts));
+        result = Py_BuildValue("(nNNss)", (Py_ssize_t)posts.rows,
+                               last_id(posts.rows, posts.last_id), other_types(&posts),
+                               posts.first_day, posts.last_day);
     }
     free_posts(&posts);
     return result;

@@ -209,6 +209,9 @@ Status put_split_tags(Buffer *out, const char *text, size_t size);
 /* Maximum number of reserved names; a dozen are in use. */
 #define MOST_RESERVED 64
 
+/* Size of a day such as 2014-01-21. */
+#define DAY_BYTES 10
+
 typedef struct {
     int64_t type;
     size_t rows;
@@ -230,6 +233,7 @@ typedef struct {
     int64_t last_id; /* `Id` of the last row; undefined if there are no rows. */
     OtherType other_types[MOST_OTHER_TYPES];
     size_t other_types_count;
+    char first_day[DAY_BYTES + 1], last_day[DAY_BYTES + 1]; /* Of posts; empty if unknown. */
 } Posts;
 
 /* Convert a slice of whole rows. Keys of rows of other tables have the post id in place of the
