@@ -7,7 +7,7 @@ of other tables that were created later are already left out by the first pass.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -93,11 +93,13 @@ class _Events:
 
     revisions: list[tuple[int, bytes]] = field(default_factory=list)
     later: set[int] = field(default_factory=set)
-    votes: Counter[int] = field(default_factory=Counter)
+    votes: dict[int, int] = field(default_factory=dict)
     comments: int = 0
 
     def parse(self, types: Iterable[int]) -> list[Row]:
         """Parse the history rows of some types, in chronological order."""
+        if not self.revisions:
+            return []
         rows = [orjson.loads(json) for kind, json in self.revisions if kind in types]
         return sorted(rows, key=lambda row: (row["CreationDate"], row["Id"]))
 
@@ -203,7 +205,7 @@ class Restoration:
         count = 1
         if kind == VOTE:
             vote_type, count = unpack_votes(rank)
-            events.votes[vote_type] += count
+            events.votes[vote_type] = events.votes.get(vote_type, 0) + count
         elif kind == COMMENT:
             events.comments += 1
         if kind not in OF_KIND or OF_KIND[kind].name in self._nested:
@@ -300,12 +302,12 @@ class Restoration:
             row["ContentLicense"] = license_at(revisions[-1]["CreationDate"])
         return True
 
-    def _restore_votes(self, row: Row, votes: Counter[int]) -> None:
+    def _restore_votes(self, row: Row, votes: Mapping[int, int]) -> None:
         for name in ("Score", "FavoriteCount"):
             row.pop(name, None)
         if self._has_votes:
-            row["Score"] = votes[_UP] - votes[_DOWN]
-            if votes[_FAVORITE]:
+            row["Score"] = votes.get(_UP, 0) - votes.get(_DOWN, 0)
+            if _FAVORITE in votes:
                 row["FavoriteCount"] = votes[_FAVORITE]
 
     def _closed(self, events: _Events) -> str | None:
@@ -329,7 +331,7 @@ class Restoration:
         """Restore the attributes of a question that depend on its answers."""
         dumped = row.pop("AcceptedAnswerId", None)
         row["AnswerCount"] = len(answers)
-        accepted = sorted(id_ for id_ in answers if events[id_].votes[_ACCEPTED])
+        accepted = sorted(id_ for id_ in answers if _ACCEPTED in events[id_].votes)
         if accepted:
             row["AcceptedAnswerId"] = dumped if dumped in accepted else accepted[-1]
         self._restore_activity(row, answers.values())

@@ -187,6 +187,13 @@ class Run(NamedTuple):
     size: int
 
 
+def _select(blocks: Iterable[merge.Block], ids: range) -> Iterable[merge.Block]:
+    """Select the records of a part of a bucket with the compiled core."""
+    if len(ids) == 1 << BUCKET_BITS:
+        return blocks
+    return (compiled.select_records(block, ids.start, ids.stop) for block in blocks)
+
+
 class JoinedRecords:
     """The records of one bucket, nested by the compiled core as `merge.GatheredRecords` does.
 
@@ -204,9 +211,7 @@ class JoinedRecords:
         users: Users | None = None,
         run: Run | None = None,
     ) -> None:
-        if len(ids) < 1 << BUCKET_BITS:
-            blocks = (compiled.select_records(block, ids.start, ids.stop) for block in blocks)
-        self._blocks = list(merge_votes(blocks, compiled.count_votes))
+        self._blocks = list(merge_votes(_select(blocks, ids), compiled.count_votes))
         self._sorted = compiled.sort_records(self._blocks)
         self._users = users
         self._run = run
@@ -342,6 +347,8 @@ def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBu
                 get_title = (
                     stack.enter_context(Users(task.titles)).get if task.titles else _no_title
                 )
+                if options.core == "compiled":
+                    blocks = _select(blocks, task.ids)
                 restoration = Restoration(options, task.first_question_of, counts, get_title)
                 strays = restoration.strays
                 blocks = restoration.restore(blocks, task.ids)

@@ -9,7 +9,6 @@ by a block with their keys.
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -47,6 +46,7 @@ from so2docs.store.blocks import REJECTED, Block, BlockReader, BlockWriter, chec
 from so2docs.store.id_map import IdMap
 from so2docs.store.users import CLASS_BITS
 
+_DATE_BYTES = len("2016-12-10T12:00:00.000")
 _FULL_BLOCK = 512 * 1024
 _FLUSH_EVERY = 4 * 1024 * 1024
 _MOST_BUFFERED = 48 * 1024 * 1024
@@ -80,16 +80,18 @@ class RowSink(Visitor):
         self._unwritten_bytes = 0
         self.named: Counter[int] = Counter()
         self._before = None if options.filters.as_of is None else options.filters.before
-        self._dates = re.compile(rb'\s%b="([^"]*)"' % table.dated_by.encode())
+        self._dated = b' %b="' % table.dated_by.encode()
 
     def add_compiled(self, data: bytes) -> Added | None:
         """Process a slice with the compiled core, if it does not contain the date of `as_of`."""
         if not self._is_compiled:
             return None
         if self._before is not None:
-            before, dates = self._before.encode(), self._dates.findall(data)
-            if len(dates) < data.count(b"<row ") or not dates or max(dates) >= before:
-                is_later = len(dates) == data.count(b"<row ") > 0 and min(dates) >= before
+            # Splitting is three times as fast as a regular expression.
+            dates = [part[:_DATE_BYTES] for part in data.split(self._dated)[1:]]
+            before, count = self._before.encode(), data.count(b"<row ")
+            if len(dates) != count or max(dates, default=before) >= before:
+                is_later = len(dates) == count and min(dates, default=b"") >= before
                 return self._add_later(data) if is_later else None
         return self._add_compiled(data)
 
