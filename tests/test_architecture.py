@@ -91,6 +91,7 @@ ONLY_USERS = {
     "urllib3": {"dump.remote"},
     "pyarrow": {
         "flat.tables",
+        "flat.chunk",
         "flat.columns",
         "flat.part",
         "flat.writing",

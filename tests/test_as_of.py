@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from as_of import normalize as normalize_body
 from support.dumps import answer, question, row, write_dump
@@ -261,3 +262,28 @@ def test_beer_as_it_was_published() -> None:
     assert share("Body", "history") > 0.95
     assert share("Score") > 0.95
     assert share("AcceptedAnswerId") > 0.99
+
+
+def test_flat_tables_of_a_date(site: tuple[Site, Path], tmp_path: Path) -> None:
+    over_time, dump = site
+    report = so2docs.tables(dump, tmp_path / "flat", as_of="2020-01-14", jobs=1)
+    posts = pq.read_table(tmp_path / "flat" / "Posts.parquet").to_pylist()
+    expected = over_time.expect(14)
+    assert {post["Id"]: (post["Title"], post["Score"], post["Tags"]) for post in posts} == {
+        id_: (post.get("Title"), post["Score"], post.get("Tags")) for id_, post in expected.items()
+    }
+    assert report["posts"].rows == len(over_time.tables["Posts"])
+    comments = pq.read_table(tmp_path / "flat" / "Comments.parquet").to_pylist()
+    written = [row for row in over_time.tables["Comments"] if row["CreationDate"] < "2020-01-15"]
+    assert [row["Id"] for row in comments] == [row["Id"] for row in written]
+    assert {row["Score"] for row in comments} == {None}
+    part = so2docs.tables(dump, tmp_path / "part", as_of="2020-01-14", tags="ale", jobs=1)
+    tagged = {id_ for id_, post in expected.items() if "ale" in post.get("Tags", ())}
+    of_part = [id_ for id_, post in expected.items() if post.get("ParentId", id_) in tagged]
+    assert part["posts"].written == len(of_part)
+    votes = [
+        vote
+        for vote in over_time.tables["Votes"]
+        if vote["CreationDate"] < "2020-01-15" and vote["PostId"] in of_part
+    ]
+    assert part["votes"].written == len(votes)

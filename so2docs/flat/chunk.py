@@ -14,6 +14,13 @@ from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.segments import Segment, store
 from so2docs.schema import Table
 
+_UNKNOWN_BEFORE = {
+    "comments": ("Score",),
+    "users": ("Reputation", "LastAccessDate", "Views", "UpVotes", "DownVotes"),
+    "tags": ("Count",),
+}
+"""Columns that change without a record of their former values, by table."""
+
 
 class ColumnsVisitor(BatchVisitor):
     """Converts the rows of a chunk to segments of a file.
@@ -55,6 +62,8 @@ class ColumnsVisitor(BatchVisitor):
         kept = self._selection.filter(rows, self.columns)
         self.tally.filtered += rows.num_rows - kept.num_rows
         self._misfits += kept.num_rows - kept.column(kept.num_columns - 1).null_count
+        if options.as_of is not None:
+            kept = _without(kept, _UNKNOWN_BEFORE.get(self.table.name, ()))
         if kept.num_rows:
             dialect = None if options.load is None else DIALECTS[options.load]
             encoder = ENCODERS[options.format](self.columns.schema, dialect)
@@ -68,6 +77,17 @@ class ColumnsVisitor(BatchVisitor):
     def result(self) -> tuple[list[Segment], list[Segment], int]:
         """Return the segments of the table, those of the strays file, and the number of misfits."""
         return self._segments, self._strays, self._misfits
+
+
+def _without(rows: Any, names: Iterable[str]) -> Any:
+    """Replace the values in columns of an Arrow table by null."""
+    import pyarrow as pa
+
+    for name in names:
+        index = rows.schema.get_field_index(name)
+        field = rows.schema.field(index)
+        rows = rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
+    return rows
 
 
 @contextmanager

@@ -62,6 +62,7 @@ def find_part(
     reader: TableReader,
     work: str,
     chunk_bytes: int,
+    restored: str | None = None,
     **settings: Any,
 ) -> dict[str, RowSelection]:
     """Find the ids of the rows of a part, and make row filters from them.
@@ -74,6 +75,7 @@ def find_part(
         reader: Reader of the tables.
         work: Folder for temporary files and for id files, which the row filters read.
         chunk_bytes: Size of a chunk in bytes.
+        restored: The `Posts.xml` of a date, in place of that of the dump.
         settings: Other arguments of `BatchVisitor`.
 
     Returns:
@@ -89,7 +91,8 @@ def find_part(
         parts = {key: [array] for key, array in no_rows.items()}
         visit = partial(_PartVisitor, table, look, **settings)
         with Catalog() as catalog:
-            (file,) = find_dump_tables(source, (name,), catalog)
+            path = restored if name == "posts" and restored is not None else source
+            (file,) = find_dump_tables(path, (name,), catalog)
             with reader.open(file, lambda _: visit, work, chunk_bytes) as (_, results):
                 for result in results:
                     for key, array in result.value.items():

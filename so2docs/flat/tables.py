@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from so2docs.dump.dump import Chunk
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
@@ -60,9 +62,10 @@ from so2docs.processes.worker import peak_memory
 from so2docs.report import check_placed
 from so2docs.scan.chunk import ChunkResult
 from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader, start_reader
-from so2docs.schema import DUMP
+from so2docs.schema import DUMP, POSTS
 from so2docs.store.disk import disk_errors
 
+_DAY = len("2016-12-10")
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""
 
@@ -183,7 +186,8 @@ def tables(
     # is renamed only after its last table.
     with disk_errors(), resumable(lambda: bool(report)), Catalog() as catalog:
         files = find_dump_tables(source, options.only, catalog)
-        every = find_dump_tables(source, (), catalog) if has_part else None
+        is_partial = has_part or options.as_of is not None
+        every = find_dump_tables(source, (), catalog) if is_partial else None
         if every is not None and "posts" not in {file.table.name for file in every}:
             find_dump_tables(source, ("posts",), catalog)  # Raises the error for missing posts.
         targets = _targets(source, where, files, options, every)
@@ -198,8 +202,11 @@ def tables(
             start_reader(pending, work, jobs=options.jobs, progress=options.progress) as reader,
         ):
             report.jobs = reader.workers.jobs
-            selections = {}
-            if pending and every is not None:
+            selections, restored = {}, None
+            writes_posts = any(file.table == POSTS for file in pending)
+            if options.as_of is not None and (writes_posts or (pending and has_part)):
+                restored = _restore(source, options, work)
+            if pending and has_part and every is not None:
                 selections = find_part(
                     source,
                     options,
@@ -209,9 +216,14 @@ def tables(
                     work=work,
                     chunk_bytes=LARGE_CHUNK_BYTES,
                     core=options.core,
+                    restored=restored and restored.path,
                     skip_malformed=options.skip_malformed,
                 )
-            run = _Run(options, selections, reader, work)
+            if (until := _end_of(options.as_of)) is not None:
+                selections = {
+                    name: replace(selection, until=until) for name, selection in selections.items()
+                }
+            run = _Run(options, selections, reader, work, restored=restored)
             for target in targets:
                 results = target.results
                 if results is None:
@@ -257,6 +269,14 @@ def _find_dialect(system: SqlSystem) -> Dialect:
     return dialect
 
 
+def _end_of(as_of: str | None) -> int | None:
+    """Return the first moment after a day, or the moment itself, as Unix time in milliseconds."""
+    if as_of is None:
+        return None
+    moment = datetime.fromisoformat(as_of) + timedelta(days=len(as_of) == _DAY)
+    return limit_milliseconds(moment.isoformat())
+
+
 def _targets(
     source: str,
     where: str,
@@ -283,6 +303,26 @@ def _targets(
     return targets
 
 
+class _Restored(NamedTuple):
+    """The posts of a date.
+
+    Attributes:
+        path: Path of a `Posts.xml`.
+        left_out: Number of rows of the dump that it does not have.
+    """
+
+    path: str
+    left_out: int
+
+
+def _restore(source: str, options: TableOptions, work: str) -> _Restored:
+    """Write the posts of a date to a file."""
+    # Imported here, because only tables of a date need a conversion.
+    from so2docs.flat.restored import write_restored
+
+    return _Restored(*write_restored(source, options, work))
+
+
 class _Run:
     """Reads tables and writes their files.
 
@@ -292,6 +332,7 @@ class _Run:
             are filtered by their dates.
         reader: Reader of the tables.
         work: Folder for temporary files.
+        restored: The posts of a date, in place of those of the dump.
     """
 
     def __init__(
@@ -300,12 +341,15 @@ class _Run:
         selections: dict[str, RowSelection],
         reader: TableReader,
         work: str,
+        *,
+        restored: _Restored | None = None,
     ) -> None:
+        self._restored = restored
         self._work = work
         self._options = options
-        self._dates = RowSelection(
-            limit_milliseconds(options.since), limit_milliseconds(options.until)
-        )
+        ends = [limit_milliseconds(options.until), _end_of(options.as_of)]
+        until = min((end for end in ends if end is not None), default=None)
+        self._dates = RowSelection(limit_milliseconds(options.since), until)
         self._selections = selections
         self._reader = reader
 
@@ -347,7 +391,14 @@ class _Run:
             stored = os.path.join(self._work, f"{file.table.name}-{chunk.number}")
             return partial(open_columns, file.table, self._options, selection, stored)
 
-        with self._reader.open(file, visit, self._work, LARGE_CHUNK_BYTES) as (dump, results):
+        with ExitStack() as stack:
+            read = file
+            if self._restored is not None and file.table == POSTS:
+                table.rows = table.filtered = self._restored.left_out
+                catalog = stack.enter_context(Catalog())
+                (read,) = find_dump_tables(self._restored.path, (POSTS.name,), catalog)
+            opened = self._reader.open(read, visit, self._work, LARGE_CHUNK_BYTES)
+            dump, results = stack.enter_context(opened)
             for result in results:
                 self._append(result, writer, strays, table)
             table.repaired_characters += dump.chunk_end(LARGE_CHUNK_BYTES).repaired

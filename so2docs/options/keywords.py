@@ -163,6 +163,7 @@ class TableKeywords(TypedDict, total=False):
     max_body: str | int | None
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
+    as_of: str | date | None
     skip_malformed: bool
     format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
     load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None

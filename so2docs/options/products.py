@@ -91,7 +91,13 @@ class TableOptions(PartFilters):
         "Keep rows from before this date (UTC); with other filters, rows of questions created "
         "then.",
     )
-
+    as_of: str | None = like(
+        "as_of",
+        "Restore the site as it was at the end of DATE (UTC).",
+        more="Questions and answers are restored from `PostHistory.xml` and `Votes.xml`; other "
+        "types of posts are left out. Other tables have the rows that existed. Columns whose "
+        "former values are unknown, such as `Reputation`, are null.",
+    )
     only: tuple[str, ...] = option(
         "Input",
         "run",
