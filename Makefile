@@ -1,12 +1,12 @@
-# make demo: install, convert a sample, show what came out.   make test: install, lint, types, tests.
-# make fuzz: damaged dumps for ten minutes.   SO2DOCS_LONG=1 make test test-long: the long attacks.
+# make demo: install, convert a sample, show the first document.   make test: install, lint, check types, test.
+# make fuzz: convert damaged dumps for ten minutes.   SO2DOCS_LONG=1 make test test-long: test with more rounds.
 PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 CORE := setup.py $(wildcard so2docs/parse/native/*)
 
-.PHONY: demo quick test test-long test-spark test-browser test-datasets fuzz faults format docs bench bench-sources profile sanitize fuzz-core clean
+.PHONY: demo test test-long test-spark test-browser test-datasets fuzz faults format docs bench bench-sources profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -19,39 +19,25 @@ test: $(VENV)/installed-test
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto -m "not long and not spark and not browser"
 
-# While you work: the modules without files, then one way through each product, with few combinations.
-QUICK := $(wildcard tests/test_[a-eg-z]*.py) tests/test_formulas.py tests/store tests/parse/test_rows.py \
-  tests/parse/test_posts.py tests/options/test_table.py tests/api/test_convert.py \
-  tests/conversions/test_samples.py tests/reader/test_frames.py tests/statistics tests/inspection \
-  tests/api/test_tags.py tests/changes tests/metadata/test_card.py tests/sqlite/test_sqlite.py \
-  tests/flat/test_flat_tables.py::test_every_value_in_every_format tests/flat/test_flat_tables.py::test_the_command \
-  tests/output/test_products.py::test_every_product_has_a_case \
-  tests/output/test_products.py::test_another_option_or_input_is_told \
-  tests/test_folders.py::test_there_and_back tests/test_folders.py::test_one_database_of_a_folder
-quick: $(VENV)/installed-test
-	$(BIN)/pytest -n auto -m "not long and not spark and not browser" $(QUICK) \
-	  -k "not jobs3 and not any_rows and not segments and not published and not python and not killed"
-
-# What takes seconds a test: published dumps of megabytes, recipes over all of them, faults in dozens, memory, archives
-# that unpack to gigabytes, the pages of the docs.
+# Tests that take more than a second of CPU each: large published dumps, faults, memory, decompression bombs,
+# the pages of the docs.
 test-long: $(VENV)/installed-test
 	$(BIN)/pytest -n auto -m "long and not spark and not browser"
 
-# All tests on Spark. PySpark is 450 MB, which they install; where that or Java is not to be had, this
-# says so and skips them.
+# Tests on Spark. They install PySpark (450 MB), and are skipped with a message if PySpark or Java is missing.
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/)java
 test-spark: $(VENV)/installed-test
 	@if ! $(JAVA) -version 2>/dev/null; then echo "tests on Spark skipped: $(JAVA) does not run"; \
 	elif ! $(MAKE) $(VENV)/installed-spark; then echo "tests on Spark skipped: PySpark cannot be installed"; \
 	else $(BIN)/pytest -n 2 --dist loadgroup -m spark tests/spark; fi
 
-# The offline reader in a real Chromium: Debian's, or where CHROMIUM says; skipped where there is none.
+# The offline reader in Chromium (Debian's, or the path in CHROMIUM); skipped if there is none.
 test-browser: $(VENV)/installed-test
 	@if ! $(BIN)/python -m pip install --quiet --editable '.[browser]'; then \
 	echo "tests in a browser skipped: Playwright cannot be installed"; \
 	else $(BIN)/pytest -rs -m browser tests/serve/test_browser.py; fi
 
-# The programs that people read outputs with, in an environment of their own: they are large.
+# Tests of outputs in the programs that read them. These are large, so they get their own environment.
 READERS := build/readers
 
 test-datasets:
@@ -60,20 +46,20 @@ test-datasets:
 
 $(READERS)/installed: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(READERS)
-	$(READERS)/bin/python -m pip install --quiet --no-compile --editable '.[readers,test]'  # Most is never imported.
-	$(READERS)/bin/python -m pip install --quiet --no-compile --no-deps beir mteb trl  # Without torch, which only training needs.
+	$(READERS)/bin/python -m pip install --quiet --no-compile --editable '.[readers,test]'  # Most modules are never imported.
+	$(READERS)/bin/python -m pip install --quiet --no-compile --no-deps beir mteb trl  # Without torch, which is only for training.
 	@touch $@
 
-# As long as SECONDS says, steered by coverage where atheris can be installed.
+# Fuzz the conversion for SECONDS, guided by coverage if atheris can be installed.
 SECONDS ?= 600
 fuzz: $(VENV)/installed-test
 	-$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python fuzz/fuzz_convert.py --seconds $(SECONDS)
 	$(BIN)/python fuzz/fuzz_seven_zip.py
 
-# Conversions under faults that a seed decides, each run to its end, then commands one of whose system
-# calls fails (on Linux, with gcc); a finding replays by its seed: make faults ROUNDS=1 SEED=...
-# EVERY=diff lets each call of that command fail.
+# Run conversions under random faults, then commands with one failing system call (on Linux, with gcc).
+# To repeat a finding, pass its seed: make faults ROUNDS=1 SEED=...
+# EVERY=diff makes each system call of this command fail in turn.
 ROUNDS ?= 2000
 SEED ?= 0
 faults: $(VENV)/installed-test
@@ -88,9 +74,9 @@ format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The compiled core under the sanitizers: with SSE2 and without, and each request for memory refused;
-# the C alone also with NEON, where Debian's gcc-aarch64-linux-gnu and qemu-user are.
-# The sanitizer ends a process that loads the ciphers of py7zr, with which tests unpack the published dumps.
+# Test the compiled core under the sanitizers, with SSE2 and without, also with failing allocations.
+# The C code alone is also tested with NEON, if Debian's gcc-aarch64-linux-gnu and qemu-user are installed.
+# Tests of published dumps are left out: they unpack the dumps with py7zr, whose ciphers the sanitizer rejects.
 SANITIZED := build/sanitized
 SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
@@ -125,7 +111,7 @@ sanitize: $(SANITIZED)/so2docs
 	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider -k "not published_bodies and not published_dump" tests/parse/test_core.py tests/parse/test_join.py tests/parse/test_markdown.py tests/store/test_idmap.py tests/dump/test_bzip2.py || exit 1; \
 	done
 
-# Thirty minutes of coverage-guided fuzzing: the C alone, bzip2 next to libbz2, then both cores side by side.
+# Fuzz for thirty minutes, guided by coverage: the C code alone, bzip2 against libbz2, both cores side by side.
 FUZZ_SECONDS ?= 600
 FUZZ := -dict=fuzz/fuzz_core.dict -timeout=20 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
 
@@ -151,7 +137,7 @@ $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
-	rm -f so2docs/parse/_core*.so  # One that does not build any more would be tested as it was.
+	rm -f so2docs/parse/_core*.so  # If the build fails, the previous core must not be tested.
 	$(BIN)/python -m pip install --quiet --editable .
 	@mkdir -p build && touch $@
 
@@ -161,19 +147,20 @@ $(VENV)/installed-test: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@if command -v gcc >/dev/null && [ -f "$(PYTHON_H)" ] && ! $(BIN)/python -c 'import so2docs.parse._core'; then \
 	echo "the compiled core does not build: $(BIN)/python -m pip install --verbose --editable ."; exit 1; fi
-	@mkdir -p build && touch $(VENV)/installed $@  # The core is built once for both.
+	@mkdir -p build && touch $(VENV)/installed $@  # Both targets share one build of the core.
 
-# Measures against the floor and against others; SIZE=10GB for a larger dump. Takes minutes.
+# Compare the speed with the floor and with other programs; takes minutes. SIZE=10GB makes a larger dump.
 SIZE ?= 1GB
 bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/run.py --size $(SIZE) --json build/bench.json
 
-# The same dump from each kind of source, and 45 GB through a pipe (LARGE=8GB for less). Takes an hour, and 50 GB of disk.
+# Convert the same dump from each kind of source, and 45 GB from a pipe (LARGE=8GB for less).
+# Takes an hour and 50 GB of disk space.
 LARGE ?= 45GB
 bench-sources: $(VENV)/installed
 	$(BIN)/python benchmarks/sources.py --size $(SIZE) --large $(LARGE)
 
-# Where the time of one worker goes in each pass.
+# Profile one worker in each pass.
 profile: $(VENV)/installed
 	@mkdir -p build && test -f build/profile.xml || $(BIN)/python benchmarks/make_dump.py build/profile.xml --size 300MB
 	$(BIN)/python benchmarks/profile_passes.py build/profile.xml

