@@ -119,7 +119,7 @@ def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_same_bytes_for_any_jobs_core_and_source(
     form: TableFormat, site: Path, tmp_path: Path
 ) -> None:
-    write_dump(site / "Posts.xml", *some_rows(200, body_bytes=300))
+    write_dump(site / "Posts.xml", *some_rows(100, body_bytes=300))
     archive = tmp_path / "tea.stackexchange.com.7z"
     with py7zr.SevenZipFile(archive, "w") as packed:
         for table in DUMP.values():

@@ -76,7 +76,8 @@ def hard_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(
-    scope="module", params=["hard", pytest.param(ARCHIVES[0], marks=pytest.mark.long), ARCHIVES[1]]
+    scope="module",
+    params=["hard", *(pytest.param(archive, marks=pytest.mark.long) for archive in ARCHIVES)],
 )
 def site(request: pytest.FixtureRequest) -> Path:
     if request.param == "hard":
@@ -315,6 +316,7 @@ def _broken(site: Path) -> dict[str, int]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.readers
 def test_documents_and_their_changes_in_postgres(short_folder: Path, tmp_path: Path) -> None:
     """The scripts of the docs load documents, and change them to those of a later dump."""

@@ -162,6 +162,7 @@ def test_other_texts_are_no_times(time: str) -> None:
         milliseconds(["2008-07-31", time])
 
 
+@pytest.mark.long
 def test_pages_after_a_full_dictionary_are_plain(tmp_path: Path) -> None:
     texts = [f"{number}" for number in range(70_000)]
     doubled = [text for text in texts for _ in range(2)]

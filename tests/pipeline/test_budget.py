@@ -78,7 +78,7 @@ def test_the_room_that_an_uncompressed_spill_needs(tmp_path: Path) -> None:
 BUDGETS = ["0", "150kB", 400_000, "1GB", None]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_same_bytes_with_any_budget(jobs: int, tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(3000, body_bytes=400, dense=True))
     contents, compressed = [], []

@@ -28,7 +28,6 @@ FORMS = {
     "ravendb": ["questions.ravendbdump"],
     "limit": ["questions.jsonl", "--limit", "11000"],
 }
-EVERY_TIME = ("stdout", "uncompressed")
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes")
 
@@ -90,7 +89,7 @@ def test_a_reader_that_leaves_after_a_line(number: int, dump: Path, tmp_path: Pa
 
 @pytest.mark.parametrize(
     "form",
-    [name if name in EVERY_TIME else pytest.param(name, marks=pytest.mark.long) for name in FORMS],
+    [pytest.param(form, marks=[pytest.mark.long] * (form != "stdout")) for form in FORMS],
 )
 @pytest.mark.parametrize("number", range(ROUNDS // 2))
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ mcp = pytest.importorskip("mcp", reason="mcp is not installed")
 anyio = pytest.importorskip("anyio")
 
 OTHER = "tea.stackexchange.com"
+Call = tuple[str, dict[str, Any]]
 LONG = "<p>" + "leaf " * 3_000 + "</p>"
 
 
@@ -38,8 +40,11 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [make(folder), folder / "tea.db"]
 
 
-def call(paths: list[Path], *calls: tuple[str, dict[str, Any]]) -> tuple[str, list[Any]]:
-    """Return the server's introduction, and the text of each call and whether it failed."""
+def call(paths: list[Path], *calls: Call | Callable[[str], Call]) -> tuple[str, list[Any]]:
+    """Return the server's introduction, and whether each call failed, with its text.
+
+    A call may be a function that makes the call from the text of the previous one.
+    """
 
     async def talk() -> tuple[str, list[Any]]:
         server = mcp.StdioServerParameters(
@@ -54,8 +59,12 @@ def call(paths: list[Path], *calls: tuple[str, dict[str, Any]]) -> tuple[str, li
                 assert all(field["description"] for field in fields.values())
                 assert all("minimum" in f for f in fields.values() if f["type"] == "integer")
             assert tools[0].input_schema["properties"]["sort"]["enum"][0] == "relevance"
-            replies = [await client.call_tool(name, arguments) for name, arguments in calls]
-            return client.instructions, [(r.is_error, r.content[0].text) for r in replies]
+            replies: list[tuple[bool, str]] = []
+            for step in calls:
+                name, arguments = step(replies[-1][1]) if callable(step) else step
+                reply = await client.call_tool(name, arguments)
+                replies.append((reply.is_error, reply.content[0].text))
+            return client.instructions, replies
 
     introduction, replies = anyio.run(talk)
     return introduction, replies
@@ -101,13 +110,20 @@ def test_a_model_searches_and_reads(databases: list[Path]) -> None:
 def test_a_model_reads_long_answers_and_results_to_their_end(databases: list[Path]) -> None:
     """Each reply says how to go on, up to the last one."""
     read = {"post_id": 3, "max_characters": 8_000}
-    _, [(_, first)] = call([databases[1]], ("get_answers", read))
-    offset = int(re.findall(r"continue with offset=(\d+)", first)[0])
-    _, [(_, second)] = call([databases[1]], ("get_answers", read | {"offset": offset}))
+    search = {"query": "leaf", "sort": "newest", "limit": 2}
+
+    def read_on(text: str) -> Call:
+        offset = int(re.findall(r"continue with offset=(\d+)", text)[0])
+        return "get_answers", read | {"offset": offset}
+
+    _, [(_, first), (_, second), *pages] = call(
+        [databases[1]],
+        ("get_answers", read),
+        read_on,
+        *(("search", search | {"page": page}) for page in (1, 2, 3)),
+    )
     assert (first + second).count("leaf") == 3_000
     assert "left out" not in second
-    search = {"query": "leaf", "sort": "newest", "limit": 2}
-    pages = call(databases[1:], *(("search", search | {"page": n}) for n in (1, 2, 3)))[1]
     assert [re.findall(r"More results: page=(\d)", text) for _, text in pages] == [["2"], [], []]
     assert pages[2] == (True, "Error executing tool search: page is 3, but the last page is 2")
 
