@@ -6,7 +6,7 @@ Examples:
     >>> so2docs.open("questions.jsonl.gz")[1]
     >>> so2docs.stats("questions.jsonl.gz")
     >>> so2docs.to_sqlite("questions.jsonl.gz")
-    >>> so2docs.tables("beer.stackexchange.com.7z", "beer")
+    >>> so2docs.tables("sample.stackexchange.com.7z", "sample")
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def tags(dump: str | os.PathLike[str], **keywords: Unpack[TagsKeywords]) -> Tags
     authors, editors and licences. Tags keep the order of the dump.
 
     Examples:
-        >>> for tag in so2docs.tags("beer.stackexchange.com.7z"):
+        >>> for tag in so2docs.tags("sample.stackexchange.com.7z"):
         ...     print(tag["Name"], tag["Count"], tag.get("Excerpt", ""))
 
     Args:

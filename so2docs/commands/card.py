@@ -10,7 +10,7 @@ from so2docs.commands.terminal import tell
 
 @command(
     """
-    so2docs convert beer.stackexchange.com.7z questions.jsonl.gz
+    so2docs convert sample.stackexchange.com.7z questions.jsonl.gz
     so2docs card questions.jsonl.gz
     """
 )

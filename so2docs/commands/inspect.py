@@ -14,7 +14,7 @@ from so2docs.escape import for_terminal
 
 @command(
     """
-    so2docs inspect beer.stackexchange.com.7z
+    so2docs inspect sample.stackexchange.com.7z
     so2docs inspect *.7z --json --sha256 > dumps.json
     """
 )

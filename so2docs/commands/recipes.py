@@ -65,7 +65,7 @@ def _show_record(spec: str) -> None:
     from so2docs.api.convert import documents
 
     with (
-        as_file(files("so2docs") / "sample" / "beer.stackexchange.com.7z") as dump,
+        as_file(files("so2docs") / "sample" / "sample.stackexchange.com.7z") as dump,
         documents(dump, recipe=spec, jobs=1) as records,
     ):
         for record in records:

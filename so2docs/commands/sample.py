@@ -16,7 +16,7 @@ from so2docs.commands.terminal import tell
     """
     so2docs sample
     so2docs convert Posts.xml questions.jsonl.gz
-    so2docs inspect beer.stackexchange.com.7z
+    so2docs inspect sample.stackexchange.com.7z
     """
 )
 @click.argument("folder", type=click.Path(), metavar="[FOLDER]", default=".")
@@ -25,7 +25,7 @@ from so2docs.commands.terminal import tell
 def sample(folder: str, *, force: bool, quiet: bool) -> None:
     """Write a sample dump into FOLDER for trying out the other commands.
 
-    Posts.xml has 22 rows. Like a real archive, beer.stackexchange.com.7z contains this file, the
+    Posts.xml has 22 rows. Like a real archive, sample.stackexchange.com.7z contains this file, the
     other seven tables and a license.txt. All content is made up. Files that are there already are
     kept.
     """

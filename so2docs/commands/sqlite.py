@@ -18,7 +18,7 @@ from so2docs.options.products import DatabaseOptions
 @command(
     """
     so2docs sqlite questions.jsonl.gz
-    so2docs sqlite beer.stackexchange.com.7z beer.db --nest all
+    so2docs sqlite sample.stackexchange.com.7z sample.db --nest all
     so2docs sqlite questions sites.db --site-field Site
     so2docs sqlite questions databases --update
     datasette questions.db -m questions.metadata.json

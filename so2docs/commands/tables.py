@@ -22,10 +22,10 @@ from so2docs.schema import DUMP
 
 @command(
     """
-    so2docs tables beer.stackexchange.com.7z beer
+    so2docs tables sample.stackexchange.com.7z sample
     so2docs tables stackoverflow.com-Votes.7z votes --split-by month
-    so2docs tables beer.stackexchange.com.7z beer --format duckdb
-    so2docs tables beer.stackexchange.com.7z beer --format csv --load postgres
+    so2docs tables sample.stackexchange.com.7z sample --format duckdb
+    so2docs tables sample.stackexchange.com.7z sample --format csv --load postgres
     so2docs tables 2024-07/*.7z --output-dir tables
     """
 )

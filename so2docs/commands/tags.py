@@ -13,9 +13,9 @@ from so2docs.options.products import ReplaceOptions, TagsOptions
 
 @command(
     """
-    so2docs tags beer.stackexchange.com.7z beer-tags.jsonl
+    so2docs tags sample.stackexchange.com.7z sample-tags.jsonl
     so2docs tags 2024-07/*.7z --output-dir tags
-    so2docs tags beer.stackexchange.com.7z - | jq -r '.Name + ": " + .Excerpt'
+    so2docs tags sample.stackexchange.com.7z - | jq -r '.Name + ": " + .Excerpt'
     """
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [OUTPUT]")

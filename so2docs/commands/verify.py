@@ -12,7 +12,7 @@ from so2docs.commands.terminal import show_sites, tell
 
 @command(
     """
-    so2docs convert beer.stackexchange.com.7z questions.jsonl.gz --card
+    so2docs convert sample.stackexchange.com.7z questions.jsonl.gz --card
     so2docs verify questions.jsonl.gz
     """
 )

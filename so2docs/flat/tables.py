@@ -151,7 +151,7 @@ def tables(
     that are up to date are not rewritten, so repeating the call after an interruption resumes it.
 
     Examples:
-        >>> so2docs.tables("beer.stackexchange.com.7z", "beer", only="posts,votes")
+        >>> so2docs.tables("sample.stackexchange.com.7z", "sample", only="posts,votes")
 
     Args:
         dump: An archive or a folder with the tables, or the file of one table with the others next

@@ -188,7 +188,7 @@ def inspect(
     """Inspect a dump without converting it: form, tables, dates and columns.
 
     Examples:
-        >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
+        >>> print(so2docs.inspect("sample.stackexchange.com.7z"))
 
     Args:
         dump: An archive or a folder with the tables of a site; or the file of its posts, plain or

@@ -11,7 +11,7 @@ from so2docs.schema import DUMP
 
 def test_writes_a_table_and_a_site(tmp_path: Path) -> None:
     result = run("sample", tmp_path / "new")
-    names = ["Posts.xml", "beer.stackexchange.com.7z"]
+    names = ["Posts.xml", "sample.stackexchange.com.7z"]
     assert result.stderr.split() == [str(tmp_path / "new" / name) for name in names]
     posts, archive = (tmp_path / "new" / name for name in names)
     assert posts.read_bytes() == (SAMPLES / "posts.xml").read_bytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import shutil
@@ -12,60 +11,38 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import py7zr
 import pytest
 from support.places import CHECKOUT
 
 import so2docs
 
+LOADING = "docs/loading.md"
 MANY_SITES = "docs/tutorials/many-sites.md"
 PAGES = (
     "README.md",
+    "docs/as-of.md",
+    "docs/flat-tables.md",
+    "docs/history.md",
     "docs/reading.md",
     "docs/tables.md",
+    "docs/tags.md",
     "docs/sources.md",
     "docs/datasets.md",
     "docs/changes.md",
     "docs/sqlite.md",
-    "docs/loading.md",
+    LOADING,
     *(f"docs/tutorials/{name}.md" for name in ("database", "dataset", "notebook")),
     MANY_SITES,
 )
 OTHERS = ("jq", "sqlite3", "psql", "curl", "mongoimport", "zstd")
 """Programs that may be missing, and servers that do not exist here."""
 BLOCKS = re.compile(
-    r"(?:^<!-- (\S+\.py) -->\n)?^```(console|python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE
+    r"(?:^<!-- (\S+\.py) -->\n)?^```(console|python|sh|sql)\n(.*?)^```", re.DOTALL | re.MULTILINE
 )
 """Matches a code block, and the name of the file that it shows, if any."""
 OPENING = re.compile(r"mkdir (\S+) && cd \1(?: && (.*))?$")
 """The command that each page begins with: its folder, and the sample."""
-SITE = "beer.stackexchange.com"
-SAMPLES = ("Posts.xml", f"{SITE}.7z", "2024-04", "2024-07")
-"""Names that `so2docs sample` makes on the pages."""
-
-
-@pytest.fixture
-def folder(tmp_path: Path, samples: Path) -> Path:
-    """A folder with the dumps that the pages use."""
-    py7zr = pytest.importorskip("py7zr")
-    shutil.copy(samples / "posts.xml", tmp_path / "Posts.xml")
-    shutil.copytree(samples / "site", tmp_path / SITE, ignore=shutil.ignore_patterns("*.jsonl"))
-    (tmp_path / "dump").mkdir()
-    comments = (tmp_path / SITE / "Comments.xml").read_bytes()
-    (tmp_path / "dump" / "Comments.xml.gz").write_bytes(gzip.compress(comments))
-    with py7zr.SevenZipFile(tmp_path / f"{SITE}.7z", "w") as archive:
-        for table in (tmp_path / SITE).iterdir():
-            archive.write(table, table.name)
-    for table in ("Posts", "Comments", "Users"):
-        with py7zr.SevenZipFile(tmp_path / f"stackoverflow.com-{table}.7z", "w") as archive:
-            archive.write(tmp_path / SITE / f"{table}.xml", f"{table}.xml")
-    (tmp_path / "2024-04").mkdir()
-    shutil.copy(tmp_path / f"{SITE}.7z", tmp_path / "2024-04")
-    (tmp_path / "2024-07").mkdir()
-    posts = (tmp_path / SITE / "Posts.xml").read_bytes()
-    for site, title in ((SITE, b'Title="Edited: '), ("coffee.stackexchange.com", b'Title="')):
-        with py7zr.SevenZipFile(tmp_path / "2024-07" / f"{site}.7z", "w") as archive:
-            archive.writestr(posts.replace(b'Title="', title), "Posts.xml")
-    return tmp_path
 
 
 def commands(block: str) -> list[str]:
@@ -85,37 +62,45 @@ def run(command: list[str], folder: Path) -> str:
     return result.stdout
 
 
-def test_blocks_of_the_readme_run(folder: Path) -> None:
-    for name in ("Posts.xml", f"{SITE}.7z"):
-        (folder / name).unlink()  # `so2docs sample` writes these files.
-    run_blocks("README.md", folder)
+def test_blocks_of_the_readme_run(tmp_path: Path) -> None:
+    run_blocks("README.md", tmp_path)
 
 
 @pytest.mark.long
-def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(folder: Path) -> None:
-    run_blocks(MANY_SITES, folder, SAMPLES[:2])
-    with sqlite3.connect(folder / "many-sites" / "search.db") as index:
+def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(
+    tmp_path: Path, samples: Path
+) -> None:
+    posts = (samples / "site" / "Posts.xml").read_bytes()
+    for name, title in (
+        ("2024-04/tea.7z", b'Title="'),
+        ("2024-07/tea.7z", b'Title="Edited: '),
+        ("2024-07/coffee.7z", b'Title="'),
+    ):
+        (tmp_path / "many-sites" / name).parent.mkdir(parents=True, exist_ok=True)
+        with py7zr.SevenZipFile(tmp_path / "many-sites" / name, "w") as archive:
+            archive.writestr(posts.replace(b'Title="', title), "Posts.xml")
+    run_blocks(MANY_SITES, tmp_path, has_dumps=True)
+    with sqlite3.connect(tmp_path / "many-sites" / "search.db") as index:
         rows = index.execute(
             "SELECT site, id, title, body FROM posts JOIN search ON search.rowid = row"
         )
         actual = sorted(rows)
     index.close()
-    outputs = sorted((folder / "many-sites" / "questions" / "2024-07").glob("*.jsonl.gz"))
-    assert [path.name[:4] for path in outputs] == ["beer", "coff"]
+    outputs = sorted((tmp_path / "many-sites" / "questions" / "2024-07").glob("*.jsonl.gz"))
+    assert [path.name for path in outputs] == ["coffee.jsonl.gz", "tea.jsonl.gz"]
     expected = [
         (path.name.removesuffix(".jsonl.gz"), question["Id"], question["Title"], question["Body"])
         for path in outputs
         for question in so2docs.read(path)
     ]
     assert actual == expected
-    assert {title.startswith("Edited: ") for site, _, title, _ in actual if site == SITE} == {True}
+    assert {title.startswith("Edited: ") for site, _, title, _ in actual if site == "tea"} == {True}
 
 
 @pytest.mark.long
-def test_pages_run_one_after_the_other_in_one_folder(folder: Path) -> None:
-    for page in PAGES:
-        if page != "README.md":
-            run_blocks(page, folder)
+@pytest.mark.parametrize("page", PAGES[1:])
+def test_blocks_of_a_page_run_in_an_empty_folder(page: str, tmp_path: Path) -> None:
+    run_blocks(page, tmp_path)
 
 
 def runnable(command: str) -> str:
@@ -128,20 +113,19 @@ def runnable(command: str) -> str:
     return "\n".join(line for line in command.splitlines() if line.startswith("so2docs "))
 
 
-def open_folder(parent: Path, name: str, text: str, samples: tuple[str, ...]) -> Path:
-    """Make the folder of a page, with the dumps that its blocks name and that are not samples."""
-    folder = parent / name
-    folder.mkdir()
-    for source in parent.iterdir():
-        if source.name.partition("-")[0] in text and source.name not in (*samples, name):
-            (folder / source.name).symlink_to(source)
-    return folder
+def run_sql(block: str, folder: Path) -> None:
+    """Run statements in DuckDB; each query has rows."""
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as database:
+        database.execute(f"SET file_search_path = '{folder}'")
+        for statement in duckdb.extract_statements(block):
+            assert database.execute(statement).fetchall(), statement.query
 
 
-def run_blocks(page: str, folder: Path, samples: tuple[str, ...] = SAMPLES) -> None:
+def run_blocks(page: str, folder: Path, *, has_dumps: bool = False) -> None:
     """Run the blocks of a page, except commands that need a server or a missing program.
 
-    With fewer `samples`, the first command does not replace the dumps of the test.
+    With `has_dumps`, the dumps are there, and the first command does not write samples.
     """
     blocks = BLOCKS.findall((CHECKOUT / page).read_text(encoding="utf-8"))
     count = 0
@@ -149,6 +133,10 @@ def run_blocks(page: str, folder: Path, samples: tuple[str, ...] = SAMPLES) -> N
         if script:
             (folder / script).write_text(block, encoding="utf-8")
             count += 1
+            continue
+        if language == "sql":
+            if page == LOADING:
+                run_sql(block, folder)
             continue
         if language == "python":
             names = re.findall(r"^(?:from|import) (\w+)", block, re.MULTILINE)
@@ -159,8 +147,9 @@ def run_blocks(page: str, folder: Path, samples: tuple[str, ...] = SAMPLES) -> N
         for line in commands(block) if language == "console" else [block]:
             command = runnable(line)
             if match := OPENING.match(line):
-                folder = open_folder(folder, match[1], str(blocks), samples)
-                command = match[2] if samples == SAMPLES else ""
+                folder = folder / match[1]
+                folder.mkdir(exist_ok=has_dumps)
+                command = "" if has_dumps else match[2]
             if command:
                 run(["bash", "-e", "-o", "pipefail", "-c", command], folder)
                 count += 1
