@@ -183,8 +183,13 @@ def is_sampled(question_id: int, share: int) -> bool:
     as a big-endian number, is below the share. Because only the id counts, a sample is the same for
     every dump, and every larger sample includes it.
     """
+    return sample_place(question_id) < share
+
+
+def sample_place(question_id: int) -> int:
+    """Return the hash of a question, between 0 and 2^64, which decides whether a sample has it."""
     digest = blake2b(b"%d" % question_id, digest_size=8).digest()
-    return int.from_bytes(digest, "big") < share
+    return int.from_bytes(digest, "big")
 
 
 def split_place(question_id: int) -> int:

@@ -109,17 +109,20 @@ class Report(Printed, RowCounts):
             placed = table.nested + table.filtered + sum(table.strays.values())
             check_placed(f"{self.dump} ({name})", table.rows, placed)
 
-    def warnings(self, tags: Iterable[str] = ()) -> Iterator[str]:
-        """Yield warnings: no question passed the filters, or a table seems to be from another dump.
+    def warnings(self, tags: Iterable[str] = (), sample_size: int | None = None) -> Iterator[str]:
+        """Yield warnings: too few questions passed, or a table seems to be from another dump.
 
         Args:
             tags: Tags and patterns of the filter.
+            sample_size: Number of questions of the sample; None if it has no fixed size.
         """
         unknown = explain_unknown_tags(tags, self.similar_tags)
         if unknown and self.rows:
             yield unknown
         elif self.filtered and not self.questions:
             yield "no question passed all filters; the output is empty"
+        elif sample_size is not None and self.questions < sample_size:
+            yield explain_small_sample(self.questions, sample_size)
         for name, table in self.tables.items():
             if table.without_post * _ALARMING > table.rows:
                 yield (
@@ -244,6 +247,11 @@ def as_size(size: float) -> str:
         if size >= factor:
             return f"{size / factor:.2f} {unit}"
     return f"{size} B"
+
+
+def explain_small_sample(questions: int, size: int) -> str:
+    """Explain why a sample is smaller than its size."""
+    return f"{flag('sample_size', size)}: only {plural(questions, 'question')} passed the filters"
 
 
 def explain_unknown_tags(tags: Iterable[str], similar_tags: Counter[str]) -> str:

@@ -87,8 +87,8 @@ def spark(
     are up to date. The command needs PySpark (pip install pyspark) and Java 17 or later; for Spark
     Connect, the client is enough (pip install pyspark-client).
 
-    A question or answer is kept if it passes all filters. --limit applies to each dump, and --nest
-    reads the tables next to each dump.
+    A question or answer is kept if it passes all filters. --limit and --sample-size apply to each
+    dump, and --nest reads the tables next to each dump.
     """
     from so2docs.spark.api import convert
     from so2docs.spark.sites import check_options

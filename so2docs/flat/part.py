@@ -19,13 +19,14 @@ from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, read_
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
     Condition,
+    Sample,
     answer_conditions,
     post_conditions,
     question_conditions,
     similar_tags,
 )
 from so2docs.progress import log
-from so2docs.report import explain_unknown_tags
+from so2docs.report import explain_small_sample, explain_unknown_tags
 from so2docs.scan.table import TableReader
 from so2docs.schema import DUMP, Table
 
@@ -84,8 +85,11 @@ def find_part(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def scan(name: str, look: Look) -> Arrays:
-        """Read a table; return the arrays that `look` extracts, joined over all chunks, by name."""
+    def scan(name: str, look: Look, receive: Look = dict) -> Arrays:
+        """Read a table; return the arrays that `look` extracts, joined over all chunks, by name.
+
+        `receive` may take the arrays of a chunk out, so that memory does not depend on the dump.
+        """
         table = DUMP[name]
         no_rows = look(TableColumns(table).schema.empty_table())
         parts = {key: [array] for key, array in no_rows.items()}
@@ -95,7 +99,7 @@ def find_part(
             (file,) = find_dump_tables(path, (name,), catalog)
             with reader.open(file, lambda _: visit, work, chunk_bytes) as (_, results):
                 for result in results:
-                    for key, array in result.value.items():
+                    for key, array in receive(result.value).items():
                         parts[key].append(array)
         return {key: _joined(arrays) for key, arrays in parts.items()}
 
@@ -106,16 +110,12 @@ def find_part(
             stream.write_table(rows)
         return path
 
-    seeds = scan("posts", partial(_find_questions, filters))
-    unknown = explain_unknown_tags(filters.tags, Counter(seeds.pop("similar").to_pylist()))
-    questions, *matches = seeds.values()
-    for ids in matches:
-        questions = questions.filter(pc.is_in(questions, value_set=ids))
+    questions, problem = _select_questions(scan, filters)
     posts = scan("posts", partial(_find_posts, filters, save("questions", questions)))
     left_out = posts.pop("LeftOut")
     is_question = pc.equal(posts["Id"], posts["QuestionId"])
-    if unknown or not pc.any(is_question).as_py():
-        log.warning("%s: %s", source, unknown or "no question passed all filters")
+    if problem or not pc.any(is_question).as_py():
+        log.warning("%s: %s", source, problem or "no question passed all filters")
     has_question = pc.is_in(posts["QuestionId"], value_set=posts["Id"].filter(is_question))
     posts_of_part = [posts["Id"].filter(has_question)]
     users = [posts[name].filter(has_question) for name in _USERS]
@@ -137,6 +137,33 @@ def find_part(
         cleared = (("AcceptedAnswerId", save("left-out", left_out)),)
         selections["posts"] = replace(selections["posts"], cleared=cleared)
     return selections
+
+
+def _select_questions(scan: Callable[..., Arrays], filters: PartFilters) -> tuple[Any, str]:
+    """Return the ids of the questions that pass the filters, and a warning if there are too few."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    size = filters.sample_size
+    sample = None if size is None else Sample(size)
+    has_lists = (filters.keep_users, filters.keep_posts) != (None, None)
+
+    def sample_chunk(arrays: Arrays) -> Arrays:
+        if sample is not None and not has_lists:
+            sample.add(arrays.pop("questions").to_pylist())
+        return arrays
+
+    seeds = scan("posts", partial(_find_questions, filters), sample_chunk)
+    problem = explain_unknown_tags(filters.tags, Counter(seeds.pop("similar").to_pylist()))
+    questions, *matches = seeds.values()
+    for ids in matches:
+        questions = questions.filter(pc.is_in(questions, value_set=ids))
+    if sample is not None and size is not None:
+        sample.add(questions.to_pylist())
+        questions = pa.array(sample.ids(), pa.int64())
+        if 0 < len(questions) < size:
+            problem = problem or explain_small_sample(len(questions), size)
+    return questions, problem
 
 
 def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -193,7 +220,8 @@ def _find_questions(filters: PartFilters, posts: Any) -> Arrays:
     arrays = {"similar": pa.array(similar, pa.string())}
     lists = (("OwnerUserId", filters.keep_users), ("Id", filters.keep_posts))
     conditions = question_conditions(filters) + post_conditions(filters)
-    if conditions or lists == (("OwnerUserId", None), ("Id", None)):
+    has_lists = any(listed is not None for _, listed in lists)
+    if conditions or not has_lists or filters.sample_size is not None:
         arrays["questions"] = _filter(questions, conditions)["Id"]
     for column, listed in lists:
         if listed is not None:

@@ -69,6 +69,7 @@ class DocumentKeywords(TypedDict, total=False):
     sample: str | float | None
     min_answer_score: int | None
     max_body: str | int | None
+    sample_size: int | None
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
     drop_fabricated: bool
@@ -161,6 +162,7 @@ class TableKeywords(TypedDict, total=False):
     sample: str | float | None
     min_answer_score: int | None
     max_body: str | int | None
+    sample_size: int | None
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
     as_of: str | date | None

@@ -176,6 +176,14 @@ class PartFilters(QuestionFilters):
         metavar="SIZE",
         more="This is the size of the HTML in UTF-8, as in the dump.",
     )
+    sample_size: int | None = option(
+        "Filters",
+        "output",
+        "Keep a sample of N of the questions that pass the other filters.",
+        parse=at_least(1),
+        more="These are the questions with the smallest hashes of their ids: every run keeps the "
+        "same ones, and every sample is part of all larger samples.",
+    )
     keep_users: IdList | None = _kept(
         "Keep questions asked or answered by these users.",
         more="The ids are separated by commas, or in a FILE, one per line. A file name that "
@@ -185,6 +193,11 @@ class PartFilters(QuestionFilters):
         "Keep these questions, and the questions of these answers.",
         more="The ids are separated by commas, or in a FILE, one per line.",
     )
+
+    def __post_init__(self) -> None:
+        QuestionFilters.__post_init__(self)
+        if self.sample is not None and self.sample_size is not None:
+            raise contradiction("sample", "sample_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +260,9 @@ class Filters(PartFilters):
 
     def __post_init__(self) -> None:
         PartFilters.__post_init__(self)
+        for name in ("limit", "as_of"):
+            if self.sample_size is not None and getattr(self, name) is not None:
+                raise contradiction("sample_size", name)
         if self.kept is not None and set(self.left_out) - {METADATA}:
             raise contradiction("fields", "drop_fields")
         if self.kept == ():
@@ -289,10 +305,12 @@ class Filters(PartFilters):
     def select(self) -> bool:
         """Whether rows are left out while they are parsed.
 
-        This is the case with filters other than keep lists, and with fields that exclude answers.
+        This is the case with filters other than keep lists and `sample_size`, and with fields that
+        exclude answers.
         """
         neutral = replace(
             Filters(limit=self.limit, kept=self.kept, left_out=self.left_out),
+            sample_size=self.sample_size,
             keep_users=self.keep_users,
             keep_posts=self.keep_posts,
         )

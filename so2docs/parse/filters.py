@@ -6,19 +6,25 @@ the columns of flat tables, whose values are typed.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
+from itertools import groupby, islice
 from typing import Any
 
-from so2docs.domain import FIRST_FABRICATED_ID, is_sampled
+from so2docs.domain import FIRST_FABRICATED_ID, is_sampled, sample_place
 from so2docs.options.option import tag_filter
 from so2docs.options.table import PartFilters, QuestionFilters
 from so2docs.parse.posts import READ
 from so2docs.parse.posts import tags as split_tags
 from so2docs.schema import POSTS
+
+_ID_BITS, _KEY_BITS = 64, 128
+_LOWEST_ID = 1 << 63
+_MOST_UNSORTED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,41 @@ def post_conditions(filters: PartFilters) -> list[Condition]:
     if limit is None:
         return []
     return [Condition("Body", lambda body: len((body or "").encode()) <= limit)]
+
+
+class Sample:
+    """Collects the ids of the questions with the smallest hashes.
+
+    Memory depends on the size of the sample, not on the number of questions.
+
+    Args:
+        size: Number of questions in the sample.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        # Hash and id in one integer, which takes a third of the memory of a pair.
+        self._keys: list[int] = []
+        self._greatest = 1 << _KEY_BITS
+
+    def add(self, question_ids: Iterable[int]) -> None:
+        """Add questions, which may have been added before."""
+        keys = (sample_place(id_) << _ID_BITS | id_ + _LOWEST_ID for id_ in question_ids)
+        self._keys += (key for key in keys if key < self._greatest)
+        if len(self._keys) > self._size + self._size // 4 + _MOST_UNSORTED:
+            self._leave_out()
+
+    def ids(self) -> array[int]:
+        """Return the ids of the sample, in ascending order; afterwards, the sample is empty."""
+        self._leave_out()
+        ids = array("q", ((key & (1 << _ID_BITS) - 1) - _LOWEST_ID for key in self._keys))
+        self._keys.clear()
+        return array("q", sorted(ids))
+
+    def _leave_out(self) -> None:
+        self._keys = [key for key, _ in islice(groupby(sorted(self._keys)), self._size)]
+        if len(self._keys) == self._size:
+            self._greatest = self._keys[-1]
 
 
 def _is_within(lowest: int | None, highest: int | None, value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from so2docs.options.table import Filters
@@ -66,14 +66,15 @@ class KeepLists:
 
 
 class Kept(NamedTuple):
-    """The questions to write: every list selects the question itself or one of its answers.
+    """The questions to write, if keep lists or the size of a sample restrict them.
 
     Attributes:
         question_ids: The candidate questions, in ascending order.
-        posts: For each list, the pairs of question id and post id of the selected posts, sorted.
+        posts: For each keep list, the pairs of question id and post id of the selected posts,
+            sorted; a question is written if every list selects the question or one of its answers.
     """
 
-    question_ids: list[int]
+    question_ids: Sequence[int]
     posts: list[list[tuple[int, int]]]
 
     def within(self, ids: range) -> Kept:

@@ -437,7 +437,8 @@ class SecondPass:
         report.fabricated = self.find_fabricated()
         report += state.counts
         report.check()
-        for warning in report.warnings(self.options.filters.tags):
+        filters = self.options.filters
+        for warning in report.warnings(filters.tags, filters.sample_size):
             log.warning(warning)
 
     def find_fabricated(self) -> int:

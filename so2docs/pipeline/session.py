@@ -34,7 +34,9 @@ from so2docs.output.paths import OutputOfConversion, OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.writer import publish_all
 from so2docs.parse import keep_lists, repeats
-from so2docs.parse.keys import BUCKET_BITS, integers
+from so2docs.parse.filters import Sample
+from so2docs.parse.keep_lists import Kept
+from so2docs.parse.keys import BUCKET_BITS, KEY, QUESTION, integers
 from so2docs.parse.posts import stray_line
 from so2docs.pipeline import strict
 from so2docs.pipeline.bucket import find_titles_of
@@ -46,7 +48,7 @@ from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.schema import TABLES
 from so2docs.spill import FORMAT, SEQUENCE_BITS, Spill
-from so2docs.store.blocks import BlockWriter, default_budget
+from so2docs.store.blocks import BlockReader, BlockWriter, default_budget
 from so2docs.store.disk import check_room
 from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
@@ -318,7 +320,6 @@ class Session:
             next(step for step in (self.posts, *self.tables) if step.table == file.table)
             for file in in_reading_order(posts, files)
         ]
-        spill.merge_only(step.table.sequence for step in self.tables)
         self.table_bytes = sum(file.size for file in files)
         self.jobs = choose_jobs(run.jobs, self.dump_bytes and self.dump_bytes + self.table_bytes)
         if self.dump_bytes and chunk_bytes:
@@ -507,6 +508,8 @@ class Session:
         for step in self.tables:
             add_table(step, ends[step.table.name], self.report)
         self.spill.index()
+        kept = self.select_sample(first_question_of)
+        self.spill.merge_only(step.table.sequence for step in self.tables)
         titles = self.map_titles(workers, posts_map)
         return SecondPass(
             self.spill,
@@ -517,8 +520,36 @@ class Session:
             titles,
             self.progress,
             self.provenance.having_read(self.report.dump_bytes),
-            kept=self.kept,
+            kept=kept,
         )
+
+    def select_sample(self, first_question_of: Mapping[int, int]) -> Kept | None:
+        """Return the questions to write, given the size of the sample; None for all questions.
+
+        A question can be in the sample if it becomes a document: it passes the filters and is the
+        first post with its id.
+        """
+        size = self.options.filters.sample_size
+        if size is None:
+            return self.kept
+        sample = Sample(size)
+        listed = None if self.kept is None else frozenset(self.kept.question_ids)
+        with BlockReader() as reader:
+            for number, _ in self.spill.buckets():
+                kinds: dict[int, int] = {}
+                for path, block in self.spill.blocks(number):
+                    for key in KEY.iter_unpack(reader.read_keys(path, block)):
+                        question_id, post_id, _, size_and_kind = key
+                        if question_id == post_id:
+                            kinds.setdefault(question_id, size_and_kind & 15)
+                sample.add(
+                    question_id
+                    for question_id, kind in kinds.items()
+                    if kind == QUESTION
+                    and first_question_of.get(question_id, question_id) == question_id
+                    and (listed is None or question_id in listed)
+                )
+        return Kept(sample.ids(), [] if self.kept is None else self.kept.posts)
 
     def map_titles(self, workers: Workers, posts_map: str) -> UserTable | None:
         """Map posts whose addresses occur in restored bodies to the titles of their questions.

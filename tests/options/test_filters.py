@@ -19,7 +19,8 @@ from support.oracle import nest
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.domain import is_sampled
+from so2docs.domain import is_sampled, sample_place
+from so2docs.parse.filters import Sample
 
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
 
@@ -43,6 +44,8 @@ COMBINATIONS: list[dict[str, Any]] = [
     {"sample": "10%"},
     {"sample": "30%", "min_score": 1, "min_answer_score": 1, "tags": ["discussion", "support"]},
     {"sample": "50%", "limit": 3, "fields": "Id,Title,Answers.Body"},
+    {"sample_size": 2},
+    {"sample_size": 40, "min_score": 3, "keep_users": [*range(1, 2000)]},
     {"fields": "Answers.Id"},
     {"fields": "Title,Tags"},
     {"fields": "Id,Answers", "limit": 1},
@@ -143,6 +146,7 @@ FILTERS = st.fixed_dictionaries(
         "until": st.sampled_from(["2021-05-05T12:00:00", "2022-01-01"]),
         "sample": st.sampled_from(["20%", "50%", "80%", "100%"]),
         "limit": st.integers(1, 4),
+        "sample_size": st.integers(1, 4),
         "answers_by": st.sampled_from(["id", "votes"]),
     },
 )
@@ -169,6 +173,8 @@ def test_any_posts_and_filters(
         "fields": "Title"
     }:
         options = {name: options[name] for name in options if name != "min_answer_score"}
+    if "sample_size" in options:
+        options = {name: options[name] for name in options if name not in ("limit", "sample")}
     dump = tmp_path / "Posts.xml"
     lines = [
         "<row " + " ".join(f'{name}="{escaped(value)}"' for name, value in row.items()) + " />"
@@ -216,6 +222,51 @@ def test_samples_are_nested() -> None:
     assert 150 < len(one) < 250
     assert 340 < len(two) < 460
     assert all(is_sampled(i, 2**64) for i in range(100))
+
+
+def test_samples_of_a_size_grow(tmp_path: Path) -> None:
+    rows = [question(n * 6000, Score=n % 3) for n in range(1, 40)]
+    rows += [answer(n * 6000 + 1, n * 6000) for n in range(1, 40)]
+    rows += [question(6000), answer(8, 9), answer(12000, 6000)]  # Repeated, and without a question.
+    write_dump(tmp_path / "Comments.xml", *(row(Id=n, PostId=n * 6000) for n in range(1, 40)))
+    dump = write_dump(tmp_path / "Posts.xml", *reversed(rows[:60]), *rows[60:])
+    complete = list(so2docs.documents(dump, min_score=1, nest="comments"))
+    smaller: set[int] = set()
+    for size in (1, 2, 3, 10, 26):
+        expected = filtered(complete, sample_size=size)
+        options: dict[str, Any] = {"min_score": 1, "nest": "comments", "sample_size": size}
+        for jobs, chunk_bytes in [(1, 700), (2, 300)] if size == 10 else [(1, None)]:
+            output = tmp_path / f"{size}-{jobs}.jsonl"
+            documents, report = convert(dump, output, jobs=jobs, chunk_bytes=chunk_bytes, **options)
+            assert_same(documents, expected)
+            assert report.questions == size
+            assert report.tables["comments"].filtered == 39 - size
+        assert_same(list(so2docs.documents(dump, jobs=1, **options)), expected)
+        so2docs.tables(dump, tmp_path / f"flat{size}", min_score=1, sample_size=size, only="posts")
+        posts = parquet(tmp_path / f"flat{size}" / "Posts.parquet")
+        ids = {document["Id"] for document in expected}
+        assert {post["Id"] for post in posts if post["PostTypeId"] == 1} == ids
+        assert smaller < ids
+        smaller = ids
+
+
+def test_a_sample_of_too_few_questions_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", question(1), question(2, Score=1))
+    convert(dump, tmp_path / "q.jsonl", sample_size=3)
+    so2docs.tables(dump, tmp_path / "flat", sample_size=2, min_score=1)
+    assert "sample_size=3: only 2 questions passed the filters" in caplog.text
+    assert f"{dump}: sample_size=2: only 1 question passed the filters" in caplog.text
+
+
+def test_memory_of_a_sample_depends_on_its_size() -> None:
+    sample = Sample(10)
+    for start in range(0, 200_000, 10_000):
+        sample.add([*range(start, start + 10_000), *range(start, start + 100)])
+    assert len(sample._keys) < 100_000
+    places = {number: sample_place(number) for number in range(200_000)}
+    assert list(sample.ids()) == sorted(sorted(places, key=places.__getitem__)[:10])
 
 
 def test_limit_within_and_between_buckets(tmp_path: Path) -> None:
@@ -336,6 +387,10 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
         ({"sample": "1"}, "sample is '1'; .* such as 1% or"),
         ({"sample": "some"}, "sample is 'some'"),
         ({"limit": 0}, "limit is 0"),
+        ({"sample_size": 0}, "sample_size is 0; it must be 1 or more"),
+        ({"sample_size": 5, "sample": "1%"}, "sample and sample_size contradict each other"),
+        ({"sample_size": 5, "limit": 5}, "sample_size and limit contradict each other"),
+        ({"sample_size": 5, "as_of": "2020"}, "sample_size and as_of contradict each other"),
         ({"fields": "id"}, r"no field 'id'; did you mean Id\?"),
         ({"fields": "Answers.Boddy"}, r"did you mean Answers\.Body\?"),
         ({"fields": " , "}, "fields is empty"),

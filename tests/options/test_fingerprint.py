@@ -45,6 +45,7 @@ OTHERS: dict[str, list[Any]] = {
     "keep_users": ["1", "1,2"],
     "keep_posts": ["1", "1,2"],
     "sample": ["1%"],
+    "sample_size": [5],
     "limit": [1],
     "fields": ["Id"],
     "drop_fields": ["Body"],

@@ -11,6 +11,9 @@ def filtered(documents: list[Document], **options: Any) -> list[Document]:
     """Filter complete documents, and select their fields."""
     passed = [document for document in documents if _passes(document, options)]
     passed = passed[: options.get("limit")]
+    if "sample_size" in options:
+        places = sorted(_hash(document["Id"]) for document in passed)[: options["sample_size"]]
+        passed = [document for document in passed if _hash(document["Id"]) in places]
     dropped = options.get("drop_users", ())
     passed = [_without_people(_with_answers(document, options), dropped) for document in passed]
     for document in passed:
