@@ -28,13 +28,17 @@ def flag(name: str, value: object = None) -> str:
 
     Args:
         name: The keyword.
-        value: Value of the option, True for a switch; a word in capitals, such as `FILE`, is a
-            placeholder.
+        value: Value of the option, True for a switch, or a dictionary with one entry; a word in
+            capitals, such as `FILE`, is a placeholder.
 
     Returns:
         `--split year` for users of the command line, `split='year'` for callers of the
         library.
     """
+    if isinstance(value, Mapping):
+        (key, entry), *_ = value.items()
+        in_python = f"{{{key!r}: {entry if entry.isupper() else repr(entry)}}}"
+        return f"{name}={in_python}" if _flags is None else flag(name, f"{key}={entry}")
     if _flags is not None:
         typed = f"--{name.replace('_', '-')}"
         typed = _flags.get(typed, typed)

@@ -121,7 +121,7 @@ def test_every_field_of_an_error_names_options_as_the_reader_does(tmp_path: Path
     with pytest.raises(DumpError) as caught:
         so2docs.convert(dump, tmp_path / "q.jsonl")
     error = caught.value
-    assert "skip_malformed=True" in error.advice
+    assert "errors='skip'" in error.advice
     for text in (error.advice, error.problem, *map(str, error.args), repr(error)):
         assert text.isprintable()
 
@@ -174,10 +174,10 @@ def test_errors_of_workers_use_the_words_of_the_caller(tmp_path: Path) -> None:
     rows = [b'<row Id="%d" PostTypeId="1" />' % number for number in range(1, 60)]
     dump = write_dump(tmp_path / "Posts.xml", *rows, b'<row Id="60" PostTypeId="1" Body="<" />')
     output = tmp_path / "q.jsonl"
-    with pytest.raises(DumpError, match="out with skip_malformed=True") as caught:
+    with pytest.raises(DumpError, match="out with errors='skip'") as caught:
         so2docs.convert(dump, output, jobs=2, chunk_bytes=200)
     assert "InWorkerError" in repr(caught.value.__cause__)
-    with naming_flags({}), pytest.raises(DumpError, match="out with --skip-malformed"):
+    with naming_flags({}), pytest.raises(DumpError, match="out with --errors skip"):
         so2docs.convert(dump, output, jobs=2, chunk_bytes=200)
 
 

@@ -369,8 +369,8 @@ def _choose_tables(
         for name in sorted({*for_state} - {*_find_present(source, for_state, catalog)}):
             raise OptionError(
                 f"{flag('as_of')} needs {TABLES[name].file}, which is neither in the dump nor next "
-                f"to it; name its file with {flag(TABLES[name].file_option, 'FILE')}, or add "
-                f"{flag('if_present', True)}: then {_WITHOUT[name]}"
+                f"to it; name its file with {flag('tables', {TABLES[name].file_option: 'FILE'})}, "
+                f"or add {flag('if_present', True)}: then {_WITHOUT[name]}"
             )
     if options.filters.as_of is not None:
         read = {TABLES[name].file for name in (*options.nest, *for_state)}

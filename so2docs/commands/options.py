@@ -177,11 +177,10 @@ def spellings(arguments: Iterable[str]) -> dict[str, str]:
     """
     typed = {argument.partition("=")[0] for argument in arguments}
     return {
-        flags[-1]: next((flag for flag in flags if flag in typed), flags[0])
-        for flags in (
-            [flag for flag in entry.spellings if flag.startswith("--")]
-            for entry in OPTIONS.values()
+        f"--{entry.name.replace('_', '-')}": next(
+            (flag for flag in entry.spellings if flag in typed), entry.spellings[0]
         )
+        for entry in OPTIONS.values()
     }
 
 

@@ -23,7 +23,7 @@ from so2docs.schema import DUMP
 @command(
     """
     so2docs tables sample.stackexchange.com.7z sample
-    so2docs tables stackoverflow.com-Votes.7z votes --split-by month
+    so2docs tables stackoverflow.com-Votes.7z votes --split month
     so2docs tables sample.stackexchange.com.7z sample --format duckdb
     so2docs tables sample.stackexchange.com.7z sample --format csv --load postgres
     so2docs tables 2024-07/*.7z --output-dir tables
@@ -52,7 +52,7 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
 
     With --output-dir, all paths are dumps, and each site gets a folder in DIR.
 
-    With --split-by, each table is a Hive-partitioned folder:
+    With --split, each table is a Hive-partitioned folder:
     DIR/Posts/year=2019/month=3/Posts.parquet.
     """
     keywords = given_keywords(options)
@@ -72,7 +72,7 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
 
             run = " && ".join(DIALECTS[options["load"]].run)
             suggest(f"cd {shlex.quote(paths[1])} && {run}")
-        if options["format"] == "parquet" and not options["split_by"]:
+        if options["format"] == "parquet" and not options["split"]:
             path = os.path.join(paths[1], DUMP[next(iter(report))].file)
             query = f"SUMMARIZE FROM '{os.path.splitext(path)[0]}.parquet'"
             suggest(f'duckdb -c "{query}"')

@@ -383,7 +383,7 @@ def _single(table: Table, folder: str, names: list[str], advice: str) -> str | N
 
 def _locate_to_nest(source: DumpLike, table: Table, catalog: Catalog) -> str:
     """Return the path of a table to nest; raise `DumpError` if it is missing."""
-    file_option = flag(table.file_option, "FILE")
+    file_option = flag("tables", {table.file_option: "FILE"})
     if path := locate(source, table, catalog, f"choose one with {file_option}"):
         return path
     if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
@@ -400,7 +400,8 @@ def _missing(
     table: Table, path: str, problem: str, members: Iterable[str] | None = None
 ) -> DumpError:
     problem = f"{problem}, so the {table.name} cannot be nested" if members is None else problem
-    advice = f"name its file with {flag(table.file_option, 'FILE')}, or leave the {table.name} out"
+    file_option = flag("tables", {table.file_option: "FILE"})
+    advice = f"name its file with {file_option}, or leave the {table.name} out"
     if members is None:
         return DumpError(path, problem, advice=advice)
     return ArchiveError(path, f"{problem}; it holds {join_names(members)}", advice=advice)

@@ -68,8 +68,8 @@ class ColumnsVisitor(BatchVisitor):
             dialect = None if options.load is None else DIALECTS[options.load]
             encoder = ENCODERS[options.format](self.columns.schema, dialect)
             parts: Iterable[tuple[str, Any]] = [("", kept)]
-            if options.split_by:
-                parts = periods(kept, self.columns.date, options.split_by)
+            if options.split:
+                parts = periods(kept, self.columns.date, options.split)
             segments = [encoder.encode(part)._replace(label=label) for label, part in parts]
         if segments or self._strays:
             self._segments, self._strays = store(self._path, segments, self._strays)

@@ -297,7 +297,7 @@ def _targets(
     targets = []
     for file in files:
         name = file.table.stem + EXTENSIONS[options.format]
-        is_split = options.split_by is not None and TableColumns(file.table).date is not None
+        is_split = options.split is not None and TableColumns(file.table).date is not None
         path = os.path.join(where, name)
         targets.append(_TableFiles(path, record_provenance([file]), [file], is_split=is_split))
     return targets

@@ -345,7 +345,7 @@ def command(output: DescribedOutput) -> str:
 
 
 def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
-    option = f"--{name.replace('_', '-')}"
+    option = OPTIONS[name].spellings[0]
     if name == "recipe":  # The value is the fingerprint of the recipe; write its name.
         return [option, manifest.counts["recipe"]]
     if OPTIONS[name].is_switch:  # The value of `if_present` lists the missing tables.

@@ -42,7 +42,7 @@ _ALLOWED = (
 
 
 _EXAMPLES = (
-    "fields are attributes of the dump, such as Title or Answers.Body, or members of "
+    "fields are attributes, such as Title or Answers.Body, or members of "
     f"{', '.join(_KEYS)}, such as Comments.Text"
 )
 

@@ -87,8 +87,7 @@ class DocumentKeywords(TypedDict, total=False):
     answers_by: Literal["id", "votes"]
     nest: str | Iterable[NestName]
     if_present: bool
-    skip_malformed: bool
-    strict: bool
+    errors: Literal["repair", "skip", "strict"]
     core: Literal["auto", "python", "compiled"]
     chunk_bytes: str | int | None
 
@@ -105,13 +104,8 @@ class FileKeywords(DocumentKeywords, total=False):
 class IteratorKeywords(DocumentKeywords, total=False):
     """Options of `so2docs.documents`."""
 
-    comments: str | os.PathLike[str] | None
-    links: str | os.PathLike[str] | None
-    votes: str | os.PathLike[str] | None
-    history: str | os.PathLike[str] | None
-    users: str | os.PathLike[str] | None
-    badges: str | os.PathLike[str] | None
     site: str | None
+    tables: Mapping[str, str | os.PathLike[str]] | Iterable[str] | None
     site_field: str | None
     jobs: int | None
     spill_budget: str | int | None
@@ -166,10 +160,10 @@ class TableKeywords(TypedDict, total=False):
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
     as_of: str | date | None
-    skip_malformed: bool
+    errors: Literal["repair", "skip"]
     format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
     load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
-    split_by: Literal["year", "month"] | None
+    split: Literal["year", "month"] | None
     update: bool
     force: bool
     jobs: int | None

@@ -75,7 +75,7 @@ class Option:
         parse: Function that converts the name and value of the keyword to the value of the
             attribute.
         choices: Allowed values, if there are only a few.
-        flags: Alternative flags; the first long flag is used in help, docs and errors.
+        flags: A long flag that differs from the keyword, short flags, or both.
         metavar: Placeholder for the value in help; N for a number.
         usually: Default behaviour, if the default value does not show it.
         more: Additional information for users of the library, in the same form.
@@ -129,8 +129,10 @@ class Option:
     @property
     def spellings(self) -> list[str]:
         """All flags, long ones first; the first is the documented flag."""
-        flags = [*self.flags, f"--{self.name.replace('_', '-')}"]
-        return sorted(flags, key=lambda flag: not flag.startswith("--"))
+        flags = sorted(self.flags, key=lambda flag: not flag.startswith("--"))
+        if flags and flags[0].startswith("--"):
+            return flags
+        return [f"--{self.name.replace('_', '-')}", *flags]
 
     @property
     def summary(self) -> str:
@@ -186,7 +188,7 @@ class Option:
 
     def from_text(self, text: str) -> Any:
         """Convert a text, such as an argument of the command, to the value of the keyword."""
-        if str in self.kinds or get_origin(self.kinds[0]) is Literal:
+        if str in self.kinds or self.is_repeated or get_origin(self.kinds[0]) is Literal:
             return text
         if self.is_switch and text.lower() in ("true", "false"):
             return text.lower() == "true"

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, get_args
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.options.choices import Core, Search, SplitBy, SqlSystem, TableFormat
+from so2docs.options.choices import Core, Search, SplitBy, SqlSystem, TableErrors, TableFormat
 from so2docs.options.option import IdList, choose, contradiction, entries, names, option, path
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host
@@ -123,13 +123,18 @@ class TableOptions(PartFilters):
         more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
         parse=lambda name, value: value and choose(name, value, get_args(SqlSystem), _SYSTEMS),
     )
-    split_by: SplitBy | None = option(
+    split: SplitBy | None = option(
         "Output",
         "output",
         "Write a folder of files for each year or month of the rows.",
         more="The folders are Hive-partitioned: `Posts/year=2019/Posts.parquet`.",
     )
-    skip_malformed: bool = like("skip_malformed")
+    errors: TableErrors = like(
+        "errors",
+        "Fail at rows that are not well-formed XML, or skip them as strays.",
+        accepts=TableErrors,
+        choices=partial(get_args, TableErrors),
+    )
     update: bool = like("update", "Replace tables made from another input or with other options.")
     force: bool = like("force", "Overwrite existing files.")
     jobs: int | None = like("jobs")
@@ -146,17 +151,22 @@ class TableOptions(PartFilters):
         values = {name: getattr(self, name) for name in names}
         return PartFilters(**values) == PartFilters(since=self.since, until=self.until)
 
+    @property
+    def skip_malformed(self) -> bool:
+        """Whether rows that are not well-formed XML become strays."""
+        return self.errors == "skip"
+
     def __post_init__(self) -> None:
         PartFilters.__post_init__(self)
-        if self.split_by is not None and self.format in DATABASE_FILES:
+        if self.split is not None and self.format in DATABASE_FILES:
             raise OptionError(
-                f"{flag('split_by', self.split_by)} contradicts {flag('format', self.format)}, "
+                f"{flag('split', self.split)} contradicts {flag('format', self.format)}, "
                 "which is one file"
             )
         if self.load is not None and self.format != "csv":
             raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
-        if self.load is not None and self.split_by is not None:
-            raise contradiction("load", "split_by")
+        if self.load is not None and self.split is not None:
+            raise contradiction("load", "split")
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def build_filters(kwargs: Mapping[str, Any]) -> Filters:
 
 def build_run_options(kwargs: Mapping[str, Any]) -> RunOptions:
     """Build the run options from keywords."""
-    return RunOptions(**_values(RunOptions, kwargs), tables=table_files(kwargs))
+    return RunOptions(**{"tables": {}, **_values(RunOptions, kwargs)})
 
 
 def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,11 +124,9 @@ def _values(kind: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_files(kwargs: Mapping[str, Any]) -> Tables:
-    """Map the keywords for table files, such as `comments`, to the given paths."""
-    names = dict.fromkeys(table.file_option for table in TABLES.values())
-    return {
-        name: OPTIONS[name].read(kwargs[name]) for name in names if kwargs.get(name) is not None
-    }
+    """Return the files of tables in keywords, by the name of the table."""
+    files: Tables = OPTIONS["tables"].read(kwargs.get("tables"))
+    return files
 
 
 def find_recipe(kwargs: Mapping[str, Any]) -> RecipeChoice | None:
@@ -221,8 +219,8 @@ class Fingerprint:
             before, now = self.output | before, requested.output | now
         # Chunks without malformed rows are the same with and without this option, so a resumed run
         # may add it.
-        if requested.spill["skip_malformed"]:
-            before["skip_malformed"] = True
+        if requested.spill["errors"] == "skip":
+            before["errors"] = "skip"
         names = before.keys() | now.keys()
         return [name for name in sorted(names) if before.get(name) != now.get(name)]
 

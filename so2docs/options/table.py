@@ -14,7 +14,7 @@ from datetime import date
 from functools import partial
 from typing import Any, get_args
 
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
     COMPRESSIONS,
     FORMATS,
@@ -22,6 +22,7 @@ from so2docs.options.choices import (
     BodyAs,
     Compression,
     Core,
+    Errors,
 )
 from so2docs.options.field_paths import Fields, parse_field_names
 from so2docs.options.option import (
@@ -495,14 +496,15 @@ class Options:
         more="The record in the output names the missing tables.",
         accepts=bool,
     )
-    skip_malformed: bool = option(
+    errors: Errors = option(
         "Documents",
         "spill",
-        "Write rows that are not well-formed XML to the strays, instead of failing.",
-        False,
-    )
-    strict: bool = option(
-        "Documents", "run", "Fail instead of repairing a character or leaving a row out.", False
+        "What to do with faulty rows.",
+        "repair",
+        more="`repair`: replace characters that XML forbids, count strays, and fail at a row that "
+        "is not well-formed XML. `skip`: write such rows to the strays. `strict`: fail instead of "
+        "repairing a character or leaving a row out.",
+        remember=lambda value: "repair" if value == "strict" else value,
     )
     core: Core = _run(
         "The core that converts rows to JSON; the output does not depend on it.",
@@ -530,8 +532,6 @@ class Options:
             raise OptionError(
                 f"{flag('level')} is {self.level}; it must be 0 to {highest} for {of}"
             )
-        if self.strict and self.skip_malformed:
-            raise contradiction("strict", "skip_malformed")
         keys = {"", *KNOWN_NAMES, *(RESERVED if self.shown else ())}
         if self.site_field is not None and self.site_field[0] in keys:
             raise OptionError(
@@ -614,6 +614,16 @@ class Options:
             )
 
     @property
+    def strict(self) -> bool:
+        """Whether a repaired character or a stray is an error."""
+        return self.errors == "strict"
+
+    @property
+    def skip_malformed(self) -> bool:
+        """Whether rows that are not well-formed XML become strays."""
+        return self.errors == "skip"
+
+    @property
     def is_attributed(self) -> bool:
         """Whether documents contain an attribution."""
         return self.attribution or (self.recipe is not None and self.recipe.recipe.attributed)
@@ -666,13 +676,24 @@ class Options:
         return self.nest if self.filters.as_of is None else (*self.nest, AS_OF)
 
 
+def _table_files(name: str, value: Mapping[str, Any] | Iterable[str] | None) -> Tables:
+    """Parse the files of tables, by name."""
+    known = dict.fromkeys(table.file_option for table in TABLES.values())
+    files = {}
+    for table, file in assignments(name, value).items():
+        if table not in known:
+            raise OptionError(
+                f"{flag(name)} names {table!r}; the tables are: {', '.join(known)}"
+                + did_you_mean(table, known)
+            )
+        # Shells do not expand ~ behind an equals sign.
+        files[table] = path(name, os.path.expanduser(file))
+    return files
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of the run, which do not change any byte of the documents.
-
-    Attributes:
-        tables: The file of each table by name.
-    """
+    """Options of the run, which do not change any byte of the documents."""
 
     jobs: int | None = _run(
         "Number of worker processes.",
@@ -740,7 +761,19 @@ class RunOptions:
         "to the output. DUMP is reread to compute its SHA-256. With {force=True}, any other "
         "`README.md` there is replaced.",
     )
-    tables: Tables = field(default_factory=dict)
+    tables: Tables = option(
+        "Input",
+        "output",
+        "Nest this table from FILE: comments=FILE. Repeatable.",
+        None,
+        accepts=Mapping[str, str | os.PathLike[str]] | Iterable[str] | None,
+        where="local",
+        parse=_table_files,
+        flags=("--table",),
+        metavar="NAME=FILE",
+        more="The names are those of `nest`; each level of the history has the name `history`. The "
+        "keys of the dictionary are the names, and its values are files, archives or folders.",
+    )
 
     @property
     def threads(self) -> int:
@@ -748,24 +781,9 @@ class RunOptions:
         return self.jobs or os.cpu_count() or 1
 
 
-def _table_option(name: str) -> Option:
-    return Option(
-        name,
-        name,
-        "Input",
-        f"Nest the rows of this {TABLES[name].file}.",
-        str | os.PathLike[str] | None,
-        "output",
-        where="local",
-        parse=path,
-        metavar="FILE",
-    )
-
-
 OPTIONS: dict[str, Option] = {
     entry.name: entry
     for entry in (
-        *map(_table_option, dict.fromkeys(table.file_option for table in TABLES.values())),
         *entries(Filters),
         *entries(Options),
         *entries(OutputForm),

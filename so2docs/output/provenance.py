@@ -42,7 +42,7 @@ _COUNTS = (
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {
-    "skip_malformed",
+    "errors",
     *(e.name for part in (Options, OutputForm) for e in entries(part) if e.group == "Output"),
 }
 """Options that do not change the documents."""

@@ -22,7 +22,7 @@ _TABLE_ROWS = {table.row for table in TABLES.values()}
 
 def _advice() -> str:
     counted = "the dump is converted, and the report counts what is repaired or left out"
-    return f"without {flag('strict', True)}, {counted}"
+    return f"without {flag('errors', 'strict')}, {counted}"
 
 
 def in_slice(

@@ -144,7 +144,7 @@ def _malformed_error(dump: Dump, location: Location, row: Malformed) -> Malforme
         problem = f"content after its closing {closing.decode(errors='replace')}"
         advice = "if two dumps were joined, split them and convert each"
     problem = f"is not well-formed XML ({problem}) in the row"
-    advice += f", or leave such rows out with {flag('skip_malformed', True)}"
+    advice += f", or leave such rows out with {flag('errors', 'skip')}"
     if not row.can_be_skipped:
         problem, advice = f"has {row.problem}", "remove it from the dump"
     excerpt = opening + b"\n" + row.raw + closing

@@ -127,16 +127,16 @@ def test_nothing_between_rows_is_lost(name: str, chunk_bytes: int | None, tmp_pa
     assert error.location.line == 8 + is_half
     assert error.location.last_id == 1 + is_half
     assert "not well-formed" in error.problem
-    assert "leave such rows out with skip_malformed=True" in str(error)
+    assert "leave such rows out with errors='skip'" in str(error)
     check_excerpt(error, tmp_path)
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 40])
-def test_skip_malformed(chunk_bytes: int | None, tmp_path: Path) -> None:
+def test_rows_that_are_not_xml_are_skipped(chunk_bytes: int | None, tmp_path: Path) -> None:
     bad = b'  <row Id="3" Body="<b>" />\r\n'
     dump = write_dump(tmp_path / "Posts.xml", question(1), bad, answer(2, 1), b"  <row Id=4/>\n")
     output = tmp_path / "questions.jsonl.gz"
-    report = so2docs.convert(dump, output, jobs=1, chunk_bytes=chunk_bytes, skip_malformed=True)
+    report = so2docs.convert(dump, output, jobs=1, chunk_bytes=chunk_bytes, errors="skip")
     assert (report.rows, report.strays) == (4, {"malformed_row": 2})
     (document,) = so2docs.read(output)
     assert [post["Id"] for post in (document, *document["Answers"])] == [1, 2]
@@ -184,12 +184,12 @@ def test_forbidden_character(form: bytes, tmp_path: Path) -> None:
     assert documents[1]["Title"] == "a\ufffdz"
     assert documents[1]["Body"] == "<\u00e9&#0;"
     assert (documents[0]["Title"], len(documents), report.repaired_characters) == ("\u00e9", 3, 1)
-    error = failure(dump, tmp_path, strict=True)
+    error = failure(dump, tmp_path, errors="strict")
     assert isinstance(error, so2docs.StrictError)
     at = dump.read_bytes().index(bad) + 2
     assert str(error.location) == f"at byte {at}, line 4, after post 1"
     assert error.problem == ("has 1 forbidden characters (strict: nothing is repaired) in the row")
-    check_excerpt(error, tmp_path, strict=True)
+    check_excerpt(error, tmp_path, errors="strict")
 
 
 def test_a_pair_of_surrogate_references_is_two_characters(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_pair_of_surrogate_references_is_two_characters(tmp_path: Path) -> Non
 def test_allowed_character(form: bytes, tmp_path: Path) -> None:
     good = b'<row Id="1" PostTypeId="1" Title="' + form + b'" />'
     dump, output = write_dump(tmp_path / "Posts.xml", good), tmp_path / "questions.jsonl.gz"
-    assert so2docs.convert(dump, output, jobs=1, strict=True).repaired_characters == 0
+    assert so2docs.convert(dump, output, jobs=1, errors="strict").repaired_characters == 0
 
 
 STRAYS = {
@@ -219,19 +219,19 @@ STRAYS = {
 @pytest.mark.parametrize("reason", STRAYS)
 def test_strict_names_the_stray(reason: str, chunk_bytes: int | None, tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1), question(2), *STRAYS[reason])
-    error = failure(dump, tmp_path, strict=True, chunk_bytes=chunk_bytes)
+    error = failure(dump, tmp_path, errors="strict", chunk_bytes=chunk_bytes)
     assert isinstance(error, so2docs.StrictError)
     assert f"has a stray, {reason}" in str(error)
-    assert "without strict=True, the dump is converted, and the report counts" in str(error)
+    assert "without errors='strict', the dump is converted, and the report counts" in str(error)
     if reason in ("question_not_in_dump", "repeated_id"):
         post_id = 9 if reason == "question_not_in_dump" else 1
         assert f"post {post_id} (strict" in str(error)
         with pytest.raises(so2docs.StrictError, match=reason):
-            list(so2docs.documents(dump, jobs=1, strict=True))
+            list(so2docs.documents(dump, jobs=1, errors="strict"))
     else:
         place = dump.read_bytes().rindex(b"<row")
         assert f"at byte {place}, line 5, after post 2" in str(error)
-        check_excerpt(error, tmp_path, strict=True)
+        check_excerpt(error, tmp_path, errors="strict")
 
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
@@ -250,12 +250,14 @@ def test_strict_names_no_row_that_a_filter_leaves_out(
     }
     rows = [left_out[name] for name in options]
     dump = write_dump(tmp_path / "Posts.xml", *rows, question(1, Score=1))
-    report = so2docs.convert(dump, tmp_path / "q.jsonl", jobs=1, strict=True, core=core, **options)
+    report = so2docs.convert(
+        dump, tmp_path / "q.jsonl", jobs=1, errors="strict", core=core, **options
+    )
     assert report.filtered == 1
     # A comment before the first row is a piece of the slice without a row.
     rows = [b"<!-- &#1; -->", *rows, question(1, Score=1), row(Id=2, PostTypeId=2, OwnerUserId=8)]
     dump = write_dump(tmp_path / "Posts.xml", *rows, row(Id="x", PostTypeId=1))
-    error = failure(dump, tmp_path, strict=True, core=core, **options)
+    error = failure(dump, tmp_path, errors="strict", core=core, **options)
     place = dump.read_bytes().index(b'<row Id="2"')
     assert error.problem.startswith("has a stray, answer_without_parent_id (strict")
     assert str(error.location) == f"at byte {place}, line 5, after post 1"
@@ -267,19 +269,14 @@ def test_strict_looks_at_what_an_earlier_session_let_pass(tmp_path: Path) -> Non
     with pytest.raises(so2docs.MalformedDumpError):
         so2docs.convert(dump, output, jobs=1, chunk_bytes=40)
     with pytest.raises(so2docs.StrictError, match=r"missing_post_type_id 1 in its chunk"):
-        so2docs.convert(dump, output, jobs=1, chunk_bytes=40, strict=True)
+        so2docs.convert(dump, output, jobs=1, chunk_bytes=40, errors="strict")
 
 
 def test_strict_takes_a_sound_dump(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1), answer(2, 1), row(Id=3, PostTypeId=5))
-    report = so2docs.convert(dump, tmp_path / "questions.jsonl.gz", jobs=1, strict=True)
+    report = so2docs.convert(dump, tmp_path / "questions.jsonl.gz", jobs=1, errors="strict")
     assert (report.questions, report.answers, report.strays) == (1, 1, {})
-    assert len(list(so2docs.documents(dump, jobs=1, strict=True))) == 1
-
-
-def test_strict_and_skip_malformed_contradict(tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match="strict and skip_malformed contradict each"):
-        so2docs.convert(tmp_path / "Posts.xml", strict=True, skip_malformed=True)
+    assert len(list(so2docs.documents(dump, jobs=1, errors="strict"))) == 1
 
 
 def test_an_excerpt_never_overwrites_its_dump(tmp_path: Path) -> None:

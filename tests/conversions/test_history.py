@@ -212,9 +212,9 @@ def test_names_of_the_option(site: Path, tmp_path: Path) -> None:
     file = str(site / "PostHistory.xml")
     for options, level in (
         (["--nest", "closings,history"], "history"),
-        (["--history", file], "history"),
-        (["--history", file, "--nest", "closings"], "closings"),
-        (["--history", file, "--nest", "history-text"], "history-text"),
+        (["--table", f"history={file}"], "history"),
+        (["--table", f"history={file}", "--nest", "closings"], "closings"),
+        (["--table", f"history={file}", "--nest", "history-text"], "history-text"),
     ):
         result = run("convert", site, output, "--force", "--report", "-", *options)
         assert result.returncode == 0, result.stderr

@@ -256,7 +256,7 @@ def test_an_attribute_of_hundreds_of_megabytes(tmp_path: Path) -> None:
 
 def test_many_rows_that_are_not_xml(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", b"<row " * 5_000)
-    report, _ = convert(dump, skip_malformed=True)
+    report, _ = convert(dump, errors="skip")
     assert report.strays == {"malformed_row": 5_000}
 
 

@@ -51,9 +51,9 @@ def test_nothing_after_an_error_of_namespaces_is_lost(
 ) -> None:
     more = [question(number) for number in range(2, 30)]
     dump = write_dump(tmp_path / "Posts.xml", WARTS[wart], between, *more)
-    for options in ({}, {"strict": True}):
+    for options in ({}, {"errors": "strict"}):
         assert "content after" in refused(dump, core=core, **options).problem
-    questions, report = documents(dump, core=core, skip_malformed=True)
+    questions, report = documents(dump, core=core, errors="skip")
     assert (report.rows, report.strays) == (29, {"malformed_row": 1})
     assert [document["Id"] for document in questions] == list(range(2, 30))
 
@@ -70,7 +70,7 @@ def test_nothing_of_a_table_is_lost(core: str, table: str, tmp_path: Path) -> No
     error = refused(dump, core=core, nest=nest)
     assert error.path.endswith(f"{table}.xml")
     assert "content after" in error.problem
-    _, report = documents(dump, core=core, nest=nest, skip_malformed=True)
+    _, report = documents(dump, core=core, nest=nest, errors="skip")
     name = {"PostLinks": "link"}.get(table, table.lower().removesuffix("s"))
     assert report.tables[nest].strays == {f"malformed_{name}": 1}
     assert report.tables[nest].rows == 29
@@ -128,19 +128,19 @@ def test_attributes_of_the_root_are_of_no_row(core: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 40, 150])
-@pytest.mark.parametrize("skip_malformed", [False, True])
+@pytest.mark.parametrize("errors", ["repair", "skip"])
 @pytest.mark.parametrize("inside", [question(5), question(5) * 9, b"<row "])
 @pytest.mark.parametrize("kind", SECTIONS)
 def test_a_section_with_a_row_is_refused(
-    kind: str, inside: bytes, skip_malformed: bool, chunk_bytes: int | None, tmp_path: Path
+    kind: str, inside: bytes, errors: str, chunk_bytes: int | None, tmp_path: Path
 ) -> None:
-    """Rows inside a section are not rows, wherever the dump is cut, even with `skip_malformed`."""
+    """Rows inside a section are not rows, wherever the dump is cut, even with `errors="skip"`."""
     opening, closing = SECTIONS[kind]
-    bad = b"  <row Id=3/>\r\n" if skip_malformed else b""
+    bad = b"  <row Id=3/>\r\n" if errors == "skip" else b""
     before, after = START + question(1) + bad + question(2), question(3)
     dump = tmp_path / "Posts.xml"
     dump.write_bytes(before + opening + inside + closing + after + END)
-    error = refused(dump, skip_malformed=skip_malformed, chunk_bytes=chunk_bytes)
+    error = refused(dump, errors=errors, chunk_bytes=chunk_bytes)
     what = {"cdata": "a CDATA section", "instruction": "a processing instruction"}
     assert error.problem == f"has {what.get(kind, 'a comment')} that contains <row or has no end"
     assert error.location == so2docs.Location(len(before), before.count(b"\n") + 1, 2)
@@ -170,7 +170,7 @@ def test_other_comments_and_instructions_are_ignored(
 def test_skips_a_broken_row_with_the_start_of_a_comment(tmp_path: Path) -> None:
     bad = b'  <row Id="3" PostTypeId="1" Body="<p>a <!-- b</p> <?php " />\r\n'
     dump = write_dump(tmp_path / "Posts.xml", question(1), bad, question(2))
-    questions, report = documents(dump, skip_malformed=True)
+    questions, report = documents(dump, errors="skip")
     assert ([document["Id"] for document in questions], report.strays) == (
         [1, 2],
         {"malformed_row": 1},

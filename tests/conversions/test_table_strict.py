@@ -56,13 +56,15 @@ def write_site(folder: Path, file: str = "", more: str = "", encoding: str = "ut
 
 def failure(folder: Path, **options: Any) -> so2docs.StrictError:
     with pytest.raises(so2docs.StrictError) as failed:
-        so2docs.convert(folder, folder / "q.jsonl.gz", jobs=1, nest="all", strict=True, **options)
+        so2docs.convert(
+            folder, folder / "q.jsonl.gz", jobs=1, nest="all", errors="strict", **options
+        )
     return failed.value
 
 
 def test_a_sound_site(tmp_path: Path) -> None:
     report = so2docs.convert(
-        write_site(tmp_path), tmp_path / "q.jsonl.gz", jobs=1, nest="all", strict=True
+        write_site(tmp_path), tmp_path / "q.jsonl.gz", jobs=1, nest="all", errors="strict"
     )
     assert [counts.rows for counts in report.tables.values()] == [2, 2, 2, 2]
 
@@ -109,7 +111,7 @@ def test_the_name_of_a_stray(reason: str, tmp_path: Path) -> None:
     error = failure(folder)
     assert f"has a stray, {reason}: {name} (strict: nothing is left out)" in str(error)
     with pytest.raises(so2docs.StrictError, match=reason):
-        list(so2docs.documents(folder, jobs=1, nest="all", strict=True))
+        list(so2docs.documents(folder, jobs=1, nest="all", errors="strict"))
     assert not (folder / "q.jsonl.gz").exists()
 
 
@@ -125,7 +127,7 @@ def test_a_sound_site_that_an_earlier_session_read(tmp_path: Path) -> None:
     folder = write_site(tmp_path)
     options: dict[str, Any] = {"jobs": 1, "nest": "all", "keep_spill": True}
     so2docs.convert(folder, folder / "q.jsonl.gz", **options)
-    again = so2docs.convert(folder, folder / "q.jsonl.gz", strict=True, force=True, **options)
+    again = so2docs.convert(folder, folder / "q.jsonl.gz", errors="strict", force=True, **options)
     assert again.resumed
 
 
@@ -141,4 +143,4 @@ def test_characters_that_an_encoding_does_not_allow(file: str, tmp_path: Path) -
     report = so2docs.convert(folder, output, jobs=1, nest="all", keep_spill=True)
     assert report.repaired_characters == 1
     with pytest.raises(so2docs.StrictError, match="its encoding"):
-        so2docs.convert(folder, output, jobs=1, nest="all", strict=True, force=True)
+        so2docs.convert(folder, output, jobs=1, nest="all", errors="strict", force=True)

@@ -143,7 +143,7 @@ def test_tables_under_other_names(site: Path, tmp_path: Path) -> None:
     (site / "Votes.xml").rename(tmp_path / "elsewhere.xml")
     (site / "Posts.xml").rename(site / "posts.xml")
     output = tmp_path / "questions.jsonl"
-    files = ["--votes", tmp_path / "elsewhere.xml", "--users", SITE / "Users.xml"]
+    files = [f"--table=votes={tmp_path / 'elsewhere.xml'}", f"--table=users={SITE / 'Users.xml'}"]
     result = run("convert", site, output, "--nest", "comments", "--nest", "links", *files)
     assert result.returncode == 0, result.stderr
     assert output.read_bytes() == (SITE / output.name).read_bytes()
@@ -153,7 +153,7 @@ def test_tables_under_other_names(site: Path, tmp_path: Path) -> None:
 def test_missing_table(name: str, file: str, site: Path, tmp_path: Path) -> None:
     (site / file).unlink()
     for source in (site, site / "Posts.xml"):
-        with pytest.raises(so2docs.DumpError, match=f"{file}: is missing.*{name}=FILE"):
+        with pytest.raises(so2docs.DumpError, match=f"{file}: is missing.*'{name}': FILE"):
             so2docs.convert(source, tmp_path / "questions.jsonl.gz", nest=[name])
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
@@ -189,7 +189,7 @@ def test_malformed_row_of_a_table(chunk_bytes: int | None, site: Path, tmp_path:
     with pytest.raises(so2docs.MalformedDumpError, match=place):
         so2docs.convert(site, output, jobs=1, nest="all", chunk_bytes=chunk_bytes)
     report = so2docs.convert(
-        site, output, jobs=1, nest="all", chunk_bytes=chunk_bytes, skip_malformed=True
+        site, output, jobs=1, nest="all", chunk_bytes=chunk_bytes, errors="skip"
     )
     assert report.resumed
     assert report.tables["comments"].strays["malformed_comment"] == 1
@@ -209,11 +209,11 @@ def test_cut_off_table(site: Path, tmp_path: Path) -> None:
 def test_another_table_is_refused(site: Path, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
-        so2docs.convert(site, output, comments=site / "Votes.xml")
+        so2docs.convert(site, output, tables={"comments": site / "Votes.xml"})
     packed = tmp_path / "Comments.xml.gz"
     packed.write_bytes(gzip.compress((site / "Votes.xml").read_bytes()))
     with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
-        so2docs.convert(site, output, comments=packed)
+        so2docs.convert(site, output, tables={"comments": packed})
     for users in (site / "Users.xml", tmp_path / "Users.xml.gz"):
         if not users.exists():
             users.write_bytes(gzip.compress((site / "Users.xml").read_bytes()))
@@ -231,7 +231,7 @@ def test_errors_in_a_table_name_its_last_row(site: Path, tmp_path: Path) -> None
             so2docs.convert(
                 site,
                 tmp_path / "questions.jsonl.gz",
-                comments=tmp_path / path,
+                tables={"comments": tmp_path / path},
                 restart=True,
             )
 
@@ -448,7 +448,7 @@ def test_strict_without_ids(tmp_path: Path) -> None:
     rows = [row(Id=1, PostTypeId=1), row(Id=2, PostTypeId=2, ParentId=9)]
     dump = write_dump(tmp_path / "Posts.xml", *rows)
     with pytest.raises(so2docs.StrictError, match=r"question_not_in_dump \(strict"):
-        so2docs.convert(dump, tmp_path / "q.jsonl.gz", fields="Title,Answers.Body", strict=True)
+        so2docs.convert(dump, tmp_path / "q.jsonl.gz", fields="Title,Answers.Body", errors="strict")
 
 
 def test_a_link_without_a_post_has_its_own_attributes_alone(tmp_path: Path) -> None:

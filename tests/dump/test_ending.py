@@ -55,16 +55,16 @@ def outcome(dump: Path, source: BinaryIO | None = None, **options: Any) -> objec
     return output.read_bytes(), report.strays, report.rows
 
 
-@pytest.mark.parametrize("skip_malformed", [False, True])
+@pytest.mark.parametrize("errors", ["repair", "skip"])
 @pytest.mark.parametrize("kind", [*ENDS, *ROOTS])
-def test_file_and_stream_agree(kind: str, skip_malformed: bool, tmp_path: Path) -> None:
+def test_file_and_stream_agree(kind: str, errors: str, tmp_path: Path) -> None:
     data = ROOTS[kind] if kind in ROOTS else START + b"".join(ROWS) + ENDS[kind]
     dump, packed = tmp_path / "Posts.xml", tmp_path / "Posts.xml.gz"
     dump.write_bytes(data)
     packed.write_bytes(gzip.compress(data))
-    plain = outcome(dump, skip_malformed=skip_malformed)
+    plain = outcome(dump, errors=errors)
     for chunk_bytes in (None, 60):
-        options = {"skip_malformed": skip_malformed, "chunk_bytes": chunk_bytes}
+        options = {"errors": errors, "chunk_bytes": chunk_bytes}
         streamed = outcome(packed, **options)
         with io.FileIO(dump) as file:  # The source is read like a pipe.
             piped = outcome(dump, source=file, **options)

@@ -447,11 +447,11 @@ def test_resumes_after_an_error(bad_row: Path, output: Path) -> None:
     assert failed.value.location is not None
     assert failed.value.location.last_id == 1900
     assert failed.value.location.line == 1902
-    report = so2docs.convert(bad_row, output, jobs=1, skip_malformed=True)
+    report = so2docs.convert(bad_row, output, jobs=1, errors="skip")
     assert report.resumed
     assert report.rows == 1999
     again = output.parent.parent / "again.jsonl.gz"
-    so2docs.convert(bad_row, again, jobs=1, skip_malformed=True)
+    so2docs.convert(bad_row, again, jobs=1, errors="skip")
     assert output.read_bytes() == again.read_bytes()
 
 

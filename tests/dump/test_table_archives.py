@@ -242,14 +242,15 @@ def test_reads_tables_from_files_given_by_name(pack: Pack, folder: Path, tmp_pat
     shutil.copy(SITE / "Posts.xml", folder)
     (folder / "Comments.xml").write_bytes(b"<comments></comments>")
     output = tmp_path / "questions.jsonl.gz"
-    so2docs.convert(folder / "Posts.xml", output, jobs=1, **tables)
+    so2docs.convert(folder / "Posts.xml", output, jobs=1, tables=tables)
     assert [unpacked(output), unpacked(strays_of(output))] == WANTED
 
 
 def test_reads_tables_from_an_archive_and_a_folder(folder: Path, tmp_path: Path) -> None:
     archive = in_one_7z(folder)
     output = tmp_path / "questions.jsonl"
-    tables = ["--comments", archive, "--votes", archive, "--users", SITE, "--links", SITE]
+    files = {"comments": archive, "votes": archive, "users": SITE, "links": SITE}
+    tables = [f"--table={name}={file}" for name, file in files.items()]
     assert run("convert", SITE / "Posts.xml", output, "--quiet", *tables).returncode == 0
     assert output.read_bytes() == WANTED[0]
 
@@ -262,7 +263,7 @@ def test_reads_a_table_from_a_pipe(folder: Path, tmp_path: Path) -> None:
         writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(comments),))
         writer.start()
         try:
-            so2docs.convert(SITE, output, jobs=1, nest="all", comments=pipe)
+            so2docs.convert(SITE, output, jobs=1, nest="all", tables={"comments": pipe})
         except so2docs.TruncatedDumpError:
             # An input that can be read only once cannot be resumed.
             assert not output.with_name(f"{output.name}.spill").exists()
@@ -280,11 +281,11 @@ def test_missing_in_an_archive(
     archive = pack(folder / "tea.7z", files)
     # The archive of a whole site has all its tables, and files next to it may be of another site.
     shutil.copy(SITE / FILES[name], folder)
-    problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*{name}=FILE"
+    problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*'{name}': FILE"
     with pytest.raises(so2docs.ArchiveError, match=problem):
         so2docs.convert(archive, tmp_path / "questions.jsonl.gz", nest="all")
     with pytest.raises(so2docs.ArchiveError, match=rf"has no {FILES[name]}; it holds"):
-        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", **{name: archive})
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", tables={name: archive})
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     so2docs.convert(folder, tmp_path / "questions.jsonl.gz", nest="all", jobs=1)
     assert unpacked(tmp_path / "questions.jsonl.gz") == WANTED[0]
@@ -302,7 +303,7 @@ def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
     shutil.copy(SITE / "Posts.xml", folder)
     for end in (".gz", ".bz2"):
         (folder / f"Votes.xml{end}").write_bytes(b"")
-    with pytest.raises(so2docs.ArchiveError, match=r"several files with votes: .*votes=FILE"):
+    with pytest.raises(so2docs.ArchiveError, match=r"several files with votes: .*'votes': FILE"):
         so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
 
 
@@ -310,7 +311,7 @@ def test_refuses_a_file_that_is_not_a_table(folder: Path, tmp_path: Path) -> Non
     packed = folder / "packed.gz"
     packed.write_bytes(gzip.compress(b"no table"))
     with pytest.raises(so2docs.DumpError, match=r"\(Votes\.xml\): is not a Votes\.xml"):
-        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, votes=packed)
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, tables={"votes": packed})
 
 
 def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:
@@ -322,12 +323,12 @@ def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:
     for chunk_bytes in (600, None):
         with pytest.raises(so2docs.MalformedDumpError, match=place):
             so2docs.convert(archive, output, jobs=1, nest="all", chunk_bytes=chunk_bytes)
-    skipped = so2docs.convert(archive, output, jobs=1, nest="all", skip_malformed=True)
+    skipped = so2docs.convert(archive, output, jobs=1, nest="all", errors="skip")
     assert skipped.resumed
     plain = tmp_path / "plain.jsonl.gz"
     for name in ALL_FILES:
         (folder / name).write_bytes(files[name])
-    so2docs.convert(folder / "Posts.xml", plain, jobs=1, nest="all", skip_malformed=True)
+    so2docs.convert(folder / "Posts.xml", plain, jobs=1, nest="all", errors="skip")
     assert unpacked(output) == unpacked(plain)
     assert unpacked(strays_of(output)) == unpacked(strays_of(plain))
 
@@ -378,16 +379,16 @@ def test_table_that_changes(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     # More than the read-ahead, so that the end comes after the tables were found.
     posts = (SITE / "Posts.xml").read_bytes().replace(b"</posts>", b" " * 12_000_000 + b"</posts>")
-    so2docs.convert(SITE, output, jobs=1, votes=votes, keep_spill=True)
+    so2docs.convert(SITE, output, jobs=1, tables={"votes": votes}, keep_spill=True)
     with pytest.raises(so2docs.ChangedDumpError, match=r"Votes\.xml\.gz: changed before it was"):
         so2docs.convert(
             ChangesAtItsEnd(posts, votes),
             tmp_path / "other.jsonl.gz",
             jobs=1,
-            votes=votes,
+            tables={"votes": votes},
         )
     with pytest.raises(so2docs.SpillError, match=r"different: Votes\.xml\)"):
-        so2docs.convert(SITE, output, jobs=1, votes=votes, force=True)
+        so2docs.convert(SITE, output, jobs=1, tables={"votes": votes}, force=True)
 
 
 def test_several_sites(folder: Path, tmp_path: Path) -> None:

@@ -161,9 +161,7 @@ def test_strays_and_filters_are_counted(tmp_path: Path) -> None:
         row(Id="x"),
         b'  <row Id="5" PostTypeId="1" Body="a < b" />\n',
     )
-    report = so2docs.tables(
-        dump, tmp_path / "out", until="2020", tags="milk,coffee", skip_malformed=True
-    )
+    report = so2docs.tables(dump, tmp_path / "out", until="2020", tags="milk,coffee", errors="skip")
     posts = report["posts"]
     assert (posts.rows, posts.written, posts.filtered) == (6, 1, 2)
     assert posts.strays == {"post_missing_id": 1, "post_invalid_id": 1, "malformed_post": 1}
@@ -172,7 +170,7 @@ def test_strays_and_filters_are_counted(tmp_path: Path) -> None:
     lines = gzip.decompress((tmp_path / "out" / ".Posts.parquet.strays.gz").read_bytes())
     assert lines.count(b"\n") == 3
     assert [r["Id"] for r in read_back(tmp_path / "out", DUMP["posts"], "parquet")] == [1]
-    both = so2docs.tables(dump, tmp_path / "b", tags="tea,milk", all_tags=True, skip_malformed=True)
+    both = so2docs.tables(dump, tmp_path / "b", tags="tea,milk", all_tags=True, errors="skip")
     assert (both["posts"].written, both["posts"].filtered) == (1, 2)
 
 
@@ -207,7 +205,7 @@ def test_split_by_date(split_by: str, site: Path, tmp_path: Path) -> None:
         question(3, CreationDate="2019-03-01T00:00:00.000"),
         question(4),
     )
-    report = so2docs.tables(site, out, only="posts,tags,badges", split_by=split_by)  # type: ignore[arg-type]
+    report = so2docs.tables(site, out, only="posts,tags,badges", split=split_by)  # type: ignore[arg-type]
     assert report["posts"].files == 3
     assert (out / "Tags.parquet").exists()
     end = "month=3/Posts.parquet" if split_by == "month" else "Posts.parquet"
@@ -231,13 +229,13 @@ def test_keeps_tables_that_are_up_to_date(site: Path, tmp_path: Path) -> None:
 
 def test_refuses_tables_of_another_dump_or_option(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    so2docs.tables(site, out, split_by="year", only="posts,votes")
+    so2docs.tables(site, out, split="year", only="posts,votes")
     with pytest.raises(so2docs.OutputExistsError, match=r"other options \(since\)"):
-        so2docs.tables(site, out, split_by="year", only="posts,votes", since="2019")
+        so2docs.tables(site, out, split="year", only="posts,votes", since="2019")
     write_dump(site / "Posts.xml", question(1, CreationDate="2031-01-01T00:00:00.000"))
     with pytest.raises(so2docs.OutputExistsError, match="another input"):
-        so2docs.tables(site, out, split_by="year", only="posts,votes")
-    report = so2docs.tables(site, out, split_by="year", only="posts,votes", update=True)
+        so2docs.tables(site, out, split="year", only="posts,votes")
+    report = so2docs.tables(site, out, split="year", only="posts,votes", update=True)
     assert report["posts"].is_new
     assert not report["votes"].is_new
     assert [path.name for path in (out / "Posts").glob("year=*") if any(path.iterdir())] == [
@@ -274,16 +272,16 @@ def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_
     dates = [f"{year}-01-01T00:00:00.000" for year in (2030, 2031, 2032)]
     posts = [question(n, CreationDate=date) for n, date in enumerate(dates, 1)]
     write_dump(site / "Posts.xml", *posts)
-    so2docs.tables(site, out, only="posts", split_by="year")
+    so2docs.tables(site, out, only="posts", split="year")
     whole = {path: path.read_bytes() for path in out.rglob("*.parquet")}
     first, *others = sorted(whole)
     first.unlink()
-    so2docs.tables(site, out, only="posts", split_by="year")
+    so2docs.tables(site, out, only="posts", split="year")
     assert {path: path.read_bytes() for path in out.rglob("*.parquet")} == whole
     first.unlink()
     others[0].write_bytes(b"mine")
     with pytest.raises(ExistingOutputError, match="is not the file"):
-        so2docs.tables(site, out, only="posts", split_by="year")
+        so2docs.tables(site, out, only="posts", split="year")
 
 
 def _without_files(record: dict[str, Any]) -> None:
@@ -349,12 +347,12 @@ def test_the_record_does_not_depend_on_the_folder(
 def test_parts_of_a_killed_command_are_removed(site: Path, tmp_path: Path) -> None:
     """A command killed while renaming leaves parts, also of files that did not change."""
     out = tmp_path / "out"
-    so2docs.tables(site, out, only="posts", split_by="year")
+    so2docs.tables(site, out, only="posts", split="year")
     before = contents(out)
     file = next(out.rglob("Posts.parquet"))
     for path in (part_path(str(file)), side_file(str(out / "Posts.parquet"), LOCK)):
         Path(path).write_bytes(b"")
-    so2docs.tables(site, out, only="posts", split_by="year")
+    so2docs.tables(site, out, only="posts", split="year")
     assert contents(out) == before
 
 
@@ -381,13 +379,13 @@ def test_a_table_has_one_form_in_a_folder(site: Path, tmp_path: Path) -> None:
     out, whole, split = tmp_path / "out", tmp_path / "whole", tmp_path / "split"
     write_table(site, "comments", 'PostId="1"', 'Id="1" CreationDate="2019-01-31T12:00:00.000"')
     so2docs.tables(site, whole)
-    so2docs.tables(site, split, split_by="year")
+    so2docs.tables(site, split, split="year")
     for split_by, expected in (("year", split), (None, whole), ("year", split)):
-        so2docs.tables(site, out, split_by=split_by, update=True)  # type: ignore[arg-type]
+        so2docs.tables(site, out, split=split_by, update=True)  # type: ignore[arg-type]
         assert contents(out) == contents(expected)
         assert [*map(os.listdir, filter(os.path.isdir, out.rglob("*")))].count([]) == 0
-        with pytest.raises(so2docs.OutputExistsError, match="split_by"):
-            so2docs.tables(site, out, split_by="month")
+        with pytest.raises(so2docs.OutputExistsError, match="split"):
+            so2docs.tables(site, out, split="month")
 
 
 def test_locks_of_killed_commands_are_removed(site: Path, tmp_path: Path) -> None:
@@ -436,7 +434,7 @@ def test_a_damaged_table_leaves_nothing(
     (site / "Posts.xml").write_bytes(posts.replace(b'PostTypeId="2"', b'PostTypeId="2', 1))
     out = tmp_path / "out"
     with pytest.raises(so2docs.MalformedDumpError, match="row"):
-        so2docs.tables(site, out, only="posts", format=form, split_by=split_by)  # type: ignore[arg-type]
+        so2docs.tables(site, out, only="posts", format=form, split=split_by)  # type: ignore[arg-type]
     assert not out.exists()
 
 
@@ -444,9 +442,9 @@ def test_a_damaged_table_leaves_nothing(
 def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
     """After a kill at any moment, the same command ends with the files of an undisturbed run."""
     write_dump(site / "Posts.xml", *some_rows(30_000, body_bytes=500))
-    so2docs.tables(site, tmp_path / "calm", split_by="year")
+    so2docs.tables(site, tmp_path / "calm", split="year")
     out = tmp_path / "out"
-    command = [*COMMAND, "tables", str(site), str(out), "--split-by", "year", "--jobs", "1", "-q"]
+    command = [*COMMAND, "tables", str(site), str(out), "--split", "year", "--jobs", "1", "-q"]
     for seconds in (0.3, 0.6, 0.9, 1.2):
         process = subprocess.Popen(command)
         time.sleep(seconds)
@@ -522,7 +520,7 @@ def test_the_command(site: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--only", "post"), "did you mean posts?"),
-        (("--format", "duckdb", "--split-by", "year"), "one file"),
+        (("--format", "duckdb", "--split", "year"), "one file"),
         (("--since", "yesterday"), "must be a date"),
     ],
 )

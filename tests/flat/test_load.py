@@ -431,7 +431,7 @@ def test_a_pyarrow_that_cannot_write_null_words(
     [
         ({"load": "oracle", "format": "csv"}, "postgres"),
         ({"load": "postgres"}, "csv"),
-        ({"load": "postgres", "format": "csv", "split_by": "year"}, "split_by"),
+        ({"load": "postgres", "format": "csv", "split": "year"}, "load and split contradict"),
     ],
 )
 def test_options_that_are_refused(

@@ -84,7 +84,7 @@ def test_the_card(tmp_path: Path) -> None:
     ]
     assert sha256(output) in text
     assert sha256(SAMPLES / "posts.xml") in text
-    command = "so2docs convert posts.xml questions.jsonl.gz --tags bread --tags c++ --min-score -3"
+    command = "so2docs convert posts.xml questions.jsonl.gz --tag bread --tag c++ --min-score -3"
     assert f"$ {command} --card\n" in text
 
 

@@ -13,7 +13,6 @@ import so2docs
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import Fingerprint, build_options
 from so2docs.options.table import OPTIONS, Options
-from so2docs.schema import TABLES
 
 OTHERS: dict[str, list[Any]] = {
     "site_field": [("Site", "beer"), ("Site", "ale")],
@@ -25,7 +24,7 @@ OTHERS: dict[str, list[Any]] = {
     "answers_by": ["votes"],
     "nest": ["comments"],
     "if_present": [True],
-    "skip_malformed": [True],
+    "errors": ["skip"],
     "level": [1],
     "tags": ["python", "c"],
     "all_tags": [True],
@@ -62,7 +61,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "all_tags": {"tags": ["a", "b"]},
     "elasticsearch_index": {"format": "elasticsearch"},
 }
-NESTED_BY = {*TABLES, "site"}
+NESTED_BY = {"tables", "site"}
 """Options that affect the output through facts derived from them: nested tables, site field."""
 
 
@@ -76,7 +75,7 @@ def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:
     decide = {name for name, entry in OPTIONS.items() if entry.decides != "run"}
     assert OTHERS.keys() == decide - NESTED_BY
     assert OPTIONS.keys() - decide == {
-        *("strict", "core", "jobs", "chunk_bytes", "spill_budget", "progress", "work_dir"),
+        *("core", "jobs", "chunk_bytes", "spill_budget", "progress", "work_dir"),
         *("keep_spill", "update", "force", "restart", "report", "card"),
     }
 
@@ -96,8 +95,8 @@ def test_another_value_is_another_conversion(name: str, tmp_path: Path) -> None:
     assert len({str(asdict(one)) for one in (usual, *others)}) == 1 + len(others)
     for other in others:
         assert other.differences(usual, of_spill_only=False)
-        # A spill without malformed rows serves `skip_malformed`, too, but not the reverse.
-        assert usual.differences(other, of_spill_only=False) or name == "skip_malformed"
+        # A spill without malformed rows serves `errors="skip"`, too, but not the reverse.
+        assert usual.differences(other, of_spill_only=False) or name == "errors"
         of_spill = OPTIONS[name].decides == "spill" or name == "site_field"
         if name != "recipe":  # Some recipes need another form of the bodies.
             assert bool(other.differences(usual, of_spill_only=True)) is of_spill

@@ -29,7 +29,7 @@ def test_help_spells_every_keyword_out(door: Any) -> None:
     assert [name for name in described if name] == list(parameters)
     assert "keywords" not in parameters
     assert parameters["level"].default == 2 if "level" in parameters else True
-    assert parameters["skip_malformed"].default is False
+    assert parameters["errors"].default == "repair"
     assert parameters["tags"].annotation != inspect.Parameter.empty
 
 
@@ -76,7 +76,7 @@ def test_dates_are_dates() -> None:
         ({"tags": [5]}, r"tags is \[5\]; it must be text or a list of texts"),
         ({"since": 2020}, "since is 2020; it must be text or a date"),
         ({"answered": "no"}, "answered is 'no'; it must be True or False"),
-        ({"users": 3}, "users is 3; it must be text or a path"),
+        ({"tables": 3}, "tables is 3; it must be a dictionary or a list of texts"),
         ({"work_dir": 3}, "work_dir is 3; it must be text or a path"),
         ({"fields": None, "drop_fields": {"Body": 1}.items()}, "drop_fields is "),
     ],

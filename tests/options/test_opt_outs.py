@@ -187,7 +187,7 @@ def test_no_file_has_anything_of_listed_users_and_posts(
     site, made = write_site(tmp_path / "beer.stackexchange.com"), tmp_path / "made"
     made.mkdir()
     chosen = {**options, "output": made / options["output"]}
-    chosen |= {"nest": NEST, "core": core, "skip_malformed": True, "report": made / "report.json"}
+    chosen |= {"nest": NEST, "core": core, "errors": "skip", "report": made / "report.json"}
     chosen["card"] = options["output"] in ("q.jsonl", "q.parquet") and "format" not in options
     so2docs.convert(site, **chosen, force=True)
     assert {secret for _, secret in leaks(made)} >= {str(USER), str(POST), NAME, TEXT}
@@ -212,7 +212,7 @@ def test_folders_and_archives_make_the_same_without_them(
         for table in sorted(site.iterdir()):
             archive.write(table, table.name)
     lists = write_lists(tmp_path)
-    chosen: dict[str, Any] = {"nest": NEST, "skip_malformed": True} | {n: lists[n] for n in names}
+    chosen: dict[str, Any] = {"nest": NEST, "errors": "skip"} | {n: lists[n] for n in names}
     outputs = []
     for source, more in ((site, {}), (site, options), (tmp_path / "site.7z", options)):
         made = tmp_path / str(len(outputs))
@@ -231,7 +231,7 @@ def test_databases_pages_and_numbers_of_an_output(tmp_path: Path) -> None:
     site, made = write_site(tmp_path / "beer.stackexchange.com"), tmp_path / "made"
     made.mkdir()
     output = made / "q.jsonl.gz"
-    with_all = {"nest": NEST, "skip_malformed": True}
+    with_all = {"nest": NEST, "errors": "skip"}
     so2docs.convert(site, output, **with_all, **write_lists(tmp_path))  # type: ignore[arg-type]
     for arguments in (
         ("sqlite", output, made / "q.db", "--profiles", site),
@@ -296,7 +296,7 @@ def test_databases_of_a_dump_and_of_tags(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", [name for name in TABLES if name not in ("PostLinks", "Badges")])
-@pytest.mark.parametrize("options", [{}, {"strict": True}])
+@pytest.mark.parametrize("options", [{}, {"errors": "strict"}])
 def test_the_excerpt_of_a_malformed_row(
     table: str, options: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -426,7 +426,7 @@ def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
         assert (result.returncode, report.read_bytes(), output.exists()) == (1, before, False)
     table = tmp_path / "v.json"
     shutil.move(folder / "Votes.xml", table)
-    result = run("convert", folder, output, "--votes", table, "--report", table)
+    result = run("convert", folder, output, "--table", f"votes={table}", "--report", table)
     assert "v.json: is " in result.stderr
     report = tmp_path / "r.json"
     for force in ([], ["--force"]):

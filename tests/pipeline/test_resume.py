@@ -332,7 +332,7 @@ def test_options_in_a_spill_are_read_back() -> None:
     before = Fingerprint(**json.loads(json.dumps(asdict(fingerprint))))
     assert before == fingerprint
     assert before.differences(fingerprint, of_spill_only=False) == []
-    other = Fingerprint.of(Options(level=3, body="text", skip_malformed=True))
+    other = Fingerprint.of(Options(level=3, body="text", errors="skip"))
     changed = {"nest", "site_field", "tags", "level", "body", "site_field_name"}
     assert set(before.differences(other, of_spill_only=False)) == changed
     changed -= {"nest", "site_field", "level", "body"}
@@ -343,7 +343,7 @@ def test_skip_malformed_may_be_added(tmp_path: Path, output: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1), answer(3, 1), b"<row Id=2/>\n")
     with pytest.raises(so2docs.MalformedDumpError):
         convert(dump, output, chunk_bytes=40)
-    report, messages = convert(dump, output, chunk_bytes=40, skip_malformed=True)
+    report, messages = convert(dump, output, chunk_bytes=40, errors="skip")
     assert messages
     assert report.strays == {"malformed_row": 1}
     with pytest.raises(so2docs.OutputError, match=r"exists.*; choose another output"):

@@ -41,7 +41,7 @@ def site(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def output(site: Path, tmp_path: Path) -> Path:
-    so2docs.convert(site, tmp_path / "q.jsonl.gz", nest="users", skip_malformed=True, jobs=1)
+    so2docs.convert(site, tmp_path / "q.jsonl.gz", nest="users", errors="skip", jobs=1)
     return tmp_path / "q.jsonl.gz"
 
 
@@ -71,7 +71,7 @@ def test_profiles_of_the_users_in_the_documents(site: Path, output: Path, tmp_pa
 def test_users_left_out_have_no_profile(site: Path, tmp_path: Path) -> None:
     (tmp_path / "ids").write_text("7\n")
     output = tmp_path / "q.jsonl"
-    so2docs.convert(site, output, nest="users", drop_users=tmp_path / "ids", skip_malformed=True)
+    so2docs.convert(site, output, nest="users", drop_users=tmp_path / "ids", errors="skip")
     so2docs.to_sqlite(output, tmp_path / "q.db", profiles=site, jobs=1)
     assert profiles(tmp_path / "q.db") == [(8, None, None, None)]
     for secret in (b"Ghent", b"Baker", b"example.org"):

@@ -620,7 +620,7 @@ def test_related_questions_share_rare_tags_first(tmp_path: Path) -> None:
     links = write_dump(
         tmp_path / "PostLinks.xml", row(Id=1, PostId=1, RelatedPostId=7, LinkTypeId=1)
     )
-    so2docs.convert(dump, tmp_path / "q.jsonl", links=links, jobs=1)
+    so2docs.convert(dump, tmp_path / "q.jsonl", tables={"links": links}, jobs=1)
     with client_of(tmp_path / "q.jsonl") as client:
         page, alone = (client.get(f"/questions/{number}").text for number in (1, 6))
     related = page.partition('<h2 id="related">')[2].partition("</aside>")[0]

@@ -29,7 +29,7 @@ def test_several_sites_whose_documents_would_replace_each_other(form: Any, tmp_p
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--strict", "--skip-malformed"], "--strict and --skip-malformed"),
+        (["--errors", "ignore"], "--errors is 'ignore'"),
         (["--site", "beer.stackexchange.com"], "--site needs --attribution"),
         (["--format", "parquet", "--level", "99", "--force"], "--level is 99"),
     ],

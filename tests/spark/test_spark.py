@@ -144,7 +144,7 @@ def test_a_bad_dump_fails_with_the_message_of_the_plain_command(
     with pytest.raises(so2docs.DumpError, match="malformed"):
         on_spark.convert(session, tmp_path / "dumps" / "malformed" / "Posts.xml", tmp_path / "two")
     skipped = on_spark.convert(
-        session, tmp_path / "dumps" / "malformed" / "Posts.xml", out, skip_malformed=True
+        session, tmp_path / "dumps" / "malformed" / "Posts.xml", out, errors="skip"
     )
     assert skipped.sites["malformed"].strays["malformed_row"] == 1
 

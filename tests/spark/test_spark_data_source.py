@@ -86,12 +86,12 @@ def test_policies_on_damage(session: Any, tmp_path: Path) -> None:
         load("*")
     with pytest.raises(PySparkException, match="is not well-formed"):
         load("malformed")
-    skipping = so2docs.documents(tmp_path / "malformed", skip_malformed=True)
-    assert load("malformed", skip_malformed="true") == {"malformed": sum(1 for _ in skipping)}
+    skipping = so2docs.documents(tmp_path / "malformed", errors="skip")
+    assert load("malformed", errors="skip") == {"malformed": sum(1 for _ in skipping)}
     strays = str(SAMPLES / "strays.xml")
     with pytest.raises(PySparkException, match="StrictError"):
-        load(strays, strict="true")
-    assert load(strays, strict="true", on_error="skip") == {}
+        load(strays, errors="strict")
+    assert load(strays, errors="strict", on_error="skip") == {}
     frame = on_spark.documents(session, tmp_path / "*", on_error="skip")
     assert {row.Site for row in frame.select("Site").collect()} == {"good"}
 

@@ -105,11 +105,11 @@ def test_strict_refuses_what_only_the_merge_can_see(session: Any, tmp_path: Path
         )
     ]
     out = tmp_path / "out"
-    report = on_spark.convert(session, sites, out, strict=True, on_error="skip")
+    report = on_spark.convert(session, sites, out, errors="strict", on_error="skip")
     assert list(report.sites) == ["good"]
     for dump in sites[1:]:
         with pytest.raises(so2docs.StrictError) as plain:
-            so2docs.convert(dump, tmp_path / f"{dump.stem}.jsonl.gz", strict=True, jobs=1)
+            so2docs.convert(dump, tmp_path / f"{dump.stem}.jsonl.gz", errors="strict", jobs=1)
         message = report.failures[dump.stem]
         assert str(message).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
         assert [name for name in files_of(out / dump.stem) if name != "_error.xml"] == ["_run"]
