@@ -287,3 +287,24 @@ def test_flat_tables_of_a_date(site: tuple[Site, Path], tmp_path: Path) -> None:
         if vote["CreationDate"] < "2020-01-15" and vote["PostId"] in of_part
     ]
     assert part["votes"].written == len(votes)
+
+
+def test_outputs_tell_their_date(odd: Path, tmp_path: Path) -> None:
+    so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, card=True)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert f"`o.jsonl`: the site as it was on {DAY}" in card
+    assert f"--as-of {DAY}" in card
+    assert "| `Answers.BodyFrom` | text | source of the body: `dump` or `history` |" in card
+    with so2docs.open(tmp_path / "o.jsonl") as output:
+        assert output.provenance is not None
+        assert output.provenance.options["as_of"] == DAY
+        assert output.provenance.counts["restored"] == 3
+
+
+def test_typed_columns(odd: Path, tmp_path: Path) -> None:
+    so2docs.convert(odd, tmp_path / "o.parquet", as_of=DAY)
+    rows = pq.read_table(tmp_path / "o.parquet").to_pylist()
+    assert [row["BodyFrom"] for row in rows] == ["history", "history", "dump"]
+    assert [row["Other"] for row in rows] == [None] * 3
+    with pytest.raises(so2docs.OptionError, match="fields='BodyFrom' needs as_of"):
+        so2docs.documents(odd, fields="Id,BodyFrom")

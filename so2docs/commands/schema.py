@@ -30,6 +30,7 @@ _CORE: Core = "python"
 @table_option("attribution", "Include URLs, licences and authors.")
 @table_option("fields", "Keep these fields, as in convert.")
 @table_option("drop_fields", "Leave these fields out, as in convert.")
+@table_option("as_of", "Describe documents of a date.")
 @table_option("site_field", "Include a field for the site.")
 @click.option(
     "--format",

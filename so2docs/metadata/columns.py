@@ -32,6 +32,7 @@ MEANINGS = {
     "ClosedDate": "date when the question was closed, in UTC",
     "CommunityOwnedDate": "date when the post became a community wiki, in UTC",
     "ContentLicense": "licence of the text",
+    "BodyFrom": "source of the body: `dump` or `history`",
     "Url": "URL on the site",
     "Licenses": "licences of all texts in the document",
     "Authors": "authors of all texts in the document",

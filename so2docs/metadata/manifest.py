@@ -161,7 +161,7 @@ def _checksum(values: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-_OF_SCHEMA = ("fields", "drop_fields", "nest", "attribution")
+_OF_SCHEMA = ("fields", "drop_fields", "as_of", "nest", "attribution")
 """Options that change the schema."""
 
 

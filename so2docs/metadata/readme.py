@@ -235,6 +235,11 @@ def _table(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
 
 def _notes(outputs: Iterable[DescribedOutput]) -> Iterator[str]:
     for output in outputs:
+        if as_of := output.manifest.options.get("as_of"):
+            yield (
+                f"\n`{output.name}`: the site as it was on {as_of}, restored from a later dump. "
+                "Posts deleted since are missing.\n"
+            )
         if labels := output.manifest.counts.get("labels"):
             column = output.recipe.counted if output.recipe else "label"
             values = ", ".join(f"`{name}` in {count:,}" for name, count in sorted(labels.items()))

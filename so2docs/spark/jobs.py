@@ -128,7 +128,7 @@ def columns(options: Options, *, typed: bool) -> StructType:
 
 def _columns(options: Options, site: str = "") -> ObjectColumns:
     fields = options.filters.fields
-    return question_columns(fields, options.nest, ("Site", site), is_attributed=False)
+    return question_columns(fields, options.shown, ("Site", site), is_attributed=False)
 
 
 def _schema(options: Options, *, typed: bool) -> Any:
