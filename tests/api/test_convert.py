@@ -212,7 +212,7 @@ def _dumps(draw: st.DrawFn) -> list[str]:
 
 
 @settings(
-    max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "20")),
 )
 @given(rows=_dumps(), chunk_bytes=st.integers(1, 400), answers_by=st.sampled_from(["id", "votes"]))
 def test_any_rows_in_any_order_nest_as_in_memory(
