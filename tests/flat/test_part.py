@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import re
 import reprlib
@@ -12,13 +13,14 @@ import pytest
 from support.command import run
 from support.dumps import answer, question, row, write_dump
 from support.flat_oracle import Row, read_back, rows_of, tables_in
-from support.places import SAMPLES
+from support.places import CHECKOUT, SAMPLES
 
 import so2docs
 from so2docs.flat import tables as flat_tables
 from so2docs.options.choices import Core
 from so2docs.schema import DUMP
 
+SAMPLE = CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"
 Site = dict[str, list[Row]]
 LINKS = {
     "Posts": {
@@ -175,6 +177,39 @@ def test_the_part_fits_together(
         assert all(
             0 < len(part[stem]) < len(rows) for stem, rows in whole.items() if stem != "PostLinks"
         )
+
+
+PAGE = (CHECKOUT / "docs" / "flat-tables.md").read_text(encoding="utf-8")
+SET = re.compile(r"^\| ([\d,]+) \| ([\d,]+) \| `(\w{64})` \| `(\w{64})` \|$", re.MULTILINE)
+
+
+def test_a_set_contains_every_smaller_one(tmp_path: Path) -> None:
+    smaller: dict[str, set[str]] = {}
+    for size in (2, 5, 9):
+        so2docs.tables(SAMPLE, tmp_path / str(size), sample_size=size, format="jsonl", jobs=1)
+        lines = {
+            path.name: {*gzip.decompress(path.read_bytes()).decode().splitlines()}
+            for path in (tmp_path / str(size)).glob("[A-Z]*.gz")
+        }
+        assert all(rows <= lines[name] for name, rows in smaller.items())
+        assert smaller.get("Posts.jsonl.gz") != lines["Posts.jsonl.gz"] != set()
+        smaller = lines
+
+
+@pytest.mark.long
+def test_sets_of_the_docs(dumps: Path, tmp_path: Path) -> None:
+    dump = dumps / "archives" / "beer.stackexchange.com.7z"
+    sets = SET.findall(PAGE)
+    assert [size for size, *_ in sets] == ["10", "100", "1,000"]
+    for size, count, of_documents, of_posts in sets:
+        options: dict[str, Any] = {"sample_size": int(size.replace(",", "")), "jobs": 1}
+        so2docs.convert(dump, tmp_path / f"{size}.jsonl", **options)
+        folder = tmp_path / size
+        report = so2docs.tables(dump, folder, only="posts", format="jsonl", **options)
+        posts = gzip.decompress((folder / "Posts.jsonl.gz").read_bytes())
+        assert hashlib.sha256((tmp_path / f"{size}.jsonl").read_bytes()).hexdigest() == of_documents
+        assert hashlib.sha256(posts).hexdigest() == of_posts
+        assert f"{report['posts'].written:,}" == count
 
 
 def test_one_table_of_a_part_is_that_of_all(tmp_path: Path) -> None:
