@@ -96,14 +96,16 @@ def test_nothing_is_installed_by_a_name_that_has_no_release() -> None:
 
 
 def test_every_test_named_in_the_promises_exists() -> None:
-    files = {path.name: path for path in (CHECKOUT / "tests").rglob("test_*.py")}
+    sources: dict[str, str] = {}
+    for path in (CHECKOUT / "tests").rglob("test_*.py"):
+        sources[path.name] = sources.get(path.name, "") + path.read_text(encoding="utf-8")
     text = (CHECKOUT / "docs" / "promises.md").read_text(encoding="utf-8")
     missing, file = [], ""
     for name, test in re.findall(r"`(?:(test_\w+\.py))?(?:::(test_\w+…?))?`", text):
         file = name or file
         if not (name or test):
             continue
-        source = files[file].read_text(encoding="utf-8") if file in files else ""
+        source = sources.get(file, "")
         start = f"def {test.removesuffix('…')}" + ("" if test.endswith("…") else "(")
         if not source or (test and start not in source):
             missing.append(f"{file}::{test}")

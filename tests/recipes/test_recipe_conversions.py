@@ -502,9 +502,9 @@ def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> 
         ({"recipe": "qa", "settings": {"best": 2}}, "best of qa is 2; it must be true or false"),
         (
             {"recipe": "rag", "settings": {"max_length": 0}},
-            "settings max_length of chunks is 0; it must be a whole number of 1 or more",
+            "settings max_length of chunks is 0; ",
         ),
-        ({"recipe": "rag", "settings": "max_length=a"}, "is 'a'; it must be a whole number"),
+        ({"recipe": "rag", "settings": "max_length=a"}, "max_length of chunks is 'a'; "),
         (
             {"recipe": "chunks", "settings": {"overlap": 2000}},
             "settings='overlap=2000' must be less than the length of a",
