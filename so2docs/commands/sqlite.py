@@ -48,7 +48,7 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     keywords = given_keywords(options)
     if "site_field" not in keywords and is_folder_of_outputs(paths[0]):
         folder, *databases = paths
-        for name in ("tags", "profiles"):
+        for name in ("tag_texts", "profiles"):
             if name in keywords:
                 raise OptionError(
                     f"{flag(name, keywords[name])} applies to one site; {folder} is a folder of "

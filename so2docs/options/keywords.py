@@ -176,7 +176,7 @@ class DatabaseKeywords(TypedDict, total=False):
     """Options of `so2docs.to_sqlite`."""
 
     site: str | None
-    tags: str | os.PathLike[str] | Iterable[dict[str, Any]] | None
+    tag_texts: str | os.PathLike[str] | Iterable[dict[str, Any]] | None
     profiles: str | os.PathLike[str] | None
     as_of: str | date | None
     drop_users: str | os.PathLike[str] | None

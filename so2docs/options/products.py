@@ -210,10 +210,10 @@ class DatabaseOptions:
         "drop_posts",
         "Leave out the posts whose ids are in FILE, one per line, when reading a dump.",
     )
-    tags: Any = option(
+    tag_texts: Any = option(
         "Input",
         "output",
-        "Include excerpts and wikis of tags from an output of so2docs tags, or from the dump.",
+        "Include excerpts and wikis of tags from this output of so2docs tags, or this dump.",
         more="The result of `so2docs.tags` is also accepted.",
         accepts=str | os.PathLike[str] | Iterable[dict[str, Any]] | None,
         metavar="FILE",
@@ -234,7 +234,7 @@ class DatabaseOptions:
     progress: bool = like("progress")
 
     def __post_init__(self) -> None:
-        for value, name in ((self.tags, "descriptions of tags"), (self.profiles, "profiles")):
+        for value, name in ((self.tag_texts, "texts of tags"), (self.profiles, "profiles")):
             if value is not None and self.site_field is not None:
                 raise OptionError(
                     f"{name} apply to one site; leave out {flag('site_field')} or the {name}"

@@ -441,7 +441,7 @@ class Pages:
             "missing": [
                 *(name for path, name in _NOT_INCLUDED.items() if path not in site.parts),
                 *["badges"] * (not self.store.has_badges),
-                *["descriptions of tags"] * (not about.record.options["tags"]),
+                *["descriptions of tags"] * (not about.record.options["tag_texts"]),
                 *["profiles of users"] * (not about.record.options["profiles"]),
             ],
             "search": about.record.options["search"],

@@ -256,7 +256,7 @@ def find_database(
             f"{flag('site_field')}"
         )
     _check_lists(sources, options)
-    tags, profiles = options.tags, options.profiles
+    tags, profiles = options.tag_texts, options.profiles
     files = [
         file._replace(role=f"{number} {file.role}")
         for number, item in enumerate(sources, 1)
@@ -282,7 +282,7 @@ def _check_lists(sources: list[DocumentSource], options: DatabaseOptions) -> Non
             which the lists of the call apply.
     """
     own = {name: recorded(options)[name] for name in _LISTS}
-    tags, of_tags = options.tags, dict[str, Any]()
+    tags, of_tags = options.tag_texts, dict[str, Any]()
     reads_dump = not all(source.is_output for source in sources)
     if _is_path(tags) and _is_output_of_tags(tags):
         record = read_provenance(os.fspath(tags))
@@ -374,7 +374,7 @@ class DatabaseFile(Product[Database]):
                         loaded, index, sql, is_apart=options.jobs != 1, meanwhile=make_indexes
                     )
                     copy_index(connection, index, sql)
-                building.describe_tags(_read_tags(options.tags, options.jobs, self._lists))
+                building.describe_tags(_read_tags(options.tag_texts, options.jobs, self._lists))
                 if options.profiles is not None:
                     building.add_profiles(
                         read_profiles(

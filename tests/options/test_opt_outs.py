@@ -279,18 +279,18 @@ def test_databases_of_a_dump_and_of_tags(tmp_path: Path) -> None:
     site, made = write_site(tmp_path / "site", Posts=posts, Tags=tags), tmp_path / "made"
     made.mkdir()
     lists: Any = write_lists(tmp_path)
-    so2docs.to_sqlite(site, made / "dump.db", tags=site, **lists, jobs=1)
+    so2docs.to_sqlite(site, made / "dump.db", tag_texts=site, **lists, jobs=1)
     so2docs.convert(site, made / "q.jsonl", **lists)
     for name, chosen in (("all", {}), ("some", lists)):
         with so2docs.tags(site, **chosen) as documents:
             write_tags(documents, str(tmp_path / f"{name}.jsonl"))
-    so2docs.to_sqlite(made / "q.jsonl", made / "q.db", tags=tmp_path / "some.jsonl")
-    so2docs.to_sqlite(made / "q.jsonl", made / "q2.db", tags=site, **lists)
-    so2docs.to_sqlite(made / "q.jsonl", made / "q3.db", tags=so2docs.tags(site, **lists))
+    so2docs.to_sqlite(made / "q.jsonl", made / "q.db", tag_texts=tmp_path / "some.jsonl")
+    so2docs.to_sqlite(made / "q.jsonl", made / "q2.db", tag_texts=site, **lists)
+    so2docs.to_sqlite(made / "q.jsonl", made / "q3.db", tag_texts=so2docs.tags(site, **lists))
     assert leaks(made) == []
     for refused in (tmp_path / "all.jsonl", site, so2docs.tags(site)):
         with pytest.raises(so2docs.OptionError, match="was made with drop_users"):
-            so2docs.to_sqlite(made / "q.jsonl", made / "no.db", tags=refused)
+            so2docs.to_sqlite(made / "q.jsonl", made / "no.db", tag_texts=refused)
     with pytest.raises(so2docs.OptionError, match="applies only to dumps"):
         so2docs.to_sqlite(made / "q.jsonl", made / "no.db", **lists)
 

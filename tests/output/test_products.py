@@ -86,11 +86,11 @@ def sqlite(
     folder: Path,
     *,
     source: str = "old.jsonl",
-    tags: bool = False,
+    tag_texts: bool = False,
     profiles: bool = False,
     **options: Any,
 ) -> None:
-    described = {"tags": folder / "tags.jsonl"} if tags else {}
+    described = {"tag_texts": folder / "tags.jsonl"} if tag_texts else {}
     described |= {"profiles": folder / "site"} if profiles else {}
     so2docs.to_sqlite(folder / source, folder / "q.db", jobs=1, **described, **options)
 
@@ -117,6 +117,16 @@ _FILTERS: dict[str, Any] = {
     "keep_users": [1],
     "keep_posts": [1],
     "errors": "skip",
+    "min_score": 1,
+    "min_answer_score": 1,
+    "min_answers": 1,
+    "max_answers": 5,
+    "max_body": 5000,
+    "answered": True,
+    "accepted": True,
+    "sample": "90%",
+    "sample_size": 5,
+    "as_of": None,
 }
 
 
@@ -172,7 +182,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
                 "site_field": "Site",
                 "site": "beer.stackexchange.com",
                 "nest": None,
-                "tags": True,
+                "tag_texts": True,
                 "profiles": True,
                 "drop_users": None,
                 "drop_posts": None,
@@ -184,7 +194,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
         Case(
             lambda folder, **options: sqlite(folder, source="site", **options),
             "q.db",
-            {"search": None, "site_field": None, "site": None, "tags": False}
+            {"search": None, "site_field": None, "site": None, "tag_texts": False}
             | {
                 "nest": [],
                 "profiles": False,
@@ -200,7 +210,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
                 "tags": "tags.jsonl",
             },
             read=lambda path: read_about(path).record,
-            with_all={"nest": ["comments", "users"], "tags": True, "profiles": True},
+            with_all={"nest": ["comments", "users"], "tag_texts": True, "profiles": True},
         ),
         Case(
             lambda folder, **options: so2docs.to_sqlite(
@@ -209,7 +219,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
             "q.db",
             {"search": "titles", "site_field": "Place"}
             | dict.fromkeys(
-                ("site", "nest", "tags", "profiles", "drop_users", "drop_posts", "as_of")
+                ("site", "nest", "tag_texts", "profiles", "drop_users", "drop_posts", "as_of")
             ),
             {"1 output": "old.jsonl", "2 output": "new.jsonl"},
             read=lambda path: read_about(path).record,

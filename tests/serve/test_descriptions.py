@@ -44,10 +44,10 @@ def test_a_database_describes_tags_and_shows_them(site: Path, tmp_path: Path) ->
     database, tags = tmp_path / "site.db", tmp_path / "tags.jsonl.gz"
     output = tmp_path / "q.jsonl.gz"
     so2docs.convert(site, output, nest="badges", jobs=1)
-    so2docs.to_sqlite(output, database, tags=so2docs.tags(site), jobs=1)
+    so2docs.to_sqlite(output, database, tag_texts=so2docs.tags(site), jobs=1)
     assert run("tags", site, tags).returncode == 0
     again = tmp_path / "again.db"
-    assert run("sqlite", output, again, "--tags", tags).returncode == 0
+    assert run("sqlite", output, again, "--tag-texts", tags).returncode == 0
     for path in (database, again):
         connection = sqlite3.connect(path)
         rows = connection.execute("SELECT Name, Questions, Excerpt, Wiki FROM tags ORDER BY Name")
@@ -75,12 +75,14 @@ def test_descriptions_are_of_one_site(site: Path, tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl.gz"
     so2docs.convert(site, output, jobs=1)
     with pytest.raises(so2docs.OptionError, match="apply to one site"):
-        so2docs.to_sqlite(output, tmp_path / "a.db", tags=so2docs.tags(site), site_field="Site")
-    result = run("sqlite", output, tmp_path / "a.db", "--tags", tmp_path / "nosuch.jsonl")
+        so2docs.to_sqlite(
+            output, tmp_path / "a.db", tag_texts=so2docs.tags(site), site_field="Site"
+        )
+    result = run("sqlite", output, tmp_path / "a.db", "--tag-texts", tmp_path / "nosuch.jsonl")
     assert (result.returncode, "Traceback" in result.stderr) == (1, False)
     assert not (tmp_path / "a.db").exists()
     damaged = tmp_path / "odd.jsonl"
     for line in ('{"Wiki": "no name"}', '"x"', "5"):
         damaged.write_text(f"{line}\n")
-        result = run("sqlite", output, tmp_path / "a.db", "--tags", damaged)
+        result = run("sqlite", output, tmp_path / "a.db", "--tag-texts", damaged)
         assert (result.returncode, "Traceback" in result.stderr) == (1, False), result.stderr
