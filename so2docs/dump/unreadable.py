@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 
 from so2docs.dump.storage import is_url
 from so2docs.errors import DumpError, DumpNotFoundError, OutputError, OutputNotFoundError
@@ -61,6 +60,8 @@ def _advice(path: str, error: Exception) -> str:
 
 def _nearest(path: str) -> str:
     """Advise on a path that does not exist: a broken link, a missing folder, or similar names."""
+    from difflib import get_close_matches
+
     if os.path.islink(path):
         return f"it is a link to {os.readlink(path)}, which does not exist"
     folder, name = os.path.split(path.rstrip("/"))

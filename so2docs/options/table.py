@@ -341,7 +341,7 @@ class OutputForm:
         default_keyword=None,
         where="files",
         choices=lambda: tuple(FORMATS),
-        parse=lambda name, value: value and choose(name, value, tuple(FORMATS), None, OTHER_FORMS),
+        parse=lambda name, value: value and choose(name, value, FORMATS, None, OTHER_FORMS),
         flags=("-f",),
         usually="by the name of OUTPUT",
         more="`jsonl`: one JSON object per line. `json`: one array. `elasticsearch`: lines for the "

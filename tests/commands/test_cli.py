@@ -186,11 +186,12 @@ def test_progress_bars_only_on_a_terminal(folder: Path) -> None:
 
 def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Path) -> None:
     script = (
-        "import sys; sys.argv = ['so2docs', 'convert', 'Posts.xml', '-q']\n"
+        "import sys; sys.argv = 'so2docs convert Posts.xml --quiet --format jsonl'.split()\n"
         "from so2docs.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = ('tqdm.auto', 'pandas', 'IPython', 'pyarrow', 'sqlite_utils')\n"
+        "heavy = ['tqdm.auto', 'pandas', 'IPython', 'pyarrow', 'sqlite_utils', 'difflib']\n"
+        "heavy += ['importlib.metadata', 'urllib.request', 'so2docs.parse.markdown']\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     result = subprocess.run(
@@ -246,7 +247,7 @@ def test_the_same_command_again_is_no_error(folder: Path) -> None:
 def test_a_worker_does_not_import_what_a_plain_conversion_does_not_need() -> None:
     script = (
         "import sys, so2docs.pipeline.chunk, so2docs.pipeline.bucket\n"
-        "heavy = ('sqlite3', 'subprocess', 'tqdm', 'so2docs.parse.markdown')\n"
+        "heavy = ('sqlite3', 'subprocess', 'tqdm', 'difflib', 'so2docs.parse.markdown')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     command = [sys.executable, "-c", script]
