@@ -57,10 +57,14 @@ def _row(record: dict[str, Any], columns: Schema) -> dict[str, Any]:
     """Select the attributes of a post or comment that have a column and fit its type."""
     row: dict[str, Any] = {}
     for name, kind in columns["properties"].items():
-        if kind["type"] == "array":
-            row[name] = [_row(part, kind["items"]) for part in record.get(name, ())]
-        elif isinstance(value := record.get(name), _TYPES[kind["type"]]):
-            row[name] = value
+        if name in record:
+            value, type_ = record[name], kind["type"]
+            if type_ == "array":
+                row[name] = [_row(part, kind["items"]) for part in value]
+            elif isinstance(value, _TYPES[type_]):
+                row[name] = value
+        elif kind["type"] == "array":
+            row[name] = []
     return row
 
 

@@ -21,6 +21,7 @@ from so2docs.output.segments import Journal, Segment
 # The part of Apache Thrift's compact protocol that Parquet footers use.
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_INTEGERS = (_I32, _I64, _I16)
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ class ThriftReader:
         field_id = 0
         while header := self._byte():
             kind = header & 15
-            field_id = field_id + (header >> 4) if header >> 4 else self._integer()
+            field_id = field_id + (header >> 4) if header >> 4 else self._unsigned() >> 1
             fields[field_id] = Field(kind, self._value(kind))
         return fields
 
@@ -114,29 +115,26 @@ class ThriftReader:
         return self.data[self.at - 1]
 
     def _unsigned(self) -> int:
-        value = shift = 0
-        while True:
+        byte = self._byte()
+        value, shift = byte & 127, 7
+        while byte > 127:
             byte = self._byte()
             value |= (byte & 127) << shift
-            if byte < 128:
-                return value
             shift += 7
-
-    def _integer(self) -> int:
-        value = self._unsigned()
-        return value >> 1 ^ -(value & 1)
+        return value
 
     def _bytes(self, size: int) -> bytes:
         self.at += size
         return self.data[self.at - size : self.at]
 
     def _value(self, kind: int, inside: bool = False) -> Any:  # noqa: PLR0911
+        if kind in _INTEGERS:
+            value = self._unsigned()
+            return value >> 1 ^ -(value & 1)
         if kind in (_TRUE, _FALSE):
             return self._byte() if inside else None
         if kind == _BYTE:
             return self._byte()
-        if kind in (_I16, _I32, _I64):
-            return self._integer()
         if kind == _DOUBLE:
             return self._bytes(8)
         if kind == _BINARY:
@@ -153,21 +151,30 @@ class ThriftReader:
 def write_struct(fields: Struct) -> bytearray:
     """Encode a struct in Thrift's compact protocol."""
     out = bytearray()
+    _append_struct(out, fields)
+    return out
+
+
+def _append_struct(out: bytearray, fields: Struct) -> None:
     last = 0
-    for field_id, field in sorted(fields.items()):
+    for field_id in sorted(fields):
+        field = fields[field_id]
+        kind, value = field.type, field.value
         if field_id - last < 16:
-            out.append((field_id - last) << 4 | field.type)
+            out.append((field_id - last) << 4 | kind)
         else:
-            out.append(field.type)
+            out.append(kind)
             out += unsigned(field_id << 1)
         last = field_id
-        _write(out, field.type, field.value)
+        if value is not None:
+            _append(out, kind, value)
     out.append(0)
-    return out
 
 
 def unsigned(value: int) -> bytes:
     """Encode an unsigned integer, seven bits a byte, the lowest first."""
+    if value < 128:
+        return _SINGLE_BYTES[value]
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -176,15 +183,14 @@ def unsigned(value: int) -> bytes:
     return bytes(out)
 
 
-def _write(out: bytearray, kind: int, value: Any) -> None:
-    if value is None:
-        return
-    if kind in (_TRUE, _FALSE, _BYTE):
-        out.append(value)
-    elif kind in (_I16, _I32, _I64):
+_SINGLE_BYTES = [bytes([value]) for value in range(128)]
+
+
+def _append(out: bytearray, kind: int, value: Any) -> None:
+    if kind in _INTEGERS:
         out += unsigned(value << 1 if value >= 0 else ~(value << 1))
-    elif kind == _DOUBLE:
-        out += value
+    elif kind == _STRUCT:
+        _append_struct(out, value)
     elif kind == _BINARY:
         out += unsigned(len(value))
         out += value
@@ -194,9 +200,11 @@ def _write(out: bytearray, kind: int, value: Any) -> None:
         if size >= 15:
             out += unsigned(size)
         for element in value.values:
-            _write(out, value.type, element)
+            _append(out, value.type, element)
+    elif kind == _DOUBLE:
+        out += value
     else:
-        out += write_struct(value)
+        out.append(value)
 
 
 LENGTH = struct.Struct("<I")
