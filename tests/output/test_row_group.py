@@ -11,13 +11,16 @@ import duckdb
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from support.table_sites import SITE
 
+import so2docs
 from so2docs.merge import Document
 from so2docs.options.table import OutputForm
 from so2docs.output.formats import footer
-from so2docs.output.formats.parquet import RecordParquet
-from so2docs.output.formats.row_group import milliseconds
+from so2docs.output.formats.parquet import Parquet, RecordParquet
+from so2docs.output.formats.row_group import RowGroup, milliseconds
 from so2docs.output.segments import Journal, Segment
+from so2docs.parse import core
 
 OBJECT = {
     "type": "object",
@@ -162,10 +165,115 @@ def test_other_texts_are_no_times(time: str) -> None:
         milliseconds(["2008-07-31", time])
 
 
-@pytest.mark.long
-def test_pages_after_a_full_dictionary_are_plain(tmp_path: Path) -> None:
-    texts = [f"{number}" for number in range(70_000)]
-    doubled = [text for text in texts for _ in range(2)]
-    records = [{"id": n, "text": text, "many": []} for n, text in enumerate(doubled)]
-    written([records], tmp_path / "r.parquet")
-    assert pq.read_table(tmp_path / "r.parquet")["text"].to_pylist() == doubled
+def test_each_column_has_one_encoding_in_all_row_groups(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    groups = [["x"] * 99, [*map(str, range(99))], ["y"], [None]]
+    written([[{"id": 1, "text": text, "many": []} for text in texts] for texts in groups], path)
+    metadata = pq.read_metadata(path)
+    columns = [
+        metadata.row_group(group).column(number)
+        for group in range(metadata.num_row_groups)
+        for number in range(metadata.num_columns)
+    ]
+    assert metadata.num_row_groups == len(groups)
+    assert {(column.encodings, column.has_dictionary_page) for column in columns} == {
+        (("PLAIN", "RLE"), False)
+    }
+
+
+needs_core = pytest.mark.skipif(core.compiled is None, reason="needs the compiled core")
+PLANNED: dict[str, Any] = {
+    **SCHEMA,
+    "properties": {name: kind for name, kind in SCHEMA["properties"].items() if name != "number"},
+}
+
+
+def encoded(lines: bytes, *, is_compiled: bool) -> Segment | None:
+    """Encode records as a row group; None if the compiled core leaves them to the reference."""
+    form = RecordParquet(OutputForm("parquet", "none"))
+    form.record_schema = PLANNED
+    group = RowGroup(form.columns, form.level, form.sorted_by, is_compiled=is_compiled)
+    if not is_compiled:
+        form.add_page(group, [orjson.loads(line) for line in io.BytesIO(lines)])
+    elif not group.add_lines(lines):
+        return None
+    return group.segment(len(lines), 0)
+
+
+@needs_core
+@pytest.mark.parametrize("size", [1, 8, 400])
+def test_the_compiled_core_encodes_the_same_rows(size: int) -> None:
+    rng = random.Random(size)
+    records = [random_record(number, rng) for number in range(size)]
+    records[-1] |= {"number": [{"}": '",]}'}, -1.5, "\\"], "text": '"\\/\b\f\n\r\t\x00\x1f'}
+    lines = b"".join(orjson.dumps(record) + b"\n" for record in records)
+    assert (compiled := encoded(lines, is_compiled=True)) is not None
+    assert compiled == encoded(lines, is_compiled=False)
+
+
+ESCAPED = rb'{"id":0,"text":"\u00e4\ud834\udd1e\/\u0000","many":[],"deep":[[-1,2],null,[]]}' + b"\n"
+
+
+@needs_core
+def test_the_compiled_core_decodes_every_escape() -> None:
+    assert (compiled := encoded(ESCAPED, is_compiled=True)) is not None
+    assert compiled == encoded(ESCAPED, is_compiled=False)
+
+
+@needs_core
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            b'{"id":%s,"many":[]}' % value
+            for value in (b"1.0", b"1e3", b"-0", b"true", b'"1"', b"null", b"9" * 19, b"[]", b"")
+        ),
+        *(
+            b'{"id":1,"many":[],"text":%s}' % value
+            for value in (b"1", rb'"\ud834"', rb'"\udd1e"', rb'"\ud834\u0041"', rb'"\x"', b'"\t"')
+        ),
+        b'{"many":[]}',
+        b'{"id":1}',
+        b'{"id":1,"many":{}}',
+        b'{"id":1,"many":[null,]}',
+        b'{"id":1,"many":[{}]}',
+        b'{"id":1,"id":2,"many":[]}',
+        b'{"id":1,"many":[],"one":[]}',
+        b'{"id":1,"many":[],"flag":1}',
+        rb'{"id":1,"many":[],"\u0061":1}',
+        b'{"id":1,"many":[],"other":[}',
+        b'{"id":1,"many":[]},',
+        *(ESCAPED[:end] for end in range(1, len(ESCAPED) - 1)),
+    ],
+)
+def test_the_compiled_core_leaves_other_rows_to_the_reference(line: bytes) -> None:
+    assert encoded(line + b"\n", is_compiled=True) is None
+
+
+@needs_core
+def test_a_plan_that_is_wrong_is_rejected() -> None:
+    leaf = (0, b"a", True, 0, ())
+    for plan in [(10, b"", False, 0, ()), (5, b"", False, 1, ()), (7, b"", False, 0, (leaf,) * 65)]:
+        with pytest.raises(ValueError, match="plan"):
+            core.shred(b"{}\n", plan)
+    assert core.shred(b"{}\n", leaf) is None
+
+
+@needs_core
+@pytest.mark.parametrize("tables", [(), ("comments", "links", "votes", "users")])
+def test_the_compiled_core_encodes_the_same_documents(tables: tuple[str, ...]) -> None:
+    form = Parquet(OutputForm("parquet", "none"), tables=tables)
+    documents = [*so2docs.documents(SITE, nest=list(tables), jobs=1)]
+    documents += [
+        documents[0] | {"New": 1, "": "ä"},
+        documents[0] | {"Answers": [{"Id": 1, "A": -1}]},
+    ]
+    for document in documents:
+        groups = [RowGroup(form.columns, 1, "Id", is_compiled=it) for it in (True, False)]
+        line = orjson.dumps(document)
+        assert groups[0].add_lines(line + b"\n")
+        form.add_page(groups[1], [orjson.loads(line)])
+        compiled, reference = (group.segment(len(line), 0) for group in groups)
+        assert compiled == reference
+    for misfit in ({"New": 1.5}, {"New": "\n"}, {"New": []}, {"New": True}, {"Score": "1"}):
+        assert not groups[0].add_lines(orjson.dumps(documents[0] | misfit) + b"\n")

@@ -42,25 +42,28 @@ CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
 def of(options: Options) -> Format:
     """Make the format object for an output with these options."""
     recipe = None if options.recipe is None else options.recipe.recipe
-    if options.form.format == "parquet":
-        from so2docs.output.formats.parquet import Parquet, RecordParquet
+    if options.form.format != "parquet":
+        return CLASSES[options.form.format](options.form, **_settings(options))
+    from so2docs.output.formats.parquet import Parquet, RecordParquet
 
-        if recipe is not None and recipe.schema is not None:
-            form = RecordParquet(options.form, level=options.level)
-            form.record_schema = recipe.schema
-            form.is_one_a_question = recipe.is_by_site
-            return form
-        format_class: type[Format] = Parquet
+    if recipe is None or recipe.schema is None:
+        form = Parquet(options.form, **_settings(options))
     else:
-        format_class = CLASSES[options.form.format]
-    return format_class(
-        options.form,
-        level=options.level,
-        fields=options.filters.fields,
-        tables=options.shown,
-        site=options.site_field,
-        is_attributed=options.is_attributed,
-    )
+        form = RecordParquet(options.form, level=options.level)
+        form.record_schema = recipe.schema
+        form.is_one_a_question = recipe.is_by_site
+    form.core = options.core
+    return form
+
+
+def _settings(options: Options) -> dict[str, Any]:
+    return {
+        "level": options.level,
+        "fields": options.filters.fields,
+        "tables": options.shown,
+        "site": options.site_field,
+        "is_attributed": options.is_attributed,
+    }
 
 
 __all__ = ["CLASSES", "Format", "of"]

@@ -22,6 +22,7 @@ from so2docs.dump.kinds import PARQUET
 from so2docs.errors import OptionError, RecipeError, flag
 from so2docs.merge import Document
 from so2docs.nest import Buffer
+from so2docs.options.choices import Core
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format, OpenSegment
@@ -56,15 +57,17 @@ def _document_group(columns: ObjectColumns) -> Group:
             children.append(Repeated(name, Column("element", _ELEMENTS[kind]), is_required))
         else:
             children.append(Column(name, kind, is_required))
-    children.append(Column(OTHER, TEXT))
+    children.append(Column(OTHER, TEXT, is_other=True))
     for part in columns.parts:
         group = _document_group(part)
         if part.shape == "list":
             group = replace(group, name="element")
-            children.append(Repeated(part.key, group, columns.is_required(part.key)))
+            is_required = columns.is_required(part.key)
+            children.append(Repeated(part.key, group, is_required, is_never_null=True))
         else:
             children.append(group)
-    return Group(columns.key, tuple(children), partial(_split_documents, columns))
+    split = partial(_split_documents, columns)
+    return Group(columns.key, tuple(children), split, holds_counts=columns.shape == "counts")
 
 
 def _split_documents(columns: ObjectColumns, rows: list[Row]) -> list[list[Any]]:
@@ -105,10 +108,15 @@ _DOCUMENTS_PER_MARK = 64
 
 
 class Parquet(Format):
-    """A Parquet file with one row per question; answers and nested rows are lists of structs."""
+    """A Parquet file with one row per question; answers and nested rows are lists of structs.
+
+    Attributes:
+        core: The core that encodes rows.
+    """
 
     holds_record: ClassVar[bool] = True
     header = PARQUET
+    core: Core = "python"
     segment_bytes = ROW_GROUP_BYTES
 
     @cached_property
@@ -172,7 +180,8 @@ class OpenRowGroup(OpenSegment):
     def __init__(self, form: Parquet, first_id: int) -> None:
         super().__init__(form, first_id)
         self._parquet = form
-        self._group = RowGroup(form.columns, form.level, form.sorted_by)
+        is_compiled = form.core == "compiled"
+        self._group = RowGroup(form.columns, form.level, form.sorted_by, is_compiled=is_compiled)
         self._encoded = self._raw_size = 0
 
     def add(self, document: Document) -> None:
@@ -192,7 +201,8 @@ class OpenRowGroup(OpenSegment):
         raw = self._take()
         self._raw_size += len(raw)
         self._encoded = self.size
-        self._parquet.add_page(self._group, [orjson.loads(line) for line in io.BytesIO(raw)])
+        if not self._group.add_lines(raw):
+            self._parquet.add_page(self._group, [orjson.loads(line) for line in io.BytesIO(raw)])
 
 
 class RecordParquet(Parquet):
@@ -234,7 +244,7 @@ def _record_group(name: str, schema: Mapping[str, Any], *, is_required: bool) ->
         _record_node(name, kind, is_required=name in required)
         for name, kind in schema["properties"].items()
     )
-    return Group(name, children, partial(_split_records, children), is_required)
+    return Group(name, children, partial(_split_records, children), is_required, is_open=True)
 
 
 _KINDS: dict[str, Kind] = {

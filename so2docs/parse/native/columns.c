@@ -94,7 +94,7 @@ static int64_t days_since_1970(int year, int month, int day)
            - 719468;
 }
 
-static Status put_date(Reader *in, Buffer *out)
+Status put_date(Reader *in, Buffer *out)
 {
     int year, month, day, hour, minute, second, thousandths = 0;
     if (!read_digits(in, 4, &year) || !SKIP(in, "-") || !read_digits(in, 2, &month)
