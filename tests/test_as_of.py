@@ -1,6 +1,10 @@
 """The state of a date, restored from a later dump."""
 
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -45,7 +49,7 @@ def restored(dump: Path, **options: Any) -> dict[int, Row]:
 @pytest.mark.parametrize("core", ["python", "compiled"])
 def test_every_evening_of_a_site_is_restored(site: tuple[Site, Path], core: Core) -> None:
     over_time, dump = site
-    for day in range(FIRST, LAST + 1, 3):
+    for day in range(FIRST, LAST + 1, 9):
         posts = restored(dump, as_of=f"2020-01-{day:02}", core=core)
         expected = over_time.expect(day)
         for post in expected.values():
@@ -308,3 +312,27 @@ def test_typed_columns(odd: Path, tmp_path: Path) -> None:
     assert [row["Other"] for row in rows] == [None] * 3
     with pytest.raises(so2docs.OptionError, match="fields='BodyFrom' needs as_of"):
         so2docs.documents(odd, fields="Id,BodyFrom")
+
+
+CONVERT = """
+import sys, so2docs
+so2docs.convert(*sys.argv[1:], as_of="2020-01-14", jobs=1, chunk_bytes=5_000)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_while_the_history_is_read(site: tuple[Site, Path], tmp_path: Path) -> None:
+    _, dump = site
+    output, whole = tmp_path / "o.jsonl.gz", tmp_path / "whole.jsonl.gz"
+    process = subprocess.Popen([sys.executable, "-c", CONVERT, str(dump), str(output)])
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not list(tmp_path.glob("*.spill/table6-*3-1.blocks")):
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with pytest.raises(so2docs.SpillError, match=r"different: as_of"):
+        so2docs.convert(dump, output, as_of="2020-01-15")
+    assert so2docs.convert(dump, output, as_of="2020-01-14", jobs=1).resumed
+    so2docs.convert(dump, whole, as_of="2020-01-14", jobs=1)
+    assert output.read_bytes() == whole.read_bytes()

@@ -30,7 +30,7 @@ def write_restored(source: str, options: TableOptions, folder: str) -> tuple[str
         Path of the file, and the number of rows of the dump that are not in it.
     """
     path, count = os.path.join(folder, POSTS.file), 0
-    kwargs: dict[str, Any] = {"as_of": options.as_of, "skip_malformed": options.skip_malformed}
+    kwargs: dict[str, Any] = {"as_of": options.as_of, "errors": options.errors}
     with (
         documents(source, jobs=options.jobs, work_dir=folder, **kwargs) as questions,
         open(path, "w", encoding="utf-8", newline="") as file,
