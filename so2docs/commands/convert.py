@@ -44,7 +44,7 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
     cls=GroupedOption,
     group="Output",
     metavar="DIR",
-    help="Convert several DUMPs, each to a file in DIR.",
+    help="Convert several DUMPs into this folder.",
 )
 @table_options(*OF_CONVERT, leave_out=("progress",))
 @quiet

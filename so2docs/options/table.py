@@ -115,7 +115,7 @@ class QuestionFilters:
     """The filters on attributes of questions; `parse.filters` defines what they test."""
 
     tags: tuple[str, ...] = _filter(
-        "Keep questions with any of these tags, or 'tensorflow*'.",
+        "Keep questions with any of these tags.",
         (),
         accepts=str | Iterable[str],
         parse=tags,
@@ -180,10 +180,10 @@ class PartFilters(QuestionFilters):
     sample_size: int | None = option(
         "Filters",
         "output",
-        "Keep a sample of N of the questions that pass the other filters.",
+        "Keep N of the questions, the same ones in every run.",
         parse=at_least(1),
-        more="These are the questions with the smallest hashes of their ids: every run keeps the "
-        "same ones, and every sample is part of all larger samples.",
+        more="They pass the other filters, and have the smallest hashes of their ids. Every sample "
+        "is part of all larger samples.",
     )
     keep_users: IdList | None = _kept(
         "Keep questions asked or answered by these users.",
@@ -191,7 +191,7 @@ class PartFilters(QuestionFilters):
         "consists of digits counts as an id; write `./123` for the file.",
     )
     keep_posts: IdList | None = _kept(
-        "Keep these questions, and the questions of these answers.",
+        "Keep the questions of these posts.",
         more="The ids are separated by commas, or in a FILE, one per line.",
     )
 
@@ -216,13 +216,13 @@ class Filters(PartFilters):
         is_rare=True,
     )
     drop_users: IdList | None = _dropped(
-        "Leave out all that these users wrote; one id per line.",
-        more="These are posts and comments. The answers to their questions are also left out, and "
-        "other posts do not name these users as editors.",
+        "Leave out all that these users wrote.",
+        more="The FILE has one id per line. Posts and comments are left out, with the answers to "
+        "the questions, and other posts do not name these users as editors.",
     )
     drop_posts: IdList | None = _dropped(
-        "Leave out these posts; one id per line.",
-        more="The answers to these questions are also left out.",
+        "Leave out these posts.",
+        more="The FILE has one id per line. The answers to the questions are also left out.",
     )
     as_of: str | None = _filter(
         "Restore the site as it was at the end of DATE (UTC).",
@@ -451,7 +451,7 @@ class Options:
         remember=lambda value: value and value.fingerprint,
     )
     settings: tuple[tuple[str, Any], ...] = _document(
-        "Set a setting of {recipe}; so2docs recipes NAME lists them.",
+        "A setting of {recipe}; see so2docs recipes NAME.",
         (),
         accepts=str | Mapping[str, Any] | Iterable[str] | None,
         default_keyword=None,
@@ -463,11 +463,12 @@ class Options:
         remember=dict,
     )
     without_linked: bool = _document(
-        "With a recipe and shares in {split}, leave out the records of questions with a link, "
-        "such as a duplicate, to a question in another file.",
+        "Leave out questions that a link joins to another share.",
         False,
+        more="With a recipe and shares in {split}: no record of a question with a link, such as a "
+        "duplicate, to a question in another file.",
     )
-    attribution: bool = _document("Add URLs, licences and authors to each document.", False)
+    attribution: bool = _document("Add URLs, licences and authors.", False)
     body: BodyAs = _document(
         "Form of the bodies.",
         "html",
