@@ -453,6 +453,19 @@ def test_outputs_that_were_copied_are_the_same(quarters: tuple[Path, Path], tmp_
     assert set(states(results).values()) == {"up to date"}
 
 
+def test_warnings_are_one_line_for_each_kind_with_quiet(tmp_path: Path) -> None:
+    """Each kind of warning is one line with the number of sites; errors name their site."""
+    dumps = [folder_with(tmp_path / f"site{number}", posts(2)) for number in range(4)]
+    for jobs in ("1", "2"):
+        command = ["convert", *dumps, "--output-dir", tmp_path / jobs, "--jobs", jobs, "--quiet"]
+        result = run(*command, "--nest", "votes,links", "--if-present", "--min-score", "99")
+        assert result.stderr.splitlines() == [
+            "so2docs: 4 sites, as site0: the dump has no links; they are not nested",
+            "so2docs: 4 sites, as site0: the dump has no votes; they are not nested",
+            "so2docs: 4 sites, as site0: no question passed all filters; the output is empty",
+        ]
+
+
 def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:
     """Log messages name their site, also from a worker."""
     old, new = quarters

@@ -32,7 +32,7 @@ from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress, about, collect, log
+from so2docs.progress import Progress, about, collect, log_about, warn_by_kind
 from so2docs.report import Report
 from so2docs.schema import POSTS
 from so2docs.store.disk import explain_os_error
@@ -208,7 +208,7 @@ def run_sites(
 
     bars = Progress(shown=progress)
     bars.plan(sum(task.size for task in tasks))
-    with resumable(resumes), bars:
+    with resumable(resumes), warn_by_kind(), bars:
         if small:
             total = sum(tasks[number].size for number in small)
             work = closing(_side_by_side([tasks[number] for number in small], together))
@@ -237,7 +237,7 @@ def _side_by_side(tasks: list[SiteTask], jobs: int) -> Generator[SiteResult, Non
         results = workers.run(_run_quietly, tasks, died=_died)
         for task, (result, messages) in zip(tasks, results, strict=True):
             for level, message in messages:
-                log.log(level, "%s: %s", task.site, message)
+                log_about(task.site, level, message)
             yield result
 
 

@@ -401,7 +401,10 @@ def _missing(
 ) -> DumpError:
     problem = f"{problem}, so the {table.name} cannot be nested" if members is None else problem
     file_option = flag("tables", {table.file_option: "FILE"})
-    advice = f"name its file with {file_option}, or leave the {table.name} out"
+    advice = (
+        f"name its file with {file_option}, leave the {table.name} out, or nest only the tables "
+        f"that are there with {flag('if_present', True)}"
+    )
     if members is None:
         return DumpError(path, problem, advice=advice)
     return ArchiveError(path, f"{problem}; it holds {join_names(members)}", advice=advice)

@@ -17,6 +17,7 @@ from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.parse.posts import RecordBuffer
+from so2docs.processes.worker import in_worker
 from so2docs.progress import log
 from so2docs.schema import TABLES, Table
 
@@ -55,6 +56,7 @@ VARIABLE = "SO2DOCS_CORE"
 """Environment variable that names the core to use for `auto`."""
 
 
+_NOT_BUILT = "this installation has no compiled core; install a C compiler (such as gcc), then "
 _REINSTALL = "reinstall so2docs with pip's --force-reinstall and --no-cache-dir"
 
 _TABLES = ("comments", "links", "votes", "closings", "history", "history-text")
@@ -85,28 +87,26 @@ def choose_core(requested: Core) -> Core:
     if name not in get_args(Core):
         raise OptionError(f"{source} is {name!r}; it must be 'auto', 'python' or 'compiled'")
     if name == "compiled" and _core is None:
-        lacking = (
-            f"that core cannot be used ({problem}); "
-            if problem
-            else "this installation has no compiled core; install a C compiler (such as gcc), then "
-        )
+        lacking = f"that core cannot be used ({problem}); " if problem else _NOT_BUILT
         raise OptionError(
             f"{source} is 'compiled', but {lacking}{_REINSTALL}, or use {flag('core', 'python')}"
         )
     if name == "auto":
-        _warn_about(problem)
+        _explain_python(_core is None, problem)
     return built() if name == "auto" else name
 
 
 @lru_cache(maxsize=1)
-def _warn_about(problem: str | None) -> None:
-    """Warn once if the installed compiled core cannot be used."""
+def _explain_python(is_used: bool, problem: str | None) -> None:
+    """Say once why the slower Python core is used, and how to get the compiled core."""
     if problem is not None:
         log.warning(
             "the compiled core cannot be used (%s), so the slower Python core is used; %s",
             problem,
             _REINSTALL,
         )
+    elif is_used and not in_worker.is_set():
+        log.info("%s%s; until then, the slower Python core is used", _NOT_BUILT, _REINSTALL)
 
 
 def built() -> Core:

@@ -33,6 +33,10 @@ Its first input is the caller's search path for modules, and how the caller spel
 """
 
 
+in_worker = threading.Event()
+"""Set in worker processes."""
+
+
 class InWorkerError(Exception):
     """The traceback of an error in a worker, set as the cause of that error."""
 
@@ -47,6 +51,7 @@ def serve(flags: Mapping[str, str] | None) -> None:
 
 
 def _serve() -> None:
+    in_worker.set()
     # Ignore signals: stopping a service signals all its processes, but the caller decides when a
     # worker ends.
     for number in (signal.SIGINT, signal.SIGTERM):

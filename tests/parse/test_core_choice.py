@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.command import run
+from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
@@ -35,9 +36,12 @@ def test_an_option_overrides_the_variable(name: Core, monkeypatch: pytest.Monkey
 
 
 def test_auto_is_python_where_nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    core._explain_python.cache_clear()
     monkeypatch.setattr(core, "_core", None)
     monkeypatch.delenv(core.VARIABLE, raising=False)
-    assert core.choose_core("auto") == "python"
+    with heard() as messages:
+        assert [core.choose_core("auto") for _ in range(2)] == ["python", "python"]
+    assert len([text for text in messages if "install a C compiler" in text]) == 1
     with pytest.raises(so2docs.OptionError, match="install a C compiler"):
         core.choose_core("compiled")
 
