@@ -240,13 +240,13 @@ def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> No
     quarter(new, {"beer": posts(6, score=9)}, ".jsonl.zst")
     for name in ("README.md", "report.json", "notes.txt"):
         (new / name).write_text("{}")
-    result = run("diff", old, new, tmp_path / "changes")
+    result = run("diff", old, new, tmp_path / "changes", "--jobs", "1")
     assert result.returncode == 1
     assert "tea.parquet: is Parquet" in result.stderr
     assert table(result.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
     quarter(new, {"beer": posts(6)}, ".jsonl")
-    assert states(so2docs.stats_all(new))["beer"] == "failed"
-    result = run("stats", new)
+    assert states(so2docs.stats_all(new, jobs=1))["beer"] == "failed"
+    result = run("stats", new, "--jobs", "1")
     assert "beer.jsonl and beer.jsonl.zst are outputs of the same site" in result.stderr
 
 

@@ -110,6 +110,7 @@ def test_what_cannot_be_read_is_told(site: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["site", "tags.jsonl"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not list(DUMPS.glob("archives/*.7z")), reason=NO_DUMPS)
 @pytest.mark.parametrize("source", sorted(DUMPS.glob("archives/*.7z")), ids=lambda path: path.name)
 def test_published_tags(source: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
 from support.places import CHECKOUT
 
 WORDS = 5
@@ -37,6 +38,7 @@ def repeated(package: Path, tests: Path) -> dict[str, set[str]]:
     return {run: names for run, names in files.items() if len(names) > 1}
 
 
+@pytest.mark.long
 def test_each_sentence_is_asserted_in_one_file() -> None:
     assert repeated(CHECKOUT / "so2docs", CHECKOUT / "tests") == {}
 

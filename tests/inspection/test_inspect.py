@@ -238,7 +238,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert run("inspect", "-").returncode == 2
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_several_dumps(jobs: int, tmp_path: Path) -> None:
     tea, coffee = write(tmp_path / "tea"), write(tmp_path / "coffee", "Tags.xml", lambda t: t[:9])
     results = so2docs.inspect_all([tea, tmp_path / "gone", coffee, SITE], jobs=jobs)

@@ -200,8 +200,14 @@ def test_no_file_has_anything_of_listed_users_and_posts(
     assert (report.questions, report.answers, report.dropped) == (2, 1, 10)
 
 
-@pytest.mark.parametrize("options", [{"core": "python"}, {"jobs": 2, "chunk_bytes": 1000}])
-@pytest.mark.parametrize("names", [("drop_users",), ("drop_posts",), tuple(BOTH)])
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        *(((name,), {"core": "python"}) for name in BOTH),
+        (tuple(BOTH), {"core": "python"}),
+        (tuple(BOTH), {"jobs": 2, "chunk_bytes": 1000}),
+    ],
+)
 def test_folders_and_archives_make_the_same_without_them(
     names: tuple[str, ...], options: Any, tmp_path: Path
 ) -> None:

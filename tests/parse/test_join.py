@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.memory import assert_nothing_is_kept
 
@@ -229,6 +229,7 @@ def test_joins_documents_in_runs() -> None:
     ]
 
 
+@settings(max_examples=60)
 @given(
     threads(),
     st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),
