@@ -43,10 +43,10 @@ def check(dump: Dump, chunk_bytes: int, slice_bytes: int) -> None:
         assert not number or re.match(rb"<row\s", part)
 
 
-@pytest.mark.parametrize("chunk_bytes", [*range(1, 60), 100, 10_000])
-def test_every_chunk_size(chunk_bytes: int, dump: Dump) -> None:
-    for slice_bytes in (1, 2, 3, 5, 8, 13, 50, 100, 10_000):
-        check(dump, chunk_bytes, slice_bytes)
+def test_every_chunk_size(dump: Dump) -> None:
+    for chunk_bytes in (*range(1, 60), 100, 10_000):
+        for slice_bytes in (1, 2, 3, 5, 8, 13, 50, 100, 10_000):
+            check(dump, chunk_bytes, slice_bytes)
 
 
 @given(st.integers(1, 500), st.integers(1, 500))

@@ -51,7 +51,14 @@ def lists(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("names", [("drop_users",), ("drop_posts",), ("drop_users", "drop_posts")])
-@pytest.mark.parametrize("options", [{"core": "python"}, {"jobs": 2, "chunk_bytes": 2000}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"core": "python"},
+        {"jobs": 1, "chunk_bytes": 2000},
+        pytest.param({"jobs": 2, "chunk_bytes": 2000}, marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_drops_listed_users_and_posts(
     names: tuple[str, ...],

@@ -70,10 +70,21 @@ def assert_same(actual: list[Any], expected: list[Any]) -> None:
     ]
 
 
+@pytest.fixture(scope="module")
+def whole(
+    dumps: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[Any], so2docs.Report]:
+    """A published dump, all its documents, and the report of their conversion."""
+    folder = tmp_path_factory.mktemp("whole")
+    dump = real_dump(dumps, "dba.meta-2024-04", folder)
+    return dump, *convert(dump, folder / "complete.jsonl")
+
+
 @pytest.mark.parametrize("options", COMBINATIONS, ids=name_of)
-def test_real_dump(options: dict[str, Any], dumps: Path, tmp_path: Path) -> None:
-    dump = real_dump(dumps, "dba.meta-2024-04", tmp_path)
-    complete, everything = convert(dump, tmp_path / "complete.jsonl")
+def test_real_dump(
+    options: dict[str, Any], whole: tuple[Path, list[Any], so2docs.Report], tmp_path: Path
+) -> None:
+    dump, complete, everything = whole
     actual, report = convert(dump, tmp_path / "found.jsonl", **options)
     expected = filtered(complete, **options)
     assert expected

@@ -34,7 +34,14 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("run_options", [{"core": "python"}, {"jobs": 2, "chunk_bytes": 2000}])
+@pytest.mark.parametrize(
+    "run_options",
+    [
+        {"core": "python"},
+        {"jobs": 1, "chunk_bytes": 2000},
+        pytest.param({"jobs": 2, "chunk_bytes": 2000}, marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("lists", CASES)
 def test_keeps_listed_questions(
     lists: dict[str, Any], run_options: dict[str, Any], tmp_path: Path

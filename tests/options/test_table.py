@@ -141,11 +141,11 @@ def test_values_are_completed(words: str, items: list[str]) -> None:
     assert [item.value for item in _complete(words)] == items
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIONS if not OPTIONS[name].is_switch])
-def test_no_completion_is_empty_text(name: str) -> None:
+def test_no_completion_is_empty_text() -> None:
     """In zsh, click's script would drop an empty value and insert its description, `_`."""
-    items = _complete(f"convert {OPTIONS[name].spellings[0]} ")
-    assert [item for item in items if item.type == "plain" and not item.value] == []
+    for name, entry in OPTIONS.items():
+        items = [] if entry.is_switch else _complete(f"convert {entry.spellings[0]} ")
+        assert not any(item.type == "plain" and not item.value for item in items), name
 
 
 def _complete(words: str) -> list[CompletionItem]:
@@ -153,14 +153,12 @@ def _complete(words: str) -> list[CompletionItem]:
     return ShellComplete(cli, {}, "so2docs", "_").get_completions(arguments, incomplete)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_each_entry_is_whole(name: str) -> None:
-    entry = OPTIONS[name]
-    assert entry.group in GROUPS
-    assert entry.summary.endswith(".")
-    assert name == name.lower()
-    if entry.decides == "run":
-        assert entry.remember is None
+def test_each_entry_is_whole() -> None:
+    for name, entry in OPTIONS.items():
+        assert entry.group in GROUPS
+        assert entry.summary.endswith("."), name
+        assert name == name.lower()
+        assert entry.decides != "run" or entry.remember is None, name
 
 
 def test_an_option_of_a_product_is_declared_once() -> None:

@@ -36,12 +36,10 @@ def test_same_bytes_at_any_address() -> None:
 
 
 @pytest.mark.parametrize("level", range(10))
-@pytest.mark.parametrize(
-    "raw", [b"", b"\n", LINES, LINES * 900, b"\0" * 5000, b"\0{" * 25_000 + LINES]
-)
-def test_each_piece_inflates_on_its_own(raw: bytes, level: int) -> None:
-    piece = compress(raw, "gzip", level)
+def test_each_piece_inflates_on_its_own(level: int) -> None:
     before = compress(LINES, "gzip", level).data
-    assert zlib.decompressobj(-15).decompress(piece.data) == raw
-    assert zlib.decompressobj(-15).decompress(before + piece.data) == LINES + raw
-    assert (piece.raw_size, piece.crc) == (len(raw), zlib.crc32(raw))
+    for raw in (b"", b"\n", LINES, LINES * 900, b"\0" * 5000, b"\0{" * 25_000 + LINES):
+        piece = compress(raw, "gzip", level)
+        assert zlib.decompressobj(-15).decompress(piece.data) == raw
+        assert zlib.decompressobj(-15).decompress(before + piece.data) == LINES + raw
+        assert (piece.raw_size, piece.crc) == (len(raw), zlib.crc32(raw))
