@@ -130,6 +130,16 @@ def test_dropped_users(site: tuple[Site, Path], tmp_path: Path) -> None:
     assert titles == {id_: expected[id_]["Title"] for id_ in titles}
 
 
+def test_kept_users(site: tuple[Site, Path]) -> None:
+    over_time, dump = site
+    expected = over_time.expect(5)
+    posts = restored(dump, as_of="2020-01-05", keep_users="3")
+    by_user = [post for post in expected.values() if post["OwnerUserId"] == 3]
+    kept = {post.get("ParentId", post["Id"]) for post in by_user}
+    assert {id_ for id_, post in posts.items() if post["PostTypeId"] == 1} == kept
+    assert kept < {id_ for id_, post in expected.items() if post["PostTypeId"] == 1}
+
+
 def test_changes_between_two_dates(site: tuple[Site, Path], tmp_path: Path) -> None:
     over_time, dump = site
     outputs = [tmp_path / f"{day}.jsonl.gz" for day in (10, 20)]

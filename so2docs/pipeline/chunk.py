@@ -105,13 +105,16 @@ class RowSink(Visitor):
 
     def _select_existing(self, rows: list[Row]) -> list[Row]:
         """Return the rows that existed on the date of `as_of`; count all other rows as filtered."""
-        before = self._before
-        if before is None:
-            return rows
-        name = self._table.dated_by
-        existing = [row for row in rows if row.get(name, before) < before]
+        existing = self._find_existing(rows)
         self.buffer.filtered += len(rows) - len(existing)
         return existing
+
+    def _find_existing(self, rows: list[Row]) -> list[Row]:
+        """Return the rows that existed on the date of `as_of`; all rows without a date."""
+        name, before = self._table.dated_by, self._before
+        if before is None:
+            return rows
+        return [row for row in rows if row.get(name, before) < before]
 
     def add_records(self, keys: bytes, json: bytes) -> None:
         """File records that an earlier step made from rows, under the questions of their posts."""
@@ -196,7 +199,7 @@ class _PostFiling(RowSink):
             self._filter = RowFilter(filters, self._projection, all_keys=keys)
 
     def add(self, rows: list[Row]) -> None:
-        self._keep_lists.look_at(rows)
+        self._keep_lists.look_at(self._find_existing(rows))
         if self._filter is None:
             posts.add(self.buffer, rows, self._projection)
         else:
