@@ -50,6 +50,9 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     badges and tags of these rows. In this case, --since and --until apply to the date of the
     question.
 
+    With --drop-users and --drop-posts, no table contains anything by these users or from these
+    posts, and no row refers to them.
+
     With --output-dir, all paths are dumps, and each site gets a folder in DIR.
 
     With --split, each table is a Hive-partitioned folder:

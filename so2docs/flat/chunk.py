@@ -35,7 +35,7 @@ class ColumnsVisitor(BatchVisitor):
     def __init__(
         self, table: Table, options: TableOptions, selection: RowSelection, path: str
     ) -> None:
-        super().__init__(table, options.core, skip_malformed=options.skip_malformed)
+        super().__init__(table, options)
         self._options, self._selection, self._path = options, selection, path
         self._misfits = 0
         self._stray_lines = bytearray()

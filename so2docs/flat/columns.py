@@ -14,8 +14,11 @@ from typing import Any
 import orjson
 
 from so2docs.options.choices import Core
+from so2docs.options.products import TableOptions
 from so2docs.parse import core
 from so2docs.parse.core import Added
+from so2docs.parse.keys import BY_OPTED_OUT
+from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import READ, malformed_line, stray_line
 from so2docs.parse.rows import Malformed
 from so2docs.scan.chunk import Visitor
@@ -151,12 +154,14 @@ class RowSelection:
         since: Earliest date to keep, as Unix time in milliseconds; None for no limit.
         until: First date to exclude, as Unix time in milliseconds; None for no limit.
         kept: Pairs of a column name and the path of an Arrow file with the ids to keep.
+        left_out: Pairs of a column name and the path of an Arrow file with the ids to leave out.
         cleared: Pairs of a column name and the path of an Arrow file with ids to replace by null.
     """
 
     since: int | None = None
     until: int | None = None
     kept: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
     cleared: tuple[tuple[str, str], ...] = ()
 
     def filter(self, rows: Any, columns: TableColumns) -> Any:
@@ -177,6 +182,9 @@ class RowSelection:
                     dates = rows.column(columns.date)
         for column, path in self.kept:
             rows = rows.filter(pc.is_in(rows.column(column), value_set=read_ids(path)))
+        for column, path in self.left_out:
+            is_left_out = pc.is_in(rows.column(column), value_set=read_ids(path))
+            rows = rows.filter(pc.invert(is_left_out))
         for column, path in self.cleared:
             ids = rows.column(column)
             remaining = pc.if_else(pc.is_in(ids, value_set=read_ids(path)), None, ids)
@@ -200,16 +208,17 @@ class BatchVisitor(Visitor):
 
     Args:
         table: Table of the chunk.
-        core: `compiled` or `python`.
-        skip_malformed: Whether to leave out malformed rows, instead of failing.
+        options: The core, whether malformed rows are left out, and the users and posts to drop.
     """
 
     slice_bytes = SLICE_BYTES
 
-    def __init__(self, table: Table, core: Core, *, skip_malformed: bool) -> None:
+    def __init__(self, table: Table, options: TableOptions) -> None:
         super().__init__()
         self.table, self.columns = table, TableColumns(table)
-        self._core, self._skip_malformed = core, skip_malformed
+        self._opt_outs = OptOuts(options, table)
+        self._core: Core = "python" if self._opt_outs.needs_rows else options.core
+        self._skip_malformed = options.skip_malformed
         self._batches: list[Any] = []
 
     def rows(self) -> Any:
@@ -228,10 +237,12 @@ class BatchVisitor(Visitor):
         return batch.num_rows, last_id
 
     def add(self, rows: list[Row]) -> None:
-        """Add rows, except for those without a usable `Id`."""
+        """Add rows, except for dropped rows and those without a usable `Id`."""
         usable = []
-        for row in rows:
-            if reason := why_stray(row, "Id", self.table.row):
+        for row in self._opt_outs.filter(rows, self.tally):
+            if BY_OPTED_OUT in row:
+                self.tally.filtered += 1
+            elif reason := why_stray(row, "Id", self.table.row):
                 self.leave_out(reason, stray_line(reason, row))
             else:
                 usable.append(row)
@@ -242,6 +253,8 @@ class BatchVisitor(Visitor):
         """Leave out a malformed row if such rows are skipped; return whether it was left out."""
         if not (self._skip_malformed and row.can_be_skipped):
             return False
+        if self._opt_outs.drops_malformed(row.raw, self.tally):
+            return True
         reason = f"malformed_{self.table.row}"
         self.leave_out(reason, malformed_line(offset, row.raw, reason))
         return True

@@ -1,7 +1,8 @@
-"""A part of a site: the rows of all tables that belong to selected questions.
+"""The rows to write: those of a part of a site, without those of dropped users and posts.
 
-A few passes over the tables find the ids of the part before any table is written. The part has no
-references to rows outside it, except references that are broken in the dump itself.
+A part has the rows of all tables that belong to selected questions. A few passes over the tables
+find the ids of its rows, and the ids of dropped posts, before any table is written. The tables have
+no references to rows that are left out, except references that are broken in the dump itself.
 """
 
 from __future__ import annotations
@@ -9,22 +10,26 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from so2docs.dump.opening import Catalog
 from so2docs.dump.tables import find_dump_tables
 from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, read_ids
+from so2docs.options.products import TableOptions
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
     Condition,
     Sample,
     answer_conditions,
+    limit_milliseconds,
     post_conditions,
     question_conditions,
     similar_tags,
 )
+from so2docs.parse.opt_outs import unpack_ids
 from so2docs.progress import log
 from so2docs.report import explain_small_sample, explain_unknown_tags
 from so2docs.scan.table import TableReader
@@ -35,8 +40,9 @@ Arrays = dict[str, Any]
 
 _QUESTION, _ANSWER = 1, 2
 _WIKIS = (4, 5)
+_DAY = len("2016-12-10")
 _USERS = ("OwnerUserId", "LastEditorUserId")
-
+_OPTIONAL_REFERENCES = ("AcceptedAnswerId", "ExcerptPostId", "WikiPostId")
 
 Look = Callable[[Any], Arrays]
 """A function that extracts arrays from the Arrow table of a chunk."""
@@ -45,8 +51,8 @@ Look = Callable[[Any], Arrays]
 class _PartVisitor(BatchVisitor):
     """Extracts Arrow arrays from the rows of a chunk."""
 
-    def __init__(self, table: Table, look: Look, **settings: Any) -> None:
-        super().__init__(table, **settings)
+    def __init__(self, table: Table, options: TableOptions, look: Look) -> None:
+        super().__init__(table, options)
         self._look = look
 
     def result(self) -> Arrays:
@@ -54,38 +60,27 @@ class _PartVisitor(BatchVisitor):
         return {name: _joined([array]) for name, array in self._look(self.rows()).items()}
 
 
-def find_part(
-    source: str,
-    filters: PartFilters,
-    *,
-    present: Collection[str],
-    written: Collection[str],
-    reader: TableReader,
-    work: str,
-    chunk_bytes: int,
-    restored: str | None = None,
-    **settings: Any,
-) -> dict[str, RowSelection]:
-    """Find the ids of the rows of a part, and make row filters from them.
+@dataclass(frozen=True, slots=True)
+class Scanner:
+    """Reads tables of a dump to find ids.
 
-    Args:
+    Attributes:
         source: The dump.
-        filters: Filters of the questions and answers of the part.
-        present: Names of the tables of the dump.
-        written: Names of the tables to write.
+        options: The options.
         reader: Reader of the tables.
         work: Folder for temporary files and for id files, which the row filters read.
         chunk_bytes: Size of a chunk in bytes.
         restored: The `Posts.xml` of a date, in place of that of the dump.
-        settings: Other arguments of `BatchVisitor`.
-
-    Returns:
-        The row filter of each table to write, by name.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
-    def scan(name: str, look: Look, receive: Look = dict) -> Arrays:
+    source: str
+    options: TableOptions
+    reader: TableReader
+    work: str
+    chunk_bytes: int
+    restored: str | None = None
+
+    def scan(self, name: str, look: Look, receive: Look = dict) -> Arrays:
         """Read a table; return the arrays that `look` extracts, joined over all chunks, by name.
 
         `receive` may take the arrays of a chunk out, so that memory does not depend on the dump.
@@ -93,29 +88,140 @@ def find_part(
         table = DUMP[name]
         no_rows = look(TableColumns(table).schema.empty_table())
         parts = {key: [array] for key, array in no_rows.items()}
-        visit = partial(_PartVisitor, table, look, **settings)
+        visit = partial(_PartVisitor, table, self.options, look)
         with Catalog() as catalog:
-            path = restored if name == "posts" and restored is not None else source
+            path = self.source if self.restored is None or name != "posts" else self.restored
             (file,) = find_dump_tables(path, (name,), catalog)
-            with reader.open(file, lambda _: visit, work, chunk_bytes) as (_, results):
+            opened = self.reader.open(file, lambda _: visit, self.work, self.chunk_bytes)
+            with opened as (_, results):
                 for result in results:
                     for key, array in receive(result.value).items():
                         parts[key].append(array)
         return {key: _joined(arrays) for key, arrays in parts.items()}
 
-    def save(name: str, *ids: Any) -> str:
-        path = os.path.join(work, f"ids-{name}")
+    def save(self, name: str, *ids: Any) -> str:
+        """Write arrays of ids to a file, each id once; return its path."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        path = os.path.join(self.work, f"ids-{name}")
         rows = pa.table({"ids": pc.unique(_joined(ids).drop_null())})
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as stream:
             stream.write_table(rows)
         return path
 
+
+def select_rows(
+    scanner: Scanner, present: Collection[str], written: Collection[str]
+) -> dict[str, RowSelection]:
+    """Make the row filter of each table to write, by name.
+
+    Args:
+        scanner: Reader of the dump.
+        present: Names of the tables of the dump.
+        written: Names of the tables to write.
+    """
+    if not written:
+        return {}
+    options, end = scanner.options, _end_of(scanner.options.as_of)
+    dropped = _find_dropped(scanner, written) if options.has_drops else {}
+    if options.has_part:
+        part = _find_part(scanner, present, written)
+        selections = {name: replace(selection, until=end) for name, selection in part.items()}
+    else:
+        ends = [limit_milliseconds(options.until), end]
+        until = min((end for end in ends if end is not None), default=None)
+        dates = RowSelection(limit_milliseconds(options.since), until)
+        selections = dict.fromkeys(written, dates)
+    return {name: _without(selections[name], name, dropped) for name in written}
+
+
+def _end_of(as_of: str | None) -> int | None:
+    """Return the first moment after a day, or the moment itself, as Unix time in milliseconds."""
+    if as_of is None:
+        return None
+    moment = datetime.fromisoformat(as_of) + timedelta(days=len(as_of) == _DAY)
+    return limit_milliseconds(moment.isoformat())
+
+
+def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
+    """Find the ids of the posts to leave out.
+
+    Returns:
+        Paths of files with ids, by table: `posts` has listed posts, posts by listed users and the
+        answers to both; `history` has posts that are not in the dump and that listed users edited.
+        Other events of these posts may repeat their text.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    options = scanner.options
+    no_drops = replace(options, drop_users=None, drop_posts=None)
+    everything = replace(scanner, options=no_drops, restored=None)
+    users, ids = (
+        pa.array(sorted(unpack_ids(listed)), pa.int64())
+        for listed in (options.drop_users, options.drop_posts)
+    )
+    edited = pa.array([], pa.int64())
+    if "history" in written and not options.has_part and len(users):
+        edited = pc.unique(everything.scan("history", partial(_find_edited, users))["PostId"])
+    edited_path = scanner.save("edited", edited)
+    for _ in range(2):  # The second pass finds the answers to the questions of listed users.
+        look = partial(_find_posts_by, users, scanner.save("dropped", ids), edited_path)
+        found = everything.scan("posts", look)
+        ids = _joined([ids, found["Id"]])
+    missing = edited.filter(pc.invert(pc.is_in(edited, value_set=found["Edited"])))
+    return {"posts": scanner.save("dropped", ids), "history": scanner.save("missing", missing)}
+
+
+def _find_edited(users: Any, events: Any) -> Arrays:
+    """Find the ids of the posts that users edited."""
+    import pyarrow.compute as pc
+
+    return {"PostId": events["PostId"].filter(pc.is_in(events["UserId"], value_set=users))}
+
+
+def _find_posts_by(users: Any, path: str, edited: str, posts: Any) -> Arrays:
+    """Find the ids of posts by users, of the posts in an id file, and of the answers to these.
+
+    `Edited` contains the ids of all posts in another file.
+    """
+    import pyarrow.compute as pc
+
+    found = pc.is_in(posts["OwnerUserId"], value_set=users)
+    for column in ("Id", "ParentId"):
+        found = pc.or_(found, pc.is_in(posts[column], value_set=read_ids(path)))
+    is_edited = pc.is_in(posts["Id"], value_set=read_ids(edited))
+    return {"Id": posts["Id"].filter(found), "Edited": posts["Id"].filter(is_edited)}
+
+
+def _without(selection: RowSelection, name: str, dropped: dict[str, str]) -> RowSelection:
+    """Leave the dropped posts and their rows out of a table, and clear other references to them."""
+    if not dropped:
+        return selection
+    references = [column for column, to in DUMP[name].references.items() if to == "posts"]
+    keys = [column for column in references if column not in _OPTIONAL_REFERENCES]
+    keys += ["Id"] if name == "posts" else []
+    left_out = tuple((column, dropped["posts"]) for column in keys)
+    if name == "history":
+        left_out += (("PostId", dropped["history"]),)
+    cleared = tuple((column, dropped["posts"]) for column in references if column not in keys)
+    return replace(selection, left_out=left_out, cleared=selection.cleared + cleared)
+
+
+def _find_part(
+    scanner: Scanner, present: Collection[str], written: Collection[str]
+) -> dict[str, RowSelection]:
+    """Find the ids of the rows of a part, and make row filters from them; see `select_rows`."""
+    import pyarrow.compute as pc
+
+    scan, save, filters = scanner.scan, scanner.save, scanner.options
     questions, problem = _select_questions(scan, filters)
     posts = scan("posts", partial(_find_posts, filters, save("questions", questions)))
     left_out = posts.pop("LeftOut")
     is_question = pc.equal(posts["Id"], posts["QuestionId"])
     if problem or not pc.any(is_question).as_py():
-        log.warning("%s: %s", source, problem or "no question passed all filters")
+        log.warning("%s: %s", scanner.source, problem or "no question passed all filters")
     has_question = pc.is_in(posts["QuestionId"], value_set=posts["Id"].filter(is_question))
     posts_of_part = [posts["Id"].filter(has_question)]
     users = [posts[name].filter(has_question) for name in _USERS]

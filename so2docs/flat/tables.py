@@ -11,7 +11,6 @@ import os
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
@@ -22,7 +21,7 @@ from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import OptionError, flag, require_packages, resumable
 from so2docs.flat.chunk import open_columns
 from so2docs.flat.columns import RowSelection, TableColumns
-from so2docs.flat.part import find_part
+from so2docs.flat.part import Scanner, select_rows
 from so2docs.flat.report import FlatTable, TablesReport
 from so2docs.flat.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
 from so2docs.flat.writing import EXTENSIONS, TableWriter, writer_for
@@ -57,7 +56,6 @@ from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.segments import remove as remove_stored
 from so2docs.parse.core import choose_core
-from so2docs.parse.filters import limit_milliseconds
 from so2docs.processes.worker import peak_memory
 from so2docs.report import check_placed
 from so2docs.scan.chunk import ChunkResult
@@ -65,7 +63,6 @@ from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader, start_reader
 from so2docs.schema import DUMP, POSTS
 from so2docs.store.disk import disk_errors
 
-_DAY = len("2016-12-10")
 _TABLES_VERSION = 1
 """Version of the columns. Increase it when the same dump would give other files."""
 
@@ -177,7 +174,6 @@ def tables(
     needed = ("pyarrow", "duckdb") if options.format == "duckdb" else ("pyarrow",)
     require_packages(flag("format", options.format), *needed)
     dialect = None if options.load is None else _find_dialect(options.load)
-    has_part = not options.dates_only
     script = os.path.join(where, LOAD_SQL)
     if dialect is not None and os.path.exists(script) and not options.force:
         check_own(script, SCRIPT)
@@ -186,11 +182,12 @@ def tables(
     # is renamed only after its last table.
     with disk_errors(), resumable(lambda: bool(report)), Catalog() as catalog:
         files = find_dump_tables(source, options.only, catalog)
-        is_partial = has_part or options.as_of is not None
-        every = find_dump_tables(source, (), catalog) if is_partial else None
-        if every is not None and "posts" not in {file.table.name for file in every}:
-            find_dump_tables(source, ("posts",), catalog)  # Raises the error for missing posts.
-        targets = _targets(source, where, files, options, every)
+        read_first = []
+        if options.has_part or options.has_drops or options.as_of is not None:
+            read_first = find_dump_tables(source, ("posts",), catalog)
+        if options.has_part or options.as_of is not None:
+            read_first = find_dump_tables(source, (), catalog)
+        targets = _targets(source, where, files, options, read_first)
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
             if target.results is not None:
@@ -202,27 +199,16 @@ def tables(
             start_reader(pending, work, jobs=options.jobs, progress=options.progress) as reader,
         ):
             report.jobs = reader.workers.jobs
-            selections, restored = {}, None
+            restored = None
             writes_posts = any(file.table == POSTS for file in pending)
-            if options.as_of is not None and (writes_posts or (pending and has_part)):
+            if options.as_of is not None and (writes_posts or (pending and options.has_part)):
                 restored = _restore(source, options, work)
-            if pending and has_part and every is not None:
-                selections = find_part(
-                    source,
-                    options,
-                    present=[file.table.name for file in every],
-                    written=[file.table.name for file in pending],
-                    reader=reader,
-                    work=work,
-                    chunk_bytes=LARGE_CHUNK_BYTES,
-                    core=options.core,
-                    restored=restored and restored.path,
-                    skip_malformed=options.skip_malformed,
-                )
-            if (until := _end_of(options.as_of)) is not None:
-                selections = {
-                    name: replace(selection, until=until) for name, selection in selections.items()
-                }
+            path = restored and restored.path
+            selections = select_rows(
+                Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, path),
+                present=[file.table.name for file in read_first],
+                written=[file.table.name for file in pending],
+            )
             run = _Run(options, selections, reader, work, restored=restored)
             for target in targets:
                 results = target.results
@@ -269,27 +255,21 @@ def _find_dialect(system: SqlSystem) -> Dialect:
     return dialect
 
 
-def _end_of(as_of: str | None) -> int | None:
-    """Return the first moment after a day, or the moment itself, as Unix time in milliseconds."""
-    if as_of is None:
-        return None
-    moment = datetime.fromisoformat(as_of) + timedelta(days=len(as_of) == _DAY)
-    return limit_milliseconds(moment.isoformat())
-
-
 def _targets(
     source: str,
     where: str,
     files: list[TableFile],
     options: TableOptions,
-    read_for_part: list[TableFile] | None,
+    read_first: list[TableFile],
 ) -> list[_TableFiles]:
     """List the files to write, and the tables that go into each."""
     site = published_host(site_from_name(source))
 
     def record_provenance(files: list[TableFile]) -> Provenance:
-        read = map(File.of_table, files if read_for_part is None else read_for_part)
-        return make_record("tables", _TABLES_VERSION, recorded(options), read, site)
+        before = {file.table.name for file in read_first}
+        read = [*read_first, *(file for file in files if file.table.name not in before)]
+        inputs = map(File.of_table, read)
+        return make_record("tables", _TABLES_VERSION, recorded(options), inputs, site)
 
     if options.format in DATABASE_FILES:
         path = os.path.join(where, DATABASE_FILES[options.format])
@@ -328,8 +308,7 @@ class _Run:
 
     Args:
         options: The options.
-        selections: Filter of the rows of each table of a part; empty for the whole dump, whose rows
-            are filtered by their dates.
+        selections: Filter of the rows of each table, by name.
         reader: Reader of the tables.
         work: Folder for temporary files.
         restored: The posts of a date, in place of those of the dump.
@@ -347,9 +326,6 @@ class _Run:
         self._restored = restored
         self._work = work
         self._options = options
-        ends = [limit_milliseconds(options.until), _end_of(options.as_of)]
-        until = min((end for end in ends if end is not None), default=None)
-        self._dates = RowSelection(limit_milliseconds(options.since), until)
         self._selections = selections
         self._reader = reader
 
@@ -385,7 +361,7 @@ class _Run:
         """
         table = FlatTable(file.table.name, path)
         writer.begin(TableColumns(file.table))
-        selection = self._selections.get(table.name, self._dates)
+        selection = self._selections[table.name]
 
         def visit(chunk: Chunk) -> partial[Any]:
             stored = os.path.join(self._work, f"{file.table.name}-{chunk.number}")

@@ -72,9 +72,9 @@ class DocumentKeywords(TypedDict, total=False):
     sample_size: int | None
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
-    drop_fabricated: bool
     drop_users: str | os.PathLike[str] | None
     drop_posts: str | os.PathLike[str] | None
+    drop_fabricated: bool
     as_of: str | date | None
     limit: int | None
     fields: str | Iterable[str] | None
@@ -159,6 +159,8 @@ class TableKeywords(TypedDict, total=False):
     sample_size: int | None
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
+    drop_users: str | os.PathLike[str] | None
+    drop_posts: str | os.PathLike[str] | None
     as_of: str | date | None
     errors: Literal["repair", "skip"]
     format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]

@@ -69,12 +69,16 @@ def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(tables)
 
 
+_NO_FILTERS = PartFilters()
+_FILTERS_OF_ROWS = {"since", "until", "drop_users", "drop_posts"}
+
+
 @dataclass(frozen=True, slots=True)
 class TableOptions(PartFilters):
     """Options for writing the tables of a dump as flat files.
 
-    With any filter except dates, only the part of the site that belongs to the selected questions
-    is written.
+    With any filter except dates and drop lists, only the part of the site that belongs to the
+    selected questions is written.
     """
 
     since: str | None = like(
@@ -145,11 +149,15 @@ class TableOptions(PartFilters):
     progress: bool = like("progress")
 
     @property
-    def dates_only(self) -> bool:
-        """Whether no filter but dates is given, so that each row is kept by its own date."""
-        names = [entry.attribute for entry in entries(PartFilters)]
-        values = {name: getattr(self, name) for name in names}
-        return PartFilters(**values) == PartFilters(since=self.since, until=self.until)
+    def has_part(self) -> bool:
+        """Whether filters select questions; otherwise, each row is kept by its own date."""
+        names = {entry.attribute for entry in entries(PartFilters)} - _FILTERS_OF_ROWS
+        return any(getattr(self, name) != getattr(_NO_FILTERS, name) for name in names)
+
+    @property
+    def has_drops(self) -> bool:
+        """Whether users or posts are left out."""
+        return self.drop_users is not None or self.drop_posts is not None
 
     @property
     def skip_malformed(self) -> bool:

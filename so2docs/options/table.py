@@ -194,6 +194,15 @@ class PartFilters(QuestionFilters):
         "Keep the questions of these posts.",
         more="The ids are separated by commas, or in a FILE, one per line.",
     )
+    drop_users: IdList | None = _dropped(
+        "Leave out all that these users wrote.",
+        more="The FILE has one id per line. Posts and comments are left out, with the answers to "
+        "the questions, and other posts do not name these users as editors.",
+    )
+    drop_posts: IdList | None = _dropped(
+        "Leave out these posts.",
+        more="The FILE has one id per line. The answers to the questions are also left out.",
+    )
 
     def __post_init__(self) -> None:
         QuestionFilters.__post_init__(self)
@@ -214,15 +223,6 @@ class Filters(PartFilters):
         "Leave out the made-up question and answer (ids above 1,000,000,000) in two releases.",
         False,
         is_rare=True,
-    )
-    drop_users: IdList | None = _dropped(
-        "Leave out all that these users wrote.",
-        more="The FILE has one id per line. Posts and comments are left out, with the answers to "
-        "the questions, and other posts do not name these users as editors.",
-    )
-    drop_posts: IdList | None = _dropped(
-        "Leave out these posts.",
-        more="The FILE has one id per line. The answers to the questions are also left out.",
     )
     as_of: str | None = _filter(
         "Restore the site as it was at the end of DATE (UTC).",

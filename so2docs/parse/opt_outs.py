@@ -15,7 +15,7 @@ import orjson
 
 from so2docs.counts import ChunkTally
 from so2docs.options.option import IdList
-from so2docs.options.table import Filters
+from so2docs.options.table import PartFilters
 from so2docs.parse.keys import BY_OPTED_OUT
 from so2docs.parse.posts import RecordBuffer, number
 from so2docs.schema import COMMENT, CONTENT, POSTS, TABLES, Table
@@ -38,7 +38,12 @@ _FORGOTTEN_USERS = {
 """Attributes that identify a user other than the author, by table. All of them are removed if the
 first contains the id of a listed user."""
 
-_ALL_POST_IDS = frozenset({"PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"})
+_FORGOTTEN_POSTS = {"posts": ("AcceptedAnswerId",), "tags": ("ExcerptPostId", "WikiPostId")}
+"""Attributes that are removed if they contain the id of a listed post, by table."""
+
+_ALL_POST_IDS = frozenset(
+    {"PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId", "ExcerptPostId", "WikiPostId"}
+)
 _SUGGESTED = 24
 _ROLLBACK = "Rollback to ["
 
@@ -59,7 +64,7 @@ class OptOuts:
             to a listed post is `PostId` need no check: they are left out when they are nested.
     """
 
-    def __init__(self, filters: Filters, table: Table | None) -> None:
+    def __init__(self, filters: PartFilters, table: Table | None) -> None:
         self._users, self._posts = unpack_ids(filters.drop_users), unpack_ids(filters.drop_posts)
         name = "" if table is None else table.name
         self._is_history = table is not None and table.file == _HISTORY
@@ -68,15 +73,16 @@ class OptOuts:
         self._author = _AUTHORS.get(name, "")
         self._post_ids = _POST_IDS.get(name, ("PostId",))
         self._forgotten = _FORGOTTEN_USERS.get(_HISTORY if self._is_history else name, ())
+        self._forgotten_posts = _FORGOTTEN_POSTS.get(name, ())
         self._users_by_id = name in ("users", "")
         self._posts_by_id = name in ("posts", "")
-        names_posts = self._is_history or name in _POST_IDS
+        names_posts = self._is_history or name in (*_POST_IDS, *_FORGOTTEN_POSTS)
         self.needs_rows = bool(self._users and name != "links") or bool(self._posts and names_posts)
 
     def __bool__(self) -> bool:
         return bool(self._users or self._posts)
 
-    def filter(self, rows: list[Row], buffer: RecordBuffer) -> list[Row]:
+    def filter(self, rows: list[Row], buffer: RecordBuffer | ChunkTally) -> list[Row]:
         """Return the rows to keep, and count all other rows as filtered."""
         if not self:
             return rows
@@ -102,7 +108,7 @@ class OptOuts:
         self._forget(row)
         return False
 
-    def drops_malformed(self, raw: bytes, buffer: RecordBuffer) -> bool:
+    def drops_malformed(self, raw: bytes, buffer: RecordBuffer | ChunkTally) -> bool:
         """Decide whether to leave out a row that is not XML; if so, add it to the counts."""
         is_dropped = self.mentions(raw)
         buffer.filtered += is_dropped
@@ -130,8 +136,9 @@ class OptOuts:
         return user_id in self._users
 
     def _forget(self, row: Row) -> None:
-        if self._is_of_posts and _number(row, "AcceptedAnswerId") in self._posts:
-            del row["AcceptedAnswerId"]
+        for name in self._forgotten_posts:
+            if _number(row, name) in self._posts:
+                del row[name]
         if self._is_history:
             self._forget_others(row)
         if self._forgotten and _number(row, self._forgotten[0]) in self._users:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
+import random
 import re
 import reprlib
 from pathlib import Path
@@ -274,3 +276,124 @@ def test_a_part_needs_the_posts(tmp_path: Path) -> None:
     write_dump(tmp_path / "Users.xml", row(Id=1))
     with pytest.raises(so2docs.DumpError, match=r"has no Posts\.xml"):
         so2docs.tables(tmp_path, tmp_path / "out", keep_users=[1])
+
+
+def write_random_site(folder: Path, seed: int) -> Path:
+    """Write all eight tables, with rows by 12 users about 60 posts."""
+    roll = random.Random(seed)
+
+    def user() -> int:
+        return roll.randint(1, 12)
+
+    def post() -> int:
+        return roll.randint(1, 60)
+
+    def event(number: int) -> bytes:
+        kind, by, text = roll.choice([2, 5, 10, 24]), user(), "words"
+        comment = f"Proposed by {user()} approved by {user()} edit id of 7" if kind == 24 else "c"
+        if kind == 10:
+            voters = [{"Id": user(), "DisplayName": "V"}, {"Id": user(), "DisplayName": "W"}]
+            text = json.dumps({"OriginalQuestionIds": [post(), post()], "Voters": voters})
+        ids = {"Id": number, "PostHistoryTypeId": kind, "PostId": post(), "UserId": by}
+        return row(**ids, UserDisplayName=f"u{by}", Comment=comment, Text=text)
+
+    def post_row(number: int) -> bytes:
+        facts = {"OwnerUserId": user(), "LastEditorUserId": user(), "LastEditorDisplayName": "e"}
+        facts |= {"Score": roll.randint(-2, 9), "Body": f"body {number}"}
+        if number > 54:
+            return row(Id=number, PostTypeId=4 + number % 2, **facts)
+        if number % 3:
+            return answer(number, 3 * roll.randint(1, 18), **facts)
+        tags = "".join(f"|{tag}" for tag in roll.sample(["a", "b", "c"], 2)) + "|"
+        return question(number, AcceptedAnswerId=post(), AnswerCount=2, Tags=tags, **facts)
+
+    posts = [post_row(number) for number in range(1, 61)]
+    roll.shuffle(posts)
+    numbers = range(1, 121)
+    folder.mkdir()
+    tables: dict[str, list[bytes]] = {
+        "Posts": posts,
+        "Comments": [row(Id=n, PostId=post(), Text=f"c{n}", UserId=user()) for n in numbers],
+        "Votes": [row(Id=n, PostId=post(), VoteTypeId=8, UserId=user()) for n in numbers],
+        "PostLinks": [row(Id=n, PostId=post(), RelatedPostId=post()) for n in numbers],
+        "PostHistory": [event(n) for n in numbers],
+        "Users": [row(Id=n, DisplayName=f"u{n}") for n in range(1, 13)],
+        "Badges": [row(Id=n, UserId=user(), Name="b") for n in numbers],
+        "Tags": [
+            row(Id=n, TagName=tag, ExcerptPostId=54 + 2 * n, WikiPostId=53 + 2 * n)
+            for n, tag in enumerate("abc", 1)
+        ],
+    }
+    for name, rows in tables.items():
+        write_dump(folder / f"{name}.xml", *rows)
+    return folder
+
+
+def without(site: Site, users: set[int], listed: set[int]) -> Site:
+    """Leave out users and posts, with all that belongs to them, from all rows in memory."""
+    posts = site["Posts"]
+    gone = {one["Id"] for one in posts if one["OwnerUserId"] in users} | listed
+    gone |= {one["Id"] for one in posts if one["ParentId"] in gone}
+    cleared = ("AcceptedAnswerId", "ExcerptPostId", "WikiPostId")
+    authors = {"Posts": "OwnerUserId", "Users": "Id", "Votes": ""}
+    kept: Site = {}
+    for stem, rows in site.items():
+        kept[stem] = []
+        keys = {"Posts": ["Id"], "PostLinks": ["PostId", "RelatedPostId"]}.get(stem, ["PostId"])
+        for one in rows:
+            if one.get(authors.get(stem, "UserId")) in users or any(
+                one.get(key) in gone for key in keys
+            ):
+                continue
+            changed = {name: None for name in cleared if one.get(name) in gone}
+            if one.get("LastEditorUserId") in users:
+                changed |= {"LastEditorUserId": None, "LastEditorDisplayName": None}
+            if stem == "Votes" and one["UserId"] in users:
+                changed |= {"UserId": None}
+            if stem == "PostHistory":
+                changed |= _forget(one, users, listed)
+            kept[stem].append(one | changed)
+    return kept
+
+
+def _forget(event: Row, users: set[int], posts: set[int]) -> Row:
+    named = {int(number) for number in re.findall(r"\d+", event["Comment"].partition(" edit")[0])}
+    if event["PostHistoryTypeId"] == 24 and named & users:
+        return {"Comment": None}
+    if event["PostHistoryTypeId"] != 10:
+        return {}
+    before = json.loads(event["Text"])
+    after = {
+        "OriginalQuestionIds": [n for n in before["OriginalQuestionIds"] if n not in posts],
+        "Voters": [voter for voter in before["Voters"] if voter["Id"] not in users],
+    }
+    return {} if after == before else {"Text": json.dumps(after, separators=(",", ":"))}
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_dropped_users_and_posts_are_in_no_table(
+    form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flat_tables, "LARGE_CHUNK_BYTES", 10_000)
+    cases: list[tuple[set[int], set[int], dict[str, Any]]] = [
+        ({3, 8}, {6, 16, 58, 999}, {}),
+        ({3, 8}, set(), {"tags": "a", "min_answer_score": 2}),
+        (set(), {6, 16, 57}, {"keep_users": [1, 2, 3]}),
+    ]
+    for number, (users, posts, options) in enumerate(cases):
+        site = write_random_site(tmp_path / f"site{number}", number)
+        lists = {"drop_users": users, "drop_posts": posts}
+        for name, ids in lists.items():
+            if ids:
+                (tmp_path / name).write_text("\n".join(map(str, ids)))
+                options[name] = tmp_path / name
+        out = tmp_path / f"out{number}"
+        report = so2docs.tables(site, out, format=form, **options)
+        expected = whole = without(rows_in(site), users, posts)
+        if given := {name: value for name, value in options.items() if name not in lists}:
+            expected = part_of(whole, **given)
+        for table in DUMP.values():
+            assert read_back(out, table, form) == expected[table.stem], (number, table.name)
+            counts = report[table.name]
+            assert counts.written + counts.filtered == counts.rows
+        assert not so2docs.tables(site, out, format=form, **options).is_new

@@ -301,6 +301,29 @@ def test_databases_of_a_dump_and_of_tags(tmp_path: Path) -> None:
         so2docs.to_sqlite(made / "q.jsonl", made / "no.db", **lists)
 
 
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "sqlite"])
+def test_flat_tables(form: Any, tmp_path: Path) -> None:
+    tags = [
+        row(Id=1, TagName="a", ExcerptPostId=POST, WikiPostId=f" {POST}"),
+        malformed(row(Id=2, WikiPostId=POST, TagName=TEXT)),
+    ]
+    site = write_site(tmp_path / "site", Tags=tags)
+    whole, made = tmp_path / "whole", tmp_path / "made"
+    options: dict[str, Any] = {"format": form, "errors": "skip"}
+    so2docs.tables(site, whole, **options)
+    assert {secret for _, secret in leaks(whole)} >= {str(USER), str(POST), NAME, TEXT}
+    report = so2docs.tables(site, made, **options, **write_lists(tmp_path))
+    assert leaks(made) == []
+    assert OTHERS in "".join(dict(contents(made)).values())
+    assert all(table.unaccounted == 0 for table in report.values())
+    assert report["posts"].strays == {"malformed_post": 1}
+    assert (report["posts"].filtered, report["users"].written) == (8, 2)
+    with pytest.raises(so2docs.OutputError, match="drop_users"):
+        so2docs.tables(site, made, **options)
+    so2docs.tables(site, made, **options, **write_lists(tmp_path), as_of="2015", update=True)
+    assert leaks(made) == []
+
+
 @pytest.mark.parametrize("table", [name for name in TABLES if name not in ("PostLinks", "Badges")])
 @pytest.mark.parametrize("options", [{}, {"errors": "strict"}])
 def test_the_excerpt_of_a_malformed_row(
