@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 from so2docs.errors import without_secrets
 
+Shown = bool | Callable[[int, int | None, str], object]
+"""Whether to show progress bars, or a function that is called with the progress instead."""
+
 log = logging.getLogger("so2docs")
 """Logger for messages to users; the command line shows them on stderr."""
 
@@ -114,6 +117,34 @@ class _Tqdm:
         self.tqdm_bar.update(n if remaining is None else max(0, min(n, remaining)))
 
 
+class _Reporter:
+    """Passes progress to a function instead of showing it; has the methods of a tqdm bar."""
+
+    def __init__(
+        self,
+        report: Callable[[int, int | None, str], object],
+        total: int | None,
+        initial: int = 0,
+        unit: str = "work",
+        **_: object,
+    ) -> None:
+        self.report = report
+        self.total, self.unit = total, unit
+        self.n = self.initial = self.last_print_n = initial
+
+    def update(self, n: int) -> None:
+        self.n += n
+        self.report(self.n, self.total, self.unit)
+
+    def _pass(self, *_: object, **_options: object) -> None:
+        pass
+
+    set_description = set_postfix_str = refresh = close = __exit__ = _pass
+
+    def __enter__(self) -> _Reporter:
+        return self
+
+
 @contextmanager
 def about(subject: str) -> Iterator[None]:
     """Prefix the descriptions of bars, for example with the name of the dump."""
@@ -126,13 +157,14 @@ def about(subject: str) -> Iterator[None]:
 
 @contextmanager
 def bar(
-    description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: bool = True
+    description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: Shown = True
 ) -> Iterator[Bar]:
     """Show a bar with rate and remaining time; if the block succeeds, fill the bar to 100 %."""
     if not shown:
         yield _NoBar()
         return
-    with _tqdm(description, total=total or None, initial=done, unit=unit, unit_scale=True) as bar_:
+    options = {"total": total or None, "initial": done, "unit": unit, "unit_scale": True}
+    with _tqdm(description, shown, **options) as bar_:
         yield _Tqdm(bar_)
         _fill(bar_)
 
@@ -144,7 +176,7 @@ class Progress:
     different unit.
     """
 
-    def __init__(self, *, shown: bool = False) -> None:
+    def __init__(self, *, shown: Shown = False) -> None:
         self._shown = shown
         self._total = self._end = 0
         self._made: Any = None
@@ -184,9 +216,8 @@ class Progress:
             self._end = self._total
             # This work is not measured in bytes, so show no rate.
             form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
-            self._made = _tqdm(
-                f"{description}: ", total=self._total, bar_format=form, smoothing=0.1
-            )
+            options = {"total": self._total, "bar_format": form, "smoothing": 0.1}
+            self._made = _tqdm(f"{description}: ", self._shown, **options)
         bar_ = self._made
         bar_.set_description(f"{_subject.get()}{description}")
         remaining = self._end - bar_.n
@@ -247,8 +278,10 @@ class _Share:
 _outer: ContextVar[_Share | None] = ContextVar("_outer", default=None)
 
 
-def _tqdm(description: str, **options: Any) -> Any:
-    """Make a tqdm bar, which is a widget in notebooks."""
+def _tqdm(description: str, shown: Shown, **options: Any) -> Any:
+    """Make a tqdm bar, which is a widget in notebooks, or an object that calls a function."""
+    if callable(shown):
+        return _Reporter(shown, **options)
     from tqdm.auto import tqdm
 
     return tqdm(desc=f"{_subject.get()}{description}", mininterval=0.2, **options)

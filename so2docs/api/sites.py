@@ -32,7 +32,7 @@ from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Progress, about, collect, log_about, warn_by_kind
+from so2docs.progress import Progress, Shown, about, collect, log_about, warn_by_kind
 from so2docs.report import Report
 from so2docs.schema import POSTS
 from so2docs.store.disk import explain_os_error
@@ -141,7 +141,7 @@ class SiteTask:
         """Whether one process does the work, while others do the work on other sites."""
         return not self.is_divisible or 0 < self.size < _SMALL
 
-    def run(self, jobs: int | None = 1, *, progress: bool = False) -> SiteResult:
+    def run(self, jobs: int | None = 1, *, progress: Shown = False) -> SiteResult:
         """Do the work, and return its result; the `error` of the result is set if the work failed.
 
         Args:
@@ -174,7 +174,7 @@ def run_sites(
     tasks: list[SiteTask],
     jobs: int | None,
     *,
-    progress: bool,
+    progress: Shown,
     when_done: WhenDone | None,
     is_alone: bool = False,
     resumes: bool = True,
@@ -272,7 +272,7 @@ def run_dumps(
         resumes: See `run_sites`.
     """
     settings = dict(kwargs)
-    jobs, progress = settings.pop("jobs", None), bool(settings.pop("progress", False))
+    jobs, progress = settings.pop("jobs", None), settings.pop("progress", False)
     tasks = [
         SiteTask(
             site,

@@ -47,7 +47,7 @@ def recipes(name: str | None) -> None:
         for line in lines:
             click.echo(f"  {line}")
     click.echo("\nrecord:")
-    _show_record(choice.spec)
+    _show_record(recipe)
 
 
 def _title(recipe: Recipe) -> str:
@@ -61,12 +61,12 @@ def _columns(recipe: Recipe) -> list[str]:
     return [f"{name}: {recipe.meanings.get(name, '')}".rstrip(": ") for name in names]
 
 
-def _show_record(spec: str) -> None:
+def _show_record(recipe: Recipe) -> None:
     from so2docs.api.convert import documents
 
     with (
         as_file(files("so2docs") / "sample" / "sample.stackexchange.com.7z") as dump,
-        documents(dump, recipe=spec, jobs=1) as records,
+        documents(dump, recipe=recipe, jobs=1) as records,
     ):
         for record in records:
             click.echo(f"  {json.dumps(_shorten(record), ensure_ascii=False)}")

@@ -170,7 +170,8 @@ def tables(
         raise OptionError("tables are read from files; give an archive, a folder or a file")
     _check_is_folder(where)
     options = read_options(TableOptions, keywords)
-    options = replace(options, core=choose_core(options.core))
+    progress = options.progress  # Workers get the options, and may be unable to import a function.
+    options = replace(options, core=choose_core(options.core), progress=False)
     needed = ("pyarrow", "duckdb") if options.format == "duckdb" else ("pyarrow",)
     require_packages(flag("format", options.format), *needed)
     dialect = None if options.load is None else _find_dialect(options.load)
@@ -196,7 +197,7 @@ def tables(
         with (
             new_folder(where),
             temporary_folder(options.work_dir or where) as work,
-            start_reader(pending, work, jobs=options.jobs, progress=options.progress) as reader,
+            start_reader(pending, work, jobs=options.jobs, progress=progress) as reader,
         ):
             report.jobs = reader.workers.jobs
             restored = None

@@ -52,6 +52,23 @@ FormatName = Literal[
     "ravendb",
     "parquet",
 ]
+RecipeName = Literal[
+    "preferences",
+    "pairs",
+    "triplets",
+    "qa",
+    "kto",
+    "messages",
+    "thread",
+    "chunks",
+    "blocks",
+    "edits",
+    "hub",
+    "beir",
+    "dpo",
+    "sft",
+    "rag",
+]
 
 
 class DocumentKeywords(TypedDict, total=False):
@@ -79,7 +96,7 @@ class DocumentKeywords(TypedDict, total=False):
     limit: int | None
     fields: str | Iterable[str] | None
     drop_fields: str | Iterable[str] | None
-    recipe: str | Recipe | Callable[..., Any] | None
+    recipe: RecipeName | Recipe | Callable[..., Any] | None
     settings: str | Mapping[str, Any] | Iterable[str] | None
     without_linked: bool
     attribution: bool
@@ -109,7 +126,7 @@ class IteratorKeywords(DocumentKeywords, total=False):
     site_field: str | None
     jobs: int | None
     spill_budget: str | int | None
-    progress: bool
+    progress: bool | Callable[[int, int | None, str], object]
     work_dir: str | os.PathLike[str] | None
 
 
@@ -171,7 +188,7 @@ class TableKeywords(TypedDict, total=False):
     jobs: int | None
     core: Literal["auto", "python", "compiled"]
     work_dir: str | os.PathLike[str] | None
-    progress: bool
+    progress: bool | Callable[[int, int | None, str], object]
 
 
 class DatabaseKeywords(TypedDict, total=False):
@@ -189,7 +206,7 @@ class DatabaseKeywords(TypedDict, total=False):
     jobs: int | None
     update: bool
     force: bool
-    progress: bool
+    progress: bool | Callable[[int, int | None, str], object]
 
 
 class TagsKeywords(TypedDict, total=False):
@@ -199,7 +216,7 @@ class TagsKeywords(TypedDict, total=False):
     drop_posts: str | os.PathLike[str] | None
     jobs: int | None
     work_dir: str | os.PathLike[str] | None
-    progress: bool
+    progress: bool | Callable[[int, int | None, str], object]
 
 
 # [[[end]]]

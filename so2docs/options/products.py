@@ -19,6 +19,7 @@ from so2docs.options.option import IdList, choose, contradiction, entries, names
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host
 from so2docs.options.table import PartFilters, like
+from so2docs.progress import Shown
 from so2docs.schema import DUMP
 
 _TABLE_FORMATS = {"db": "sqlite", "ndjson": "jsonl"}
@@ -52,7 +53,7 @@ class TagsOptions:
     work_dir: str | None = like(
         "work_dir", "Folder for temporary files.", usually="the system's temporary folder"
     )
-    progress: bool = like("progress")
+    progress: Shown = like("progress")
 
 
 def _table_names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
@@ -146,7 +147,7 @@ class TableOptions(PartFilters):
     work_dir: str | None = like(
         "work_dir", "Folder for temporary files.", usually="the folder of the tables"
     )
-    progress: bool = like("progress")
+    progress: Shown = like("progress")
 
     @property
     def has_part(self) -> bool:
@@ -239,7 +240,7 @@ class DatabaseOptions:
     jobs: int | None = like("jobs")
     update: bool = like("update")
     force: bool = like("force", "Overwrite an existing database.")
-    progress: bool = like("progress")
+    progress: Shown = like("progress")
 
     def __post_init__(self) -> None:
         for value, name in ((self.tag_texts, "texts of tags"), (self.profiles, "profiles")):

@@ -47,6 +47,7 @@ from so2docs.options.option import (
     tags,
 )
 from so2docs.options.split import Split, parse_split
+from so2docs.progress import Shown
 from so2docs.recipes.attribution import FIELDS
 from so2docs.recipes.finding import ALIASES, RECIPES, RecipeChoice, RecipeLike
 from so2docs.recipes.recipe import METADATA, Recipe
@@ -87,6 +88,12 @@ _run = partial(option, "Run", "run")
 def _with_aliases(recipe: Recipe) -> str:
     aliases = f" (or {', '.join(recipe.aliases)})" if recipe.aliases else ""
     return f"{recipe.name}{aliases}"
+
+
+def _progress(name: str, value: Shown) -> Shown:
+    if not (callable(value) or isinstance(value, bool)):
+        raise OptionError(f"{flag(name)} is {value!r}; it must be true, false or a function")
+    return value
 
 
 _ids = partial(_filter, remember=lambda value: value and str(value))
@@ -721,7 +728,16 @@ class RunOptions:
         metavar="SIZE",
         usually="an eighth of the free memory, but at most half of the spare disk space",
     )
-    progress: bool = _run("Show progress bars, on stderr or in the notebook.", False, where="local")
+    progress: Shown = _run(
+        "Show progress bars, on stderr or in the notebook.",
+        False,
+        where="local",
+        parse=_progress,
+        more="A function is called with the progress instead, several times a second: the units "
+        "done, their total (None if unknown) and the unit. The unit is `work`, an estimate for the "
+        "whole job, or `B` for bytes of a stream. An exception that the function raises cancels "
+        "the job; the same call resumes a conversion.",
+    )
     work_dir: str | None = _run(
         "Folder for temporary files.",
         accepts=str | os.PathLike[str] | None,

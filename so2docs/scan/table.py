@@ -16,7 +16,7 @@ from so2docs.dump.stream import AnyDump
 from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import DumpError
 from so2docs.processes.pool import Workers, choose_jobs
-from so2docs.progress import Bar, Progress
+from so2docs.progress import Bar, Progress, Shown
 from so2docs.scan.chunk import ChunkResult, ChunkTask, Visitor, read_chunk
 from so2docs.schema import Table
 
@@ -78,7 +78,7 @@ class TableReader:
 
 @contextmanager
 def start_reader(
-    files: Sequence[TableFile], work_dir: str | None, *, jobs: int | None, progress: bool
+    files: Sequence[TableFile], work_dir: str | None, *, jobs: int | None, progress: Shown
 ) -> Iterator[TableReader]:
     """Start workers and a progress bar to read tables.
 
@@ -102,7 +102,7 @@ def visit_tables(
     advice: str,
     *,
     jobs: int | None,
-    progress: bool,
+    progress: Shown,
 ) -> Generator[tuple[Table, ChunkResult], None, None]:
     """Read tables of a dump with visitors. An archive is read only once, from start to end.
 

@@ -37,7 +37,7 @@ from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.sqlite_file import connect, explained
 from so2docs.processes.pool import Workers
-from so2docs.progress import bar
+from so2docs.progress import Shown, bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import read
 from so2docs.schema import ANSWERS, RESERVED
@@ -74,7 +74,7 @@ Connection = sqlite3.Connection
 
 
 def create_indexes(
-    connection: Connection, tables: list[str], site_field: str | None, *, progress: bool
+    connection: Connection, tables: list[str], site_field: str | None, *, progress: Shown
 ) -> None:
     """Make the tag tables, rows for users known only by id, the views, and all indexes."""
     import sqlite_utils  # Imported here, because it imports pandas if pandas is installed.
@@ -544,7 +544,7 @@ class _Building:
             end = f" ON CONFLICT ({listed([*site, key])}) DO UPDATE SET {changes} WHERE {news}"
         self._inserts[table] = f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks}){end}"
 
-    def make_indexes(self, *, progress: bool) -> None:
+    def make_indexes(self, *, progress: Shown) -> None:
         """Make the tables, views and indexes that need all rows, except the full-text index."""
         tables = ["questions", "answers", "documents", *["texts"] * (self.search != "none")]
         for table in tables:

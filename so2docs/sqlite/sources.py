@@ -17,7 +17,7 @@ from so2docs.output.product import read_provenance
 from so2docs.output.provenance import File, Provenance, identify_tables
 from so2docs.parse.posts import number
 from so2docs.parse.rows import Malformed, Row
-from so2docs.progress import bar
+from so2docs.progress import Shown, bar
 from so2docs.reader.reading import is_output, not_read_back, read_lines, read_start
 from so2docs.scan.chunk import Visitor
 from so2docs.scan.table import visit_tables
@@ -70,7 +70,7 @@ class DocumentSource:
         return find_input(self.name, tables)
 
     def read(
-        self, conversion: Mapping[str, Any], *, jobs: int | None, progress: bool
+        self, conversion: Mapping[str, Any], *, jobs: int | None, progress: Shown
     ) -> Iterator[Any]:
         """Read the documents, as JSON from an output or a dump, or as the program passed them.
 
@@ -93,7 +93,7 @@ class DocumentSource:
             return self._of_output(progress=progress)
         return self._of_dump(conversion, jobs, progress=progress)
 
-    def _of_output(self, *, progress: bool) -> Generator[bytes, None, None]:
+    def _of_output(self, *, progress: Shown) -> Generator[bytes, None, None]:
         with open(self.name, "rb") as file:
             total = os.fstat(file.fileno()).st_size
             with bar("rows", total, shown=progress) as progress_bar:
@@ -105,7 +105,7 @@ class DocumentSource:
                         position = place
 
     def _of_dump(
-        self, conversion: Mapping[str, Any], jobs: int | None, *, progress: bool
+        self, conversion: Mapping[str, Any], jobs: int | None, *, progress: Shown
     ) -> Generator[bytes, None, None]:
         with documents(self.name, **conversion, jobs=jobs, progress=progress) as nested:
             yield from nested.lines
@@ -155,7 +155,7 @@ class _ProfileVisitor(Visitor):
 
 
 def read_profiles(
-    dump: str, *, jobs: int | None, progress: bool
+    dump: str, *, jobs: int | None, progress: Shown
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Yield lists of profiles from a dump, each with the values of `PROFILE` and the user's id."""
     with temporary_folder(None) as folder:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import threading
 import zipfile
 from contextlib import ExitStack, suppress
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -122,6 +124,58 @@ def test_one_bar_and_one_time_left_for_all_that_a_conversion_does(
     # Work of an earlier session counts as done, but its time does not count.
     again = shown(force=True)
     assert int(again[-2].split("%")[0].split()[-1]) >= before
+
+
+def test_a_function_is_called_with_the_progress(bars: list[Any], tmp_path: Path) -> None:
+    """The progress of every function ends at its total, and no bar is shown."""
+    calls: list[tuple[int, int | None, str]] = []
+
+    def report(done: int, total: int | None, unit: str) -> None:
+        calls.append((done, total, unit))
+
+    site = tmp_path / "site"
+    shutil.copytree(SAMPLES / "site", site)
+    output = tmp_path / "q.jsonl"
+    for jobs in (1, 2):
+        for run in (
+            partial(so2docs.convert, site, output, force=True, nest="all", chunk_bytes=1000),
+            partial(so2docs.convert_all, [site], tmp_path / "out", force=True),
+            partial(so2docs.tables, site, tmp_path / "tables", only=["posts"], force=True),
+            partial(so2docs.to_sqlite, output, tmp_path / "q.db", force=True),
+        ):
+            calls.clear()
+            run(jobs=jobs, progress=report)
+            [total] = {total for _, total, unit in calls if unit == calls[-1][2]}
+            done = [done for done, _, unit in calls if unit == calls[-1][2]]
+            assert done == sorted(done)
+            assert done[-1] == total
+    assert bars == []
+    with pytest.raises(so2docs.OptionError, match="progress is 'yes'; it must be true, false or a"):
+        so2docs.convert(site, output, progress="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_exception_of_the_function_cancels_the_conversion(jobs: int, tmp_path: Path) -> None:
+    """No output is left and no worker, and the same call resumes to the same bytes."""
+
+    class CancelledError(Exception):
+        pass
+
+    def cancel(done: int, total: int | None, unit: str) -> None:
+        assert total is not None
+        if done > total * 0.3:
+            raise CancelledError
+
+    site, output = SAMPLES / "site", tmp_path / "q.jsonl"
+    settings: dict[str, Any] = {"nest": "all", "chunk_bytes": 1000, "jobs": jobs}
+    before = {*threading.enumerate()}
+    with pytest.raises(CancelledError):
+        so2docs.convert(site, output, progress=cancel, **settings)
+    assert {*threading.enumerate()} == before  # Each worker process has a thread.
+    assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl.spill"]
+    assert so2docs.convert(site, output, **settings).resumed
+    so2docs.convert(site, tmp_path / "whole.jsonl", **settings)
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_a_bar_that_failed_is_left_as_it_was(bars: list[Any]) -> None:

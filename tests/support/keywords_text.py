@@ -75,9 +75,8 @@ def class_text(name: str, bases: str, options: dict[str, Option], about: str) ->
 
 
 def _takes_only_names(entry: Option) -> bool:
-    """Whether no other text is allowed; `recipe` also accepts functions and their names."""
-    texts = (str, Iterable[str], type(None))
-    return entry.choices is not None and all(kind in texts for kind in entry.kinds)
+    """Whether the texts have a type; `package.module:function` is a recipe without one."""
+    return entry.choices is not None and bool({str, Iterable[str]} & {*entry.kinds})
 
 
 def _literal(entry: Option) -> str:
