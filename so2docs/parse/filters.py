@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from so2docs.domain import FIRST_FABRICATED_ID, is_sampled, sample_place
 from so2docs.options.option import tag_filter
@@ -27,8 +26,7 @@ _LOWEST_ID = 1 << 63
 _MOST_UNSORTED = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """A condition on an attribute of a post.
 
     Attributes:
@@ -39,15 +37,13 @@ class Condition:
 
     attribute: str
     passes: Callable[[Any], bool]
-    _read: Callable[[str], Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_read", READ[POSTS.attributes[self.attribute]])
 
     def holds(self, post: Mapping[str, Any]) -> bool:
         """Test a row or a document, whose values are texts or typed."""
         value = post.get(self.attribute)
-        return self.passes(self._read(value) if isinstance(value, str) else value)
+        if isinstance(value, str):
+            value = READ[POSTS.attributes[self.attribute]](value)
+        return self.passes(value)
 
 
 NOT_FABRICATED = Condition("Id", lambda post_id: post_id is None or post_id < FIRST_FABRICATED_ID)
