@@ -140,7 +140,7 @@ class Restoration:
         self._first_question_of = first_question_of
         filters = options.filters
         self._before = filters.before
-        self._filter = RowFilter(filters.of_state, None)
+        self._filter = RowFilter(filters.of_state, None, counts.similar_tags)
         self._project = make_projection(options)
         self._nested = frozenset(options.nest)
         self._has_history = any(TABLES[name].file == _HISTORY for name in options.tables)
@@ -350,7 +350,7 @@ class Restoration:
         source = row.get("Body", "")
         if is_markdown and self._needs_html:
             row["Body"] = render(source, post.date, self._find_title)
-        if not self._filter.passes(post.kind, row, self._counts.similar_tags):
+        if not self._filter.passes(post.kind, row):
             self._reject(post)
             return
         if is_markdown and self._keeps_markdown:

@@ -27,7 +27,6 @@ from so2docs.parse.filters import (
     limit_milliseconds,
     post_conditions,
     question_conditions,
-    similar_tags,
 )
 from so2docs.parse.opt_outs import unpack_ids
 from so2docs.progress import log
@@ -319,13 +318,10 @@ def _find_questions(filters: PartFilters, posts: Any) -> Arrays:
 
     question_ids = _question_ids(posts)
     questions = posts.filter(pc.equal(posts["PostTypeId"], _QUESTION))
-    similar: list[str] = []
-    if filters.tags:
-        find_similar = similar_tags(filters.tags)
-        similar = [tag for tags in questions["Tags"].to_pylist() for tag in find_similar(tags)]
-    arrays = {"similar": pa.array(similar, pa.string())}
     lists = (("OwnerUserId", filters.keep_users), ("Id", filters.keep_posts))
-    conditions = question_conditions(filters) + post_conditions(filters)
+    similar: Counter[str] = Counter()
+    conditions = question_conditions(filters, similar) + post_conditions(filters)
+    arrays = {}
     has_lists = any(listed is not None for _, listed in lists)
     if conditions or not has_lists or filters.sample_size is not None:
         arrays["questions"] = _filter(questions, conditions)["Id"]
@@ -333,7 +329,7 @@ def _find_questions(filters: PartFilters, posts: Any) -> Arrays:
         if listed is not None:
             is_listed = pc.is_in(posts[column], value_set=pa.array(listed.ids, pa.int64()))
             arrays[column] = question_ids.filter(is_listed).drop_null()
-    return arrays
+    return arrays | {"similar": pa.array(similar.elements(), pa.string())}
 
 
 def _find_posts(filters: PartFilters, path: str, posts: Any) -> Arrays:

@@ -7,6 +7,7 @@ the columns of flat tables, whose values are typed.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -18,7 +19,6 @@ from so2docs.domain import FIRST_FABRICATED_ID, is_sampled, sample_place
 from so2docs.options.option import tag_filter
 from so2docs.options.table import PartFilters, QuestionFilters
 from so2docs.parse.posts import READ
-from so2docs.parse.posts import tags as split_tags
 from so2docs.schema import POSTS
 
 _ID_BITS, _KEY_BITS = 64, 128
@@ -50,8 +50,16 @@ NOT_FABRICATED = Condition("Id", lambda post_id: post_id is None or post_id < FI
 """The condition that the publisher did not make a post up."""
 
 
-def question_conditions(filters: QuestionFilters) -> list[Condition]:
-    """Return the conditions on the attributes of a question."""
+def question_conditions(
+    filters: QuestionFilters, similar: Counter[str] | None = None
+) -> list[Condition]:
+    """Return the conditions on the attributes of a question.
+
+    Args:
+        filters: The filters.
+        similar: Counts of the tags that resemble a wanted tag, to which the condition on tags,
+            which is the first, adds the tags that it tests.
+    """
     since, until = map(limit_milliseconds, (filters.since, filters.until))
     limits = (
         ("Score", filters.min_score, None),
@@ -59,16 +67,17 @@ def question_conditions(filters: QuestionFilters) -> list[Condition]:
         ("AnswerCount", filters.min_answers, filters.max_answers),
         ("CreationDate", since, None if until is None else until - 1),
     )
-    conditions = [
+    conditions = []
+    if filters.tags:
+        test = _tag_test(filters, Counter() if similar is None else similar)
+        conditions.append(Condition("Tags", test))
+    conditions += [
         Condition(name, partial(_is_within, lowest, highest))
         for name, lowest, highest in limits
         if (lowest, highest) != (None, None)
     ]
     if filters.accepted:
         conditions.append(Condition("AcceptedAnswerId", bool))
-    if filters.tags:
-        has_tags = tag_filter(filters.tags, all_tags=filters.all_tags)
-        conditions.append(Condition("Tags", lambda tags: has_tags(_lower(tags))))
     share = filters.sample
     if share is not None:
         conditions.append(Condition("Id", lambda post_id: is_sampled(post_id, share)))
@@ -140,20 +149,17 @@ def limit_milliseconds(limit: str | None) -> int | None:
     return round(datetime.fromisoformat(limit).replace(tzinfo=UTC).timestamp() * 1000)
 
 
-def _lower(tags: Iterable[str] | None) -> list[str]:
-    """Return the tags of a question in lower case, in which tags are compared."""
-    return [tag.lower() for tag in tags or ()]
+def _tag_test(filters: QuestionFilters, similar: Counter[str]) -> Callable[[Any], bool]:
+    """Make a test of tags, which are compared in lower case; `similar` counts those like wanted."""
+    has_tags = tag_filter(filters.tags, all_tags=filters.all_tags)
+    is_similar = lru_cache(1 << 16)(partial(_is_similar, filters.tags))
 
+    def passes(tags: Iterable[str] | None) -> bool:
+        names = [tag.lower() for tag in tags or ()]
+        similar.update(filter(is_similar, names))
+        return has_tags(names)
 
-def similar_tags(wanted: Iterable[str]) -> Callable[[str | Iterable[str] | None], list[str]]:
-    """Make a function that returns those tags of a question that resemble a wanted tag."""
-    is_similar = lru_cache(1 << 16)(partial(_is_similar, tuple(wanted)))
-
-    def find(value: str | Iterable[str] | None) -> list[str]:
-        names = split_tags(value) if isinstance(value, str) else value
-        return list(filter(is_similar, _lower(names)))
-
-    return find
+    return passes
 
 
 def _is_similar(wanted: tuple[str, ...], tag: str) -> bool:

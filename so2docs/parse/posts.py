@@ -12,7 +12,7 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import date
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -171,21 +171,30 @@ def tags(text: str) -> list[str]:
     return [text] if text else []
 
 
-_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,3}))?", re.ASCII)
+_DATE = re.compile(
+    r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{1,3}))?", re.ASCII
+)
+_EPOCH = date(1970, 1, 1).toordinal()
 _BOOLEANS = {"true": True, "false": False}
 
 
 def milliseconds(text: str) -> int | None:
     """Convert a date of a dump (UTC) to Unix time in milliseconds; None if it is not a date."""
     match = _DATE.fullmatch(text)
-    if match is None:
+    days = None if match is None else _days(match[1])
+    if match is None or days is None:
         return None
+    seconds = ((days * 24 + int(match[2])) * 60 + int(match[3])) * 60 + int(match[4])
+    return seconds * 1000 + int((match[5] or "0").ljust(3, "0"))
+
+
+@lru_cache(1 << 14)
+def _days(day: str) -> int | None:
+    """Return the number of days since 1970; None if the day does not exist."""
     try:
-        year, month, day, hour, minute, second = map(int, match.groups()[:6])
-        seconds = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+        return date.fromisoformat(day).toordinal() - _EPOCH
     except ValueError:
         return None
-    return int(seconds) * 1000 + int((match[7] or "0").ljust(3, "0"))
 
 
 def _integer(text: str) -> int | None:

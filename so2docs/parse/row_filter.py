@@ -15,7 +15,6 @@ from so2docs.parse.filters import (
     answer_conditions,
     post_conditions,
     question_conditions,
-    similar_tags,
 )
 from so2docs.parse.keys import (
     ANSWER,
@@ -36,10 +35,22 @@ _Ids = tuple[int, int, int]
 
 
 class RowFilter:
-    """Turns the posts that pass the filters into records; keeps only the keys of other posts."""
+    """Turns the posts that pass the filters into records; keeps only the keys of other posts.
+
+    Args:
+        filters: The filters.
+        projection: Changes the posts that pass; None to leave them unchanged.
+        similar_tags: Counts of the tags that resemble a wanted tag, to add to.
+        all_keys: Whether to keep the keys of posts outside the sample with the other keys.
+    """
 
     def __init__(
-        self, filters: Filters, projection: Projection | None, *, all_keys: bool = False
+        self,
+        filters: Filters,
+        projection: Projection | None,
+        similar_tags: Counter[str],
+        *,
+        all_keys: bool = False,
     ) -> None:
         self._all_keys = all_keys
         self._sample = filters.sample
@@ -47,9 +58,8 @@ class RowFilter:
         self._before = None if filters.as_of is None else filters.before
         self._opt_outs = OptOuts(filters, POSTS)
         self._projection = projection
-        self._find_similar = similar_tags(filters.tags) if filters.tags else None
         # The sample is tested here, because the answers to a question are in the sample with it.
-        of_questions = question_conditions(replace(filters, sample=None))
+        of_questions = question_conditions(replace(filters, sample=None), similar_tags)
         of_posts = post_conditions(filters)
         self._conditions = {
             QUESTION: of_questions + of_posts,
@@ -78,7 +88,7 @@ class RowFilter:
                     passed.append(row)
                 continue
             sampled = self._is_sampled(ids[1])
-            passes = self.passes(ids[0], row, buffer.similar_tags)
+            passes = self.passes(ids[0], row)
             if passes and sampled and not is_dropped:
                 passed.append(row)
                 continue
@@ -90,16 +100,8 @@ class RowFilter:
             _reject(ids, buffer, in_bucket=sampled or self._all_keys)
         posts.add(buffer, passed, self._projection)
 
-    def passes(self, kind: int, row: Row, similar: Counter[str]) -> bool:
-        """Whether the attributes of a question or an answer, typed or not, pass the filters.
-
-        Args:
-            kind: The type of the post.
-            row: The attributes.
-            similar: Counts of the tags that resemble a wanted tag, to add to.
-        """
-        if kind == QUESTION and self._find_similar is not None:
-            similar.update(self._find_similar(row.get("Tags")))
+    def passes(self, kind: int, row: Row) -> bool:
+        """Whether the attributes of a question or an answer, typed or not, pass the filters."""
         if kind == ANSWER and not self._with_answers:
             return False
         if self._before is not None and row.get("CreationDate", self._before) >= self._before:

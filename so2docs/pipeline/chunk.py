@@ -196,7 +196,8 @@ class _PostFiling(RowSink):
         filters = options.filters.of_rows
         if filters.select:
             keys = options.needs_all_keys
-            self._filter = RowFilter(filters, self._projection, all_keys=keys)
+            similar = self.buffer.similar_tags
+            self._filter = RowFilter(filters, self._projection, similar, all_keys=keys)
 
     def add(self, rows: list[Row]) -> None:
         self._keep_lists.look_at(self._find_existing(rows))
