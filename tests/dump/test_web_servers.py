@@ -10,6 +10,7 @@ import random
 import socket
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import py7zr
@@ -60,6 +61,11 @@ def noisy(size: int) -> bytes:
     return dump_of(question(1, Body=base64.b64encode(random.Random(1).randbytes(size)).decode()))
 
 
+@cache
+def large_archive() -> bytes:
+    return archive({"Posts.xml": noisy(2_000_000), "Tags.xml": TAGS})
+
+
 @pytest.mark.parametrize("filters", [LZMA2, BZIP2], ids=["lzma2", "bzip2"])
 def test_a_small_table_of_a_large_archive(
     filters: list[dict[str, int]], server: RangeServer, tmp_path: Path
@@ -78,7 +84,7 @@ def test_a_small_table_of_a_large_archive(
 
 
 def test_a_large_table_is_fetched_once(server: RangeServer, tmp_path: Path) -> None:
-    server.content = archive({"Posts.xml": noisy(2_000_000), "Tags.xml": TAGS})
+    server.content = large_archive()
     so2docs.tables(server.url("tea.stackexchange.com.7z"), tmp_path, only="posts", format="jsonl")
     assert server.sent < len(server.content) + 150_000
     assert server.requests < 50
@@ -193,7 +199,7 @@ def test_a_lost_connection_continues_behind_its_last_byte(server: RangeServer) -
 
 
 def test_a_connection_that_is_lost_again_and_again(server: RangeServer, tmp_path: Path) -> None:
-    server.content = archive({"Posts.xml": noisy(2_000_000)})
+    server.content = large_archive()
     file = storage.open_file(server.url("tea.7z"))
     server.drops = 1_000
     file.seek(1_000_000)
@@ -217,7 +223,7 @@ def test_no_server(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_being_read(
     requests: int, server: RangeServer, tmp_path: Path
 ) -> None:
-    server.content = archive({"Posts.xml": noisy(2_000_000)})
+    server.content = large_archive()
     server.change_after = requests
     assert "changed" in message(ChangedDumpError, server, tmp_path)
 
