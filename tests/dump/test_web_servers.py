@@ -356,11 +356,11 @@ def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) 
 def test_a_card_of_a_url_is_refused_before_fetching(
     answers: str, server: RangeServer, tmp_path: Path
 ) -> None:
-    keywords = {"comments": server.url(answers)} if answers else {}
+    tables = {"comments": server.url(answers)} if answers else None
     source = tmp_path / "Posts.xml" if answers else server.url("Posts.xml")
     (tmp_path / "Posts.xml").write_bytes(POSTS)
     with pytest.raises(so2docs.OptionError, match="SHA-256"):
-        so2docs.convert(source, tmp_path / "q.jsonl", card=True, nest="comments", **keywords)
+        so2docs.convert(source, tmp_path / "q.jsonl", card=True, nest="comments", tables=tables)
     assert server.requests == 0
 
 

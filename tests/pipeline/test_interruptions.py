@@ -202,7 +202,7 @@ def test_frozen_and_thawed(
     "keywords",
     [
         {},
-        {"recipe": "beir", "links": "PostLinks.xml"},
+        {"recipe": "beir", "tables": {"links": "PostLinks.xml"}},
         {"split": "2files", "card": True, "report": ""},
     ],
     ids=["", "beir", "card"],
