@@ -29,6 +29,7 @@ PAGES = (
     "docs/tags.md",
     "docs/sources.md",
     "docs/datasets.md",
+    "docs/publishing.md",
     "docs/changes.md",
     "docs/sqlite.md",
     LOADING,

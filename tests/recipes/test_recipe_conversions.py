@@ -387,7 +387,7 @@ def test_the_duplicates_of_the_docs(
     dump = unpacked_dumps / "beer.stackexchange.com"
     options: Row = {"nest": "links,users", "attribution": True, "body": "markdown"}
     so2docs.convert(dump, tmp_path / "linked.jsonl.gz", **options)
-    page = (CHECKOUT / "docs" / "datasets.md").read_text()
+    page = (CHECKOUT / "docs" / "publishing.md").read_text()
     (script,) = re.findall(
         r"^```python\n(# duplicates.py\n.*?)^```", page, re.DOTALL | re.MULTILINE
     )

@@ -478,7 +478,8 @@ def nested(document: dict[str, Any]) -> list[Any]:
 
 
 def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
-    page = (CHECKOUT / "docs" / "datasets.md").read_text()
+    pages = (CHECKOUT / "docs" / name for name in ("datasets.md", "publishing.md"))
+    page = "\n".join(path.read_text() for path in pages)
     names: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(# mine.py\n.*?)^```", page, re.DOTALL | re.MULTILINE):
         exec(block, names)
