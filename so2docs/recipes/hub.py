@@ -50,25 +50,34 @@ def hub(question: Document) -> Iterator[Record]:
         answer["IsAccepted"] = posts.is_accepted(answer, question)
     if "Tags" in question:
         question["Tags"] = f"|{'|'.join(question['Tags'])}|"
-    yield _row(question, SCHEMA)
-
-
-def _row(record: dict[str, Any], columns: Schema) -> dict[str, Any]:
-    """Select the attributes of a post or comment that have a column and fit its type."""
-    row: dict[str, Any] = {}
-    for name, kind in columns["properties"].items():
-        if name in record:
-            value, type_ = record[name], kind["type"]
-            if type_ == "array":
-                row[name] = [_row(part, kind["items"]) for part in value]
-            elif isinstance(value, _TYPES[type_]):
-                row[name] = value
-        elif kind["type"] == "array":
-            row[name] = []
-    return row
+    yield _row(question, _COLUMNS)
 
 
 _TYPES = {"string": str, "integer": int, "boolean": bool}
+_Columns = tuple[tuple[str, type | None, Any], ...]
+"""Name and type of each column; None and the columns of the elements for an array."""
+
+
+def _typed(schema: Schema) -> _Columns:
+    return tuple(
+        (name, _TYPES.get(kind["type"]), _typed(kind["items"]) if "items" in kind else None)
+        for name, kind in schema["properties"].items()
+    )
+
+
+_COLUMNS = _typed(SCHEMA)
+
+
+def _row(record: dict[str, Any], columns: _Columns) -> dict[str, Any]:
+    """Select the attributes of a post or comment that have a column and fit its type."""
+    row: dict[str, Any] = {}
+    for name, type_, inner in columns:
+        if type_ is None:
+            row[name] = [_row(part, inner) for part in record.get(name, ())]
+        elif name in record and type(value := record[name]) is type_:
+            row[name] = value
+    return row
+
 
 HUB = Recipe(
     "hub",
