@@ -89,10 +89,16 @@ class OutputPaths:
         if not self.form.split:
             return []
         folder, stem = os.path.split(self.stem)
-        end_of_name = re.escape(self.extensions + end)
-        pattern = re.compile(f"{re.escape(stem)}-(?:{self.form.labels}){end_of_name}")
-        names = filter(pattern.fullmatch, os.listdir(folder or "."))
-        paths = (os.path.join(folder, name.removesuffix(end)) for name in names)
+        start, last = f"{stem}-", self.extensions + end
+        # The pattern is the same for all sites, so that `re` compiles it once for a run.
+        is_label = re.compile(self.form.labels).fullmatch
+        paths = (
+            os.path.join(folder, name.removesuffix(end))
+            for name in os.listdir(folder or ".")
+            if name.startswith(start)
+            and name.endswith(last)
+            and is_label(name, len(start), len(name) - len(last))
+        )
         return sorted(paths, key=self.place)
 
     def place(self, path: str) -> tuple[int, str]:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -188,7 +190,17 @@ _UNKNOWN = 512 * 1024 * 1024
 
 def default_budget(spare_disk: int) -> int:
     """Return the default limit on the uncompressed bytes of a spill."""
-    return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
+    memory = _recently_available(int(time.monotonic() // _RECENT_SECONDS))
+    return max(0, min(memory // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
+
+
+_RECENT_SECONDS = 10
+"""Time for which the available memory is not measured again, since that takes 1 ms a site."""
+
+
+@lru_cache(maxsize=1)
+def _recently_available(moment: int) -> int:
+    return available_memory()
 
 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:

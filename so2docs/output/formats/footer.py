@@ -111,16 +111,18 @@ class ThriftReader:
         return fields
 
     def _byte(self) -> int:
+        byte = self.data[self.at]
         self.at += 1
-        return self.data[self.at - 1]
+        return byte
 
     def _unsigned(self) -> int:
-        byte = self._byte()
-        value, shift = byte & 127, 7
-        while byte > 127:
-            byte = self._byte()
-            value |= (byte & 127) << shift
+        data, at = self.data, self.at
+        value, shift = data[at] & 127, 7
+        while data[at] > 127:
+            at += 1
+            value |= (data[at] & 127) << shift
             shift += 7
+        self.at = at + 1
         return value
 
     def _bytes(self, size: int) -> bytes:
