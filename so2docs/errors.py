@@ -15,7 +15,10 @@ from dataclasses import dataclass
 
 # A password with an unescaped `/`, `?` or `#` makes a URL invalid, but must not be shown either.
 _USER = re.compile(r"(\w://)(?:[^/?#\s]*|[^/\s@:\[]*:(?!\d*[/?#])(?:(?!://)[^\s@])*)@")
-_QUERY = re.compile(r"(?i)(https?://[^?#\s]{0,4096})[?#]\S*?(?=[:;,.)'\"]{0,3}(?:\s|$))")
+# The part before the query stops at the next `://`, so that no part of a text is read repeatedly.
+_QUERY = re.compile(
+    r"(?i)(https?://[^?#\s:]*+(?::(?!//)[^?#\s:]*+)*+)[?#]\S*?(?=[:;,.)'\"]{0,3}(?:\s|$))"
+)
 
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"

@@ -222,6 +222,7 @@ def test_who_knows_what_is_left_says_whether_the_same_call_resumes() -> None:
         ("(HTTPS://h/x#f), then https://a@b:c@h:8/y", "(HTTPS://h/x), then https://h:8/y"),
         ("https://u:p/w?#@h/x", "https://h/x"),
         ("zip://Posts.xml::https://u:p@h/a.zip?s=1", "zip://Posts.xml::https://h/a.zip"),
+        (f"https://h/{'p' * 5000}?s=1", f"https://h/{'p' * 5000}"),
         ("s3://bucket/a?.7z", "s3://bucket/a?.7z"),
         ("http://h:8080/a@b.7z http://[::1]:80/a@b", "http://h:8080/a@b.7z http://[::1]:80/a@b"),
     ],

@@ -1,4 +1,4 @@
-"""Code that reads text from a dump takes linear time for any post."""
+"""Code that reads text from a dump or a message takes linear time for any text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from so2docs.errors import without_secrets
 from so2docs.parse import core
 from so2docs.parse.bodies import converter
 from so2docs.reader.page import as_text
@@ -87,6 +88,19 @@ def test_time_grows_with_the_body(name: str, body: Callable[[int], str]) -> None
         if after < 0.05 or after < 24 * before:
             return
     pytest.fail(f"{after:.3f} s for {LARGE:,}, {before:.3f} s for {SMALL:,}")
+
+
+@pytest.mark.parametrize(
+    "part", ["https://", "https://a?", "http://a:", "a://b:c", "a://@", "a://["]
+)
+def test_secrets_are_removed_in_linear_time(part: str) -> None:
+    small, large = part * 100, part * 4_000
+    cpu_seconds(without_secrets, small)
+    for _ in range(4):
+        before, after = cpu_seconds(without_secrets, small), cpu_seconds(without_secrets, large)
+        if after < 0.05 or after < 120 * before:
+            return
+    pytest.fail(f"{after:.3f} s for 4,000 addresses, {before:.3f} s for 100")
 
 
 def test_a_reference_of_thousands_of_digits_is_replaced() -> None:
