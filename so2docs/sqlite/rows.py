@@ -145,11 +145,14 @@ class _Columns:
         return DocumentError(f"{path}{self.names[place]}: has more than 64 bits")
 
 
+_COLUMNS = {name: _Columns(layout) for name, layout in LAYOUTS.items()}
+
+
 class TableRows:
     """Collects the rows of documents of one source; `take` returns them.
 
     Attributes:
-        tally: Counts since the last call of `take`.
+        tally: Counts of the documents.
     """
 
     def __init__(self, site_field: str | None, site: str | None, search: Search) -> None:
@@ -162,18 +165,14 @@ class TableRows:
         """
         self.tally = Tally()
         self._site_field, self._site, self._search = site_field, site, search
-        self._columns = {name: _Columns(layout) for name, layout in LAYOUTS.items()}
         self._rows: dict[str, list[Row]] = {}
         self._users: dict[Row, Row] = {}
 
-    def take(self) -> tuple[dict[str, list[Row]], Tally]:
-        """Return the rows made since the last call, by table, and facts about their documents."""
-        rows, self._rows = self._rows, {}
+    def take(self) -> dict[str, list[Row]]:
+        """Return the rows, by table."""
         if self._users:
-            rows["users"] = list(self._users.values())
-        tally, self.tally = self.tally, Tally()
-        self._users = {}
-        return rows, tally
+            self._rows["users"] = list(self._users.values())
+        return self._rows
 
     def add(self, document: Document, json: bytes) -> None:
         """Make the rows of a document, one of which holds its JSON.
@@ -256,7 +255,7 @@ class TableRows:
         tags = post.get("Tags") if name == "questions" else None
         if not isinstance(tags, list | None):
             raise DocumentError("Tags: is not an array of strings")
-        values, other = self._columns[name].values(post, path)
+        values, other = _COLUMNS[name].values(post, path)
         row: Row = ()
         if site:
             self.tally.numbered += 1
@@ -290,7 +289,7 @@ class TableRows:
     def _nested(
         self, records: list[Document], path: str, table: Table, site: Row, post_id: int
     ) -> Iterator[tuple[list[Any], str | None]]:
-        columns, users = self._columns[table.key.lower()], tuple(table.users.values())
+        columns, users = _COLUMNS[table.key.lower()], tuple(table.users.values())
         for record in records:
             record = _object(record, path)  # noqa: PLW2901
             _require_id(record, f"{path}.")
@@ -317,7 +316,7 @@ class TableRows:
             self.tally.parts.add(key)
             if (*site, user_id, names) in self._users:
                 continue
-            values, other = self._columns["users"].values(user, f"{path}{key}.")
+            values, other = _COLUMNS["users"].values(user, f"{path}{key}.")
             # A user object with only an id gets an empty `Other`; users only referenced get none.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (*site, *values, other)
@@ -371,17 +370,13 @@ class Made(NamedTuple):
     tally: Tally
 
 
-_collections: dict[Any, TableRows] = {}
-
-
 def make_rows(batch: Batch) -> Made:
     """Make the rows of a batch of documents.
 
     Raises:
         OutputError: A document is not JSON, or does not fit the tables.
     """
-    key = batch.site_field, batch.site, batch.search
-    collection = _collections.pop(key, None) or TableRows(*key)
+    collection = TableRows(batch.site_field, batch.site, batch.search)
     for place in range(len(batch.documents)):
         document, json = batch.document(place), batch.documents[place]
         try:
@@ -391,11 +386,10 @@ def make_rows(batch: Batch) -> Made:
             )
         except DocumentError as error:
             raise OutputError(f"{batch.where(place)}: {error}") from None
-    rows, tally = collection.take()
-    _collections.clear()
-    _collections[key] = collection
+    rows = collection.take()
     texts = rows.pop("texts", [])
-    return Made(rows, pickle.dumps(texts, pickle.HIGHEST_PROTOCOL) if texts else b"", tally)
+    packed = pickle.dumps(texts, pickle.HIGHEST_PROTOCOL) if texts else b""
+    return Made(rows, packed, collection.tally)
 
 
 def _object(value: object, what: str) -> Document:

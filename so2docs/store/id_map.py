@@ -106,9 +106,9 @@ class IdMap(AbstractContextManager["IdMap"]):
         os.close(self._file)
 
     def _read_index(self, size: int) -> None:
-        end = read_at(self._file, _END.size, max(0, size - _END.size))
-        mark, self._count, blocks, crc = _END.unpack(end) if len(end) == _END.size else (b"",) * 4
-        words = blocks * (WORD + self._sums.itemsize) if mark == _MARK else 0
+        end = read_at(self._file, _END.size, max(0, size - _END.size)).rjust(_END.size, b"\0")
+        mark, self._count, blocks, crc = _END.unpack(end)
+        words = blocks * (WORD + self._sums.itemsize)
         if mark != _MARK or size != self._count * _PAIR + words + _END.size:
             raise _damage_error(self._path, "its size has changed")
         index = read_at(self._file, words, self._count * _PAIR)
