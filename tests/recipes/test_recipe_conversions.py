@@ -87,7 +87,12 @@ class Site:
                 pytest.skip("a dump without history")
             return oracle_recipes.edits(self.folder, self.host)
         questions = self.questions if name != "hub" else self.with_comments
-        records: list[Row] = getattr(oracle_recipes, name)(questions, self.host, body)
+        host = None if name == "hub" and self.given else self.host
+
+        def convert(html: str) -> str:
+            return body(oracle_recipes.with_absolute_links(html, host) if host else html)
+
+        records: list[Row] = getattr(oracle_recipes, name)(questions, self.host, convert)
         return records
 
     @cached_property

@@ -383,6 +383,18 @@ def qa_accepted(questions: list[Row], host: str, body: Body) -> list[Row]:
     return [row for row in qa(questions, host, body) if row["metadata"]["answer"]["accepted"]]
 
 
+def with_absolute_links(html: str, host: str) -> str:
+    """Complete the addresses in tags that begin with a slash."""
+    tags = html.split("<")
+    for number, tag in enumerate(tags):
+        inside, end, text = tag.partition(">")
+        for name in (' href="', ' src="'):
+            inside = inside.replace(f"{name}//", f"{name}https://")
+            inside = inside.replace(f"{name}/", f"{name}https://{host}/")
+        tags[number] = inside + end + text
+    return "<".join(tags)
+
+
 def lowered(html: str) -> str:
     """Lower the headings of a body by two levels."""
     for level in range(6, 0, -1):
