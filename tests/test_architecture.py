@@ -223,7 +223,7 @@ def test_no_module_imports_the_command_line() -> None:
 
 
 @pytest.mark.parametrize("library", ONLY_USERS)
-def test_the_users_of_each_library(library: str) -> None:
+def test_importers_of_each_library(library: str) -> None:
     users = {
         "commands" if name.startswith("commands.") else name
         for name in MODULES
@@ -232,11 +232,11 @@ def test_the_users_of_each_library(library: str) -> None:
     assert users == ONLY_USERS[library]
 
 
-def test_no_drawer_of_things() -> None:
+def test_no_module_for_miscellaneous_helpers() -> None:
     assert not {"utils", "helpers", "common", "misc"} & {name.split(".")[-1] for name in MODULES}
 
 
-def test_modules_that_windows_lacks_are_imported_where_used() -> None:
+def test_modules_missing_on_windows_are_imported_lazily() -> None:
     """On Windows, a module that imports them at its top could not be imported."""
     tests = Path(__file__).parent
     importers = {

@@ -108,7 +108,7 @@ def test_fields_and_answers_left_out(site: tuple[Site, Path]) -> None:
     assert counts == {i: p["AnswerCount"] for i, p in expected.items() if p["PostTypeId"] == 1}
 
 
-def test_a_time_is_that_moment(site: tuple[Site, Path]) -> None:
+def test_a_time_of_day(site: tuple[Site, Path]) -> None:
     _, dump = site
     posts = restored(dump, as_of="2020-01-17T12:00:00.000")
     assert max(post["CreationDate"] for post in posts.values()) < "2020-01-17T12:00:00.000"
@@ -211,7 +211,7 @@ def odd(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
-def test_texts_that_are_unknown_or_odd(odd: Path, tmp_path: Path, core: Core) -> None:
+def test_unknown_and_odd_texts(odd: Path, tmp_path: Path, core: Core) -> None:
     report = so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, core=core)
     posts = split_posts([dict(document) for document in so2docs.read(tmp_path / "o.jsonl")])
     bodies = {id_: (post["Body"], post["BodyFrom"]) for id_, post in posts.items()}

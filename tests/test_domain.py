@@ -76,7 +76,7 @@ def test_every_score_is_in_one_bin() -> None:
         ([], "health.example"),
     ],
 )
-def test_hosts_that_a_site_has_had(names: list[str], host: str) -> None:
+def test_former_hosts_of_a_site(names: list[str], host: str) -> None:
     for name in (*names, host):
         assert domain.site_host(name) == host
 

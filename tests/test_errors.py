@@ -74,7 +74,7 @@ def test_an_excerpt_is_named() -> None:
     assert re.fullmatch(r"a: is bent; .*: b\.error\.xml", str(error))
 
 
-def test_counts_that_do_not_add_up() -> None:
+def test_inconsistent_counts() -> None:
     report = so2docs.Report("Posts.xml", "out", rows=3, questions=1)
     with pytest.raises(so2docs.InternalError, match=r"3 rows were read but 1 accounted for"):
         report.check()
@@ -89,7 +89,7 @@ def test_counts_that_do_not_add_up() -> None:
         ({"chunk_bytes": 0}, "chunk_bytes is 0; it must be a size such as 16MB"),
     ],
 )
-def test_options_that_are_not_allowed(options: dict[str, object], words: str) -> None:
+def test_disallowed_options(options: dict[str, object], words: str) -> None:
     with pytest.raises(so2docs.OptionError, match=words):
         so2docs.convert("Posts.xml", **options)  # type: ignore[arg-type]
 
@@ -105,7 +105,7 @@ def test_options_that_are_not_allowed(options: dict[str, object], words: str) ->
         ("limit", 0, "--limit 0", "limit=0"),
     ],
 )
-def test_options_have_the_names_that_the_reader_gives_them(
+def test_options_are_spelled_for_the_caller(
     name: str, value: object, typed: str, keyword: str
 ) -> None:
     assert flag(name, value) == keyword
@@ -160,7 +160,7 @@ def test_no_constant_names_options() -> None:
     assert [str(path) for path, tree in _modules() if names_options(tree)] == []
 
 
-def test_an_error_names_what_its_reader_gave(tmp_path: Path) -> None:
+def test_errors_name_the_value_of_the_caller(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("")
     with pytest.raises(so2docs.OutputError, match=r"or overwrite with force=True$"):
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl")
@@ -170,7 +170,7 @@ def test_an_error_names_what_its_reader_gave(tmp_path: Path) -> None:
         so2docs.documents(SAMPLES / "posts.xml", all_tags=True)
 
 
-def test_errors_of_workers_use_the_words_of_the_caller(tmp_path: Path) -> None:
+def test_errors_from_workers_are_worded_for_the_caller(tmp_path: Path) -> None:
     rows = [b'<row Id="%d" PostTypeId="1" />' % number for number in range(1, 60)]
     dump = write_dump(tmp_path / "Posts.xml", *rows, b'<row Id="60" PostTypeId="1" Body="<" />')
     output = tmp_path / "q.jsonl"
@@ -181,7 +181,7 @@ def test_errors_of_workers_use_the_words_of_the_caller(tmp_path: Path) -> None:
         so2docs.convert(dump, output, jobs=2, chunk_bytes=200)
 
 
-def test_errors_are_those_that_python_has_for_the_same_thing(tmp_path: Path) -> None:
+def test_errors_extend_builtin_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as missing:
         so2docs.convert(tmp_path / "Posts.xml", tmp_path / "q.jsonl")
     assert isinstance(missing.value, so2docs.DumpError)
@@ -202,7 +202,7 @@ def test_errors_are_those_that_python_has_for_the_same_thing(tmp_path: Path) -> 
     assert issubclass(so2docs.DiskFullError, OSError)
 
 
-def test_who_knows_what_is_left_says_whether_the_same_call_resumes() -> None:
+def test_advice_to_resume_depends_on_the_state() -> None:
     error = so2docs.DiskFullError("a: the disk is full", retry="free some space")
     assert str(error) == "a: the disk is full; free some space; the same command starts over"
     with pytest.raises(so2docs.DiskFullError), resumable(True):

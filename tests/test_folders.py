@@ -96,7 +96,7 @@ def test_each_site_is_compared(quarters: tuple[Path, Path], jobs: int, tmp_path:
 
 
 @pytest.mark.long
-def test_keeps_outputs_that_are_up_to_date(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+def test_keeps_current_outputs(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = quarters
     changes, databases = (tmp_path / name for name in ("changes", "databases"))
     words: list[list[object]] = [
@@ -218,7 +218,7 @@ def test_large_sites_in_turn_are_the_same_as_side_by_side(
 
 
 @pytest.mark.parametrize("name", ["inspect", "stats", "verify"])
-def test_counts_that_were_interrupted_start_over(
+def test_interrupted_counts_start_over(
     name: str, quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*arguments: object, **keywords: object) -> None:
@@ -398,7 +398,7 @@ def test_refused(
     assert not list(tmp_path.glob("x*/*"))
 
 
-def test_names_that_are_empty(quarters: tuple[Path, Path]) -> None:
+def test_empty_names(quarters: tuple[Path, Path]) -> None:
     old, new = quarters
     with pytest.raises(OptionError, match="go to a folder"):
         so2docs.diff_all(old, new, "")
@@ -441,7 +441,7 @@ def test_stopped(number: int, tmp_path: Path) -> None:
         assert contents(changes)[name] == contents(changes)[outputs(changes)[0]]
 
 
-def test_outputs_that_were_copied_are_the_same(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+def test_copied_outputs_are_the_same(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     """A database is not made again if only the date of its output changed."""
     _, new = quarters
     so2docs.to_sqlite_all(new, tmp_path / "databases", jobs=1)

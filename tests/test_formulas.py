@@ -33,14 +33,14 @@ from so2docs.formulas import (
         ("", []),
     ],
 )  # fmt: skip
-def test_where_formulas_are(text: str, formulas: list[str]) -> None:
+def test_positions_of_formulas(text: str, formulas: list[str]) -> None:
     parts = list(pieces(text, "$"))
     if len(text) < MOST_CHARACTERS:
         assert [piece.tex for piece in parts if piece.tex is not None] == formulas
     assert "".join(piece.text for piece in parts) == text
 
 
-def test_escaped_signs_on_sites_that_write_them() -> None:
+def test_escaped_dollar_signs() -> None:
     parts = list(pieces(r"$5 \$x\$ and $6", r"\$"))
     assert [piece.tex for piece in parts] == [None, "x", None]
 
@@ -59,7 +59,7 @@ def test_escaped_signs_on_sites_that_write_them() -> None:
         ("", None),
     ],
 )
-def test_sites_that_have_formulas(host: str, sign: str | None) -> None:
+def test_sites_with_formulas(host: str, sign: str | None) -> None:
     assert formula_sign(host) == sign
 
 
@@ -87,7 +87,7 @@ def test_posts_tell_whether_a_site_has_formulas() -> None:
         ("", False),
     ],
 )
-def test_bodies_that_have_formulas(body: str, expected: bool) -> None:
+def test_bodies_with_formulas(body: str, expected: bool) -> None:
     assert has_formulas(body) is expected
 
 
@@ -101,5 +101,5 @@ def test_bodies_that_have_formulas(body: str, expected: bool) -> None:
         ("", ""),
     ],
 )
-def test_texts_that_were_cut_in_a_formula(text: str, expected: str) -> None:
+def test_text_truncated_within_a_formula(text: str, expected: str) -> None:
     assert without_cut_formula(text, "$") == expected

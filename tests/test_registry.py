@@ -132,7 +132,7 @@ def test_refuses_invalid_plugins(name: str, words: str, theirs: Path, tmp_path: 
     assert words in result.stderr
 
 
-def test_a_name_of_ours_cannot_be_taken_over(theirs: Path, tmp_path: Path) -> None:
+def test_built_in_names_cannot_be_replaced(theirs: Path, tmp_path: Path) -> None:
     dump = SAMPLES / "posts.xml"
     options = ("--recipe", "qa", "--site", "a.com", "-q")
     result = command(theirs, tmp_path, "convert", dump, "q.jsonl", *options)

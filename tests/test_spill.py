@@ -69,7 +69,7 @@ def test_blocks_are_compressed_beyond_the_room_for_others(folder: Path) -> None:
     spill.close()
 
 
-def test_a_budget_is_shared_out_and_what_is_left_of_it_is_used(folder: Path) -> None:
+def test_a_budget_is_divided_and_used_up(folder: Path) -> None:
     spill = Spill(folder)
     # The blocks of an earlier session, with any budget.
     fill(spill, 0, {1: (b"k" * 32, b"{}")}, 1000)
@@ -106,7 +106,7 @@ def test_removes_uncommitted_files(folder: Path) -> None:
     spill.close()
 
 
-def test_chunks_of_a_table_and_of_the_posts_have_other_files(folder: Path) -> None:
+def test_tables_and_posts_use_separate_files(folder: Path) -> None:
     spill = Spill(folder)
     names = [Path(spill.new_file(table << SEQUENCE_BITS | 7)).name for table in range(3)]
     assert names == ["000007-0.blocks", "table1-000007-0.blocks", "table2-000007-0.blocks"]
@@ -187,7 +187,7 @@ def test_blocks_on_a_full_disk(folder: Path) -> None:
     assert caught.value.filename == "/dev/full"
 
 
-def test_an_index_that_cannot_grow(folder: Path) -> None:
+def test_a_full_disk_while_writing_the_index(folder: Path) -> None:
     spill = Spill(folder)
     run = spill._database._connection.execute
     (pages,) = run("PRAGMA page_count").fetchone()
@@ -209,7 +209,7 @@ def test_removes_only_its_own_files(folder: Path) -> None:
         Spill(folder)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_an_impossible_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SpillError, match=r"for the spill cannot be created .Not a direct"):
         Spill(tmp_path / "file" / "x.spill")

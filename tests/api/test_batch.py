@@ -170,7 +170,7 @@ class Stop(BaseException):
     """Ends a run as a kill does."""
 
 
-def test_a_report_of_what_was_interrupted(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_of_an_interrupted_run(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = batch.convert_validated
 
     def stopped(source: str, *given: Any, **keywords: Any) -> Any:
@@ -223,7 +223,7 @@ def test_site_field_of_one_dump(dumps: Path) -> None:
     assert {document["Site"] for document in so2docs.read(output)} == {"coffee"}
 
 
-def test_site_field_that_posts_have(dumps: Path) -> None:
+def test_a_site_field_named_like_an_attribute(dumps: Path) -> None:
     with pytest.raises(so2docs.OptionError, match="'Title'"):
         so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Title")
 
@@ -420,7 +420,7 @@ def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -
     assert others.stderr.count("other options (--min-score)") == 3
 
 
-def test_the_table_has_the_counts_that_there_are_and_reasons(tmp_path: Path) -> None:
+def test_the_summary_table_has_counts_and_reasons(tmp_path: Path) -> None:
     site = tmp_path / "tea.stackexchange.com"
     shutil.copytree(SAMPLES / "site", site)
     results = so2docs.convert_all(
@@ -443,7 +443,7 @@ def test_the_table_has_the_counts_that_there_are_and_reasons(tmp_path: Path) -> 
     assert f"{first.records} records -> " in str(results[0])
 
 
-def test_names_of_shares_are_in_the_order_of_the_option(tmp_path: Path) -> None:
+def test_shares_are_named_in_the_given_order(tmp_path: Path) -> None:
     shares = "train=0.4,validation=0.3,test=0.3"
     [done] = so2docs.convert_all([SAMPLES / "posts.xml"], tmp_path, split=shares, jobs=1)
     names = [f"{tmp_path}/samples-{name}.jsonl.gz" for name in ("train", "test")]

@@ -26,7 +26,7 @@ def text_of(path: Path) -> bytes:
     return gzip.decompress(path.read_bytes())
 
 
-def test_documents_are_those_that_convert_writes(samples: Path, tmp_path: Path) -> None:
+def test_documents_equals_the_output_of_convert(samples: Path, tmp_path: Path) -> None:
     so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
     assert list(so2docs.documents(samples / "posts.xml")) == list(
         so2docs.read(tmp_path / "q.jsonl.gz")
@@ -74,7 +74,7 @@ def test_html_of_a_report_escapes_names() -> None:
     assert "<script>" not in report._repr_html_()
 
 
-def test_report_notices_a_row_that_went_nowhere() -> None:
+def test_the_report_detects_a_lost_row() -> None:
     with pytest.raises(so2docs.InternalError, match=r"3 rows .* 2 accounted"):
         so2docs.Report(dump="Posts.xml", output="q", rows=3, questions=1, answers=1).check()
 
@@ -116,7 +116,7 @@ def test_read_takes_files_compressed_or_not(samples: Path, tmp_path: Path) -> No
         (io.StringIO("<posts/>"), "binary mode"),
     ],
 )
-def test_sources_that_are_no_dumps(call: Any, source: Any, words: str, tmp_path: Path) -> None:
+def test_sources_other_than_dumps(call: Any, source: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match=words):
         call(source, **({"output": tmp_path / "q.jsonl"} if call is so2docs.convert else {}))
     assert not list(tmp_path.iterdir())
@@ -129,7 +129,7 @@ def test_read_takes_only_files(source: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("posts.xml", "XML"), ("beer.7z", "a 7z archive")])
-def test_read_says_that_a_dump_is_one(name: str, kind: str, samples: Path, tmp_path: Path) -> None:
+def test_read_recognizes_a_dump(name: str, kind: str, samples: Path, tmp_path: Path) -> None:
     path = samples / name
     if not path.exists():
         path = tmp_path / name
@@ -138,7 +138,7 @@ def test_read_says_that_a_dump_is_one(name: str, kind: str, samples: Path, tmp_p
         list(so2docs.read(path))
 
 
-def test_read_says_what_is_wrong(samples: Path, tmp_path: Path) -> None:
+def test_errors_of_read(samples: Path, tmp_path: Path) -> None:
     so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
     cut = tmp_path / "cut.jsonl.gz"
     cut.write_bytes((tmp_path / "q.jsonl.gz").read_bytes()[:2000])
@@ -246,7 +246,7 @@ def test_the_library_never_prints(samples: Path, tmp_path: Path) -> None:
     so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl", jobs=2, chunk_bytes=2000)
 
 
-def test_tables_that_are_present(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_optional_tables(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A missing table, and a table that needs it, are left out and recorded."""
     site = tmp_path / "site"
     site.mkdir()

@@ -78,7 +78,7 @@ def test_every_tag_and_every_row(site: Path, tmp_path: Path) -> None:
         assert [json.loads(line) for line in text.splitlines()] == EXPECTED
 
 
-def test_attributes_with_the_names_of_keys_of_a_document(site: Path) -> None:
+def test_attributes_named_like_keys_of_documents(site: Path) -> None:
     names = ("Name", "Excerpt", "Wiki", "ExcerptPost", "WikiPost", "Other")
     mine = dict.fromkeys(names, "mine")
     tag = row(Id=2, TagName="tea", Count=1, ExcerptPostId=8, WikiPostId=9, **mine)
@@ -90,7 +90,7 @@ def test_attributes_with_the_names_of_keys_of_a_document(site: Path) -> None:
     assert document["ExcerptPost"] == TEA_POST
 
 
-def test_what_cannot_be_read_is_told(site: Path, tmp_path: Path) -> None:
+def test_invalid_outputs_and_unreadable_rows(site: Path, tmp_path: Path) -> None:
     output = tmp_path / "tags.jsonl"
     output.write_text("mine")
     refused = run("tags", site, output)

@@ -185,7 +185,7 @@ PAIRS: dict[str, Callable[[], tuple[Posts, Posts]]] = {
 
 @pytest.mark.parametrize("extension", [".jsonl.gz", ".jsonl.zst", ".jsonl"])
 @pytest.mark.parametrize("pair", PAIRS)
-def test_changes_are_those_found_in_memory_and_lead_to_the_new_output(
+def test_changes_equal_the_oracle_and_give_the_new_output(
     tmp_path: Path, pair: str, extension: str
 ) -> None:
     posts = PAIRS[pair]()
@@ -306,7 +306,7 @@ def test_ravendb_has_documents_and_tombstones(pair: tuple[Path, Path], tmp_path:
 
 @pytest.mark.parametrize("name", ["jsonl", "elasticsearch", "mongodb", "ravendb"])
 @pytest.mark.parametrize("options", [{}, {"site_field": "Site", "site": "a.example"}], ids=len)
-def test_changes_of_a_new_site_are_what_convert_writes(
+def test_changes_for_a_new_site_equal_its_conversion(
     name: Any, options: dict[str, Any], tmp_path: Path
 ) -> None:
     new = output(tmp_path / "new.jsonl", site(30), **options)
@@ -418,7 +418,7 @@ def test_another_site_is_refused(tmp_path: Path) -> None:
         list(so2docs.diff(*paths))
 
 
-def test_a_message_says_that_a_site_is_unknown(tmp_path: Path) -> None:
+def test_an_unknown_site_is_reported(tmp_path: Path) -> None:
     (tmp_path / "coffee.stackexchange.com").mkdir()
     dump(tmp_path / "coffee.stackexchange.com" / "Posts.xml", site(40))
     dump(tmp_path / "other.xml", site(40))
@@ -433,7 +433,7 @@ def test_a_message_says_that_a_site_is_unknown(tmp_path: Path) -> None:
         assert "coffee.stackexchange.com" in messages[0]
 
 
-def test_a_message_says_that_provenance_cannot_be_checked(pair: tuple[Path, Path]) -> None:
+def test_missing_provenance_is_reported(pair: tuple[Path, Path]) -> None:
     old, new = pair
     with heard() as messages:
         changes = list(so2docs.diff(old, new))

@@ -31,7 +31,7 @@ from so2docs.output.part_files import REPORT, check_own
         ("q.jsonl.gz", {"drop_fields": "Id"}, "no Id; if --fields or --drop-fields left it out"),
     ],
 )
-def test_advice_for_files_that_open_cannot_read(
+def test_advice_for_files_that_cannot_be_opened(
     name: str, options: dict[str, str], words: str, tmp_path: Path
 ) -> None:
     if name.endswith("parquet"):
@@ -62,7 +62,7 @@ def test_a_report_on_standard_output(tmp_path: Path) -> None:
     assert "cannot both go to standard output" in result.stderr
 
 
-def test_other_options_than_a_conversion_that_was_killed_at_its_end(tmp_path: Path) -> None:
+def test_other_options_after_a_kill_at_the_end(tmp_path: Path) -> None:
     script = (
         "import os, sys, so2docs; from so2docs.spill import Spill\n"
         "Spill.remove = lambda self: os._exit(9)\n"
@@ -82,7 +82,7 @@ def test_other_options_than_a_conversion_that_was_killed_at_its_end(tmp_path: Pa
     assert run(*command, "--restart", "--force").returncode == 0
 
 
-def test_an_unknown_field_is_an_error_of_one_line() -> None:
+def test_an_unknown_field_is_a_one_line_error() -> None:
     with pytest.raises(so2docs.OptionError) as caught:
         so2docs.documents(SAMPLES / "posts.xml", fields="Nothing")
     assert len(str(caught.value)) < 250
@@ -92,7 +92,7 @@ def test_an_unknown_field_is_an_error_of_one_line() -> None:
 
 @pytest.mark.parametrize("column", range(5))
 @pytest.mark.parametrize("value", [-1, 0, 1, 2**31, 2**62])
-def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
+def test_a_wrong_index(column: int, value: int, tmp_path: Path) -> None:
     """The checksum is valid but the content is wrong, which cannot happen by accident."""
     output = tmp_path / "q.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
@@ -138,7 +138,7 @@ def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
         ("serve q.json.gz", "did you mean q.jsonl.gz?"),
     ],
 )
-def test_a_path_that_leads_nowhere(arguments: str, words: str, somewhere: Path) -> None:
+def test_a_path_in_a_missing_folder(arguments: str, words: str, somewhere: Path) -> None:
     result = run(*arguments.split(), cwd=somewhere)
     assert result.returncode == 1
     assert words in result.stderr
@@ -187,7 +187,7 @@ def test_refuses_arguments_left_empty_by_an_unset_variable(
     assert sorted(somewhere.iterdir()) == before
 
 
-def test_names_that_are_empty_in_the_library(somewhere: Path, tmp_path: Path) -> None:
+def test_empty_names_in_the_library(somewhere: Path, tmp_path: Path) -> None:
     output = somewhere / "q.jsonl.gz"
     with pytest.raises(so2docs.OptionError, match="empty, perhaps from an unset"):
         so2docs.diff(output, output).write("")
@@ -288,7 +288,7 @@ def test_accepts_synonyms_of_options(arguments: str, same: str, tmp_path: Path) 
         ("--tag discussion", ""),
     ],
 )
-def test_a_filter_that_leaves_nothing_says_so(options: str, words: str, tmp_path: Path) -> None:
+def test_an_empty_result_of_a_filter_is_reported(options: str, words: str, tmp_path: Path) -> None:
     tags = ("<discussion>", "<Discussion><tea>", "<discovery>", "|discussion|", "<tea>")
     rows = [question(number, Tags=tag) for number, tag in enumerate(tags, 1)]
     dump = write_dump(tmp_path / "Posts.xml", *rows, answer(9, 1, Tags="<discussion>"))
@@ -327,7 +327,7 @@ def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
         assert str(dump) in result.stderr
 
 
-def test_a_flag_that_is_the_name_of_a_file_shows_no_traceback(tmp_path: Path) -> None:
+def test_a_flag_named_like_a_file(tmp_path: Path) -> None:
     result = run("convert", "Nope.xml", "-o", "--debug", cwd=tmp_path)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr

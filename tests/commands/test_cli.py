@@ -98,7 +98,7 @@ def test_force_overwrites(folder: Path) -> None:
     assert sum(1 for _ in so2docs.read(folder / "questions.jsonl.gz")) == 8
 
 
-def test_a_missing_dump_is_one_line_and_exit_1(folder: Path) -> None:
+def test_a_missing_dump_is_a_one_line_error(folder: Path) -> None:
     result = run_process("convert", "Nope.xml", cwd=folder)
     assert result.returncode == 1
     with pytest.raises(FileNotFoundError) as missing:
@@ -109,7 +109,7 @@ def test_a_missing_dump_is_one_line_and_exit_1(folder: Path) -> None:
     )
 
 
-def test_a_truncated_dump_says_where_and_leaves_no_output(folder: Path) -> None:
+def test_a_truncated_dump_gives_the_location_and_no_output(folder: Path) -> None:
     data = (folder / "Posts.xml").read_bytes()[:9000]
     (folder / "Posts.xml").write_bytes(data)
     result = run("convert", "Posts.xml", cwd=folder)
@@ -142,7 +142,7 @@ def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str)
     assert message in result.stderr
 
 
-def test_a_folder_that_does_not_exist(folder: Path) -> None:
+def test_a_missing_folder(folder: Path) -> None:
     result = run("convert", "Posts.xml", "nope/q.jsonl.gz", cwd=folder)
     assert result.returncode == 1
     assert "nope/q.jsonl.gz: the folder nope does not exist" in result.stderr
@@ -161,7 +161,7 @@ def test_without_a_command_it_shows_the_help(folder: Path) -> None:
     assert "Usage: so2docs" in result.stdout + result.stderr
 
 
-def test_a_reader_that_closes_the_pipe_ends_it_quietly(folder: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(folder: Path) -> None:
     script = f"{sys.executable} -m so2docs convert Posts.xml - --quiet | head -c 10"
     result = subprocess.run(script, shell=True, cwd=folder, capture_output=True, check=False)
     assert result.stdout == b'{"Id":1,"P'
@@ -184,7 +184,7 @@ def test_progress_bars_only_on_a_terminal(folder: Path) -> None:
     assert "writing:" in terminal_text
 
 
-def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Path) -> None:
+def test_imports_for_a_small_dump(folder: Path) -> None:
     script = (
         "import sys; sys.argv = 'so2docs convert Posts.xml --quiet --format jsonl'.split()\n"
         "from so2docs.__main__ import main\n"
@@ -244,7 +244,7 @@ def test_the_same_command_again_is_no_error(folder: Path) -> None:
     assert sum(1 for _ in so2docs.read(folder / "q.jsonl")) == 1
 
 
-def test_a_worker_does_not_import_what_a_plain_conversion_does_not_need() -> None:
+def test_imports_of_a_worker() -> None:
     script = (
         "import sys, so2docs.pipeline.chunk, so2docs.pipeline.bucket\n"
         "heavy = ('sqlite3', 'subprocess', 'tqdm', 'difflib', 'so2docs.parse.markdown')\n"

@@ -81,7 +81,7 @@ def test_a_core_of_another_version_is_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
+def test_a_core_that_fails_to_load_is_named(tmp_path: Path) -> None:
     broken = install(tmp_path, f"_core{EXTENSION_SUFFIXES[0]}", b"of another system")
     assert re.search(
         r"\(python core; the compiled one cannot be used: .*_core", broken("--version")[1]
@@ -100,7 +100,7 @@ def test_an_uninstalled_package_reports_its_versions(monkeypatch: pytest.MonkeyP
     assert describe_installation().keys() == {"so2docs", "Python", "system", "SQLite", "processors"}
 
 
-def test_the_version_and_what_it_builds_on() -> None:
+def test_the_version_and_its_dependencies() -> None:
     short = run("--version").stdout
     assert short == f"so2docs {so2docs.__version__} ({core.built()} core)\n"
     long = run("--version", "--verbose").stdout.splitlines()

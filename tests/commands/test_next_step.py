@@ -67,7 +67,7 @@ def test_names_the_next_step(arguments: list[str], commands: str | None, tmp_pat
     assert lines == ([] if commands is None else [f"next: {commands}"])
 
 
-def test_says_nothing_of_it_to_another_program(tmp_path: Path) -> None:
+def test_names_no_next_step_for_other_programs(tmp_path: Path) -> None:
     result = run("convert", POSTS, tmp_path / "q.jsonl")
     assert "next: " not in result.stderr
     assert result.returncode == 0

@@ -63,7 +63,9 @@ def test_bars_end_at_exactly_all(bars: list[Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["zip", "7z"])
-def test_of_an_archive_only_what_is_read_counts(form: str, bars: list[Any], tmp_path: Path) -> None:
+def test_progress_counts_only_the_bytes_read_from_an_archive(
+    form: str, bars: list[Any], tmp_path: Path
+) -> None:
     names = ("Posts", "Comments", "Users")
     files = [SAMPLES / "site" / f"{name}.xml" for name in names]
     archive = tmp_path / f"site.{form}"
@@ -96,7 +98,7 @@ def test_one_bar_for_several_dumps(
     assert "beer: writing:  " in capsys.readouterr().err
 
 
-def test_one_bar_and_one_time_left_for_all_that_a_conversion_does(
+def test_one_bar_for_all_steps_of_a_conversion(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def shown(**options: Any) -> list[str]:
@@ -178,7 +180,7 @@ def test_an_exception_of_the_function_cancels_the_conversion(jobs: int, tmp_path
     assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
-def test_a_bar_that_failed_is_left_as_it_was(bars: list[Any]) -> None:
+def test_a_failed_bar_stays_unchanged(bars: list[Any]) -> None:
     failing = ExitStack()
     failing.enter_context(bar("failing", 100)).update(30)
     assert not failing.__exit__(ValueError, ValueError(), None)
@@ -230,7 +232,7 @@ def test_summary_tells_sizes_and_names(tmp_path: Path) -> None:
     assert so2docs.Report.from_dict(report.as_dict()) == report
 
 
-def test_summary_says_that_filters_left_nothing(tmp_path: Path) -> None:
+def test_the_summary_reports_an_empty_output(tmp_path: Path) -> None:
     report = so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", tags="no-such-tag")
     assert dict(report.lines())["questions"] == "0; none passed the filters"
 

@@ -84,7 +84,7 @@ def test_errors(arguments: list[str], code: int, message: str) -> None:
     assert result.stdout == ""
 
 
-def test_page_of_a_document_that_lacks_everything() -> None:
+def test_the_page_of_an_empty_document() -> None:
     assert as_page({"Id": 4}).splitlines()[0] == "\x1b[1mQuestion 4\x1b[0m"
     assert "0 answers" in as_page({"Id": 4, "Answers": []})
     assert "1 answer " in as_page({"Id": 4, "Score": "many", "Answers": [{"Id": 5}]})
@@ -110,7 +110,7 @@ def test_text_of_a_body(body: str) -> None:
 
 
 @pytest.mark.parametrize("sign", ["\x1b[2J", "\x9b2J", "\x07", "\u202e", "&#x1b;[2J", "&#7;"])
-def test_nothing_reaches_the_terminal_that_it_would_obey(sign: str) -> None:
+def test_no_control_characters_reach_the_terminal(sign: str) -> None:
     question = {"Id": 1, "Title": sign, "Tags": [sign], "Body": f"<p>{sign}</p>"}
     question |= {"OwnerDisplayName": sign, "CreationDate": sign}
     question |= {"Answers": [{"Id": sign, "Body": sign, "ClosedDate": sign}]}

@@ -143,7 +143,7 @@ def test_while_it_imports(number: int, code: int, word: str) -> None:
     assert {line.startswith(f"so2docs: {word}") for line in messages} == {True}
 
 
-def test_ctrl_c_is_ignored_where_it_was() -> None:
+def test_ignored_ctrl_c_stays_ignored() -> None:
     """Ctrl-C in a terminal does not stop a background job of a shell script."""
     script = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -191,7 +191,7 @@ def test_within_a_destructor(number: int, code: int, word: str, tmp_path: Path) 
         "verify q.jsonl",
     ],
 )
-def test_no_advice_to_resume_where_a_command_starts_again(
+def test_no_advice_to_resume_for_commands_that_start_over(
     command: str, number: int, code: int, word: str, tmp_path: Path
 ) -> None:
     if command.startswith("serve"):
@@ -244,7 +244,7 @@ def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-def test_a_full_disk_where_nothing_resumes(tmp_path: Path) -> None:
+def test_a_full_disk_in_a_command_that_starts_over(tmp_path: Path) -> None:
     for name, dump in (("q", "posts.xml"), ("r", "votes.xml")):
         so2docs.convert(SAMPLES / dump, tmp_path / f"{name}.jsonl")
     with open("/dev/full", "w") as full:
@@ -258,7 +258,7 @@ def test_a_full_disk_where_nothing_resumes(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 @pytest.mark.parametrize("command", ["schema", "completion bash", "show q.jsonl 1"])
-def test_a_full_disk_of_what_only_prints(command: str, tmp_path: Path) -> None:
+def test_a_full_disk_behind_standard_output(command: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"Id":1}\n')
     with open("/dev/full", "w") as full:
         words = [sys.executable, "-m", "so2docs", *command.split()]

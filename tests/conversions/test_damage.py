@@ -238,7 +238,7 @@ def test_strict_names_the_stray(reason: str, chunk_bytes: int | None, tmp_path: 
 @pytest.mark.parametrize(
     "options", [{"drop_users": "nines.txt"}, {"drop_fabricated": True}, {"min_score": 1}], ids=list
 )
-def test_strict_names_no_row_that_a_filter_leaves_out(
+def test_strict_ignores_filtered_rows(
     options: dict[str, Any], core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -263,7 +263,7 @@ def test_strict_names_no_row_that_a_filter_leaves_out(
     assert str(error.location) == f"at byte {place}, line 5, after post 1"
 
 
-def test_strict_looks_at_what_an_earlier_session_let_pass(tmp_path: Path) -> None:
+def test_strict_checks_rows_from_an_earlier_session(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1), row(Id=9), question(2), b"<row Id=3/>")
     output = tmp_path / "questions.jsonl.gz"
     with pytest.raises(so2docs.MalformedDumpError):

@@ -58,7 +58,7 @@ def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("jobs", "count"), [("1", "1000" if LONG else "30"), ("2", "1000" if LONG else "40")]
 )
-def test_nothing_is_wrong_whatever_happens(jobs: str, count: str) -> None:
+def test_random_faults(jobs: str, count: str) -> None:
     result = rounds("--seed", SEED, "--rounds", count, "--jobs", jobs)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "done by the next session" in result.stdout
@@ -86,7 +86,7 @@ def test_a_rival_with_other_options_is_refused_or_wins(other: str) -> None:
 
 
 @pytest.mark.long
-def test_a_spill_is_kept_for_when_the_output_of_a_rival_is_gone() -> None:
+def test_the_spill_is_kept_while_a_rival_output_exists() -> None:
     """A rival writes the second output while the spill of the first session exists."""
     happens = "output of a rival removed"
     result = rounds("--rounds", "20", "--until", happens, before=RIVAL_OF_A_RESUMED_SESSION)
@@ -96,7 +96,7 @@ def test_a_spill_is_kept_for_when_the_output_of_a_rival_is_gone() -> None:
 
 @needs_gcc
 @pytest.mark.long
-def test_nothing_is_wrong_whichever_call_fails() -> None:
+def test_failing_system_calls() -> None:
     result = rounds("--calls", "--seed", SEED, "--rounds", "2000" if LONG else "30")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "again: exit 0" in result.stdout
@@ -123,7 +123,7 @@ def test_nothing_is_wrong_whichever_call_fails() -> None:
         ("forced split", "unlink of /.parts-00002.jsonl.index (", "SIGKILL"),
     ],
 )
-def test_a_call_that_went_wrong_before(command: str, call: str, what: str) -> None:
+def test_earlier_findings_about_system_calls(command: str, call: str, what: str) -> None:
     result = rounds("--every", command, "--only", call, what)
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"{call.partition(' ')[0]}: exit" in result.stdout
@@ -131,7 +131,7 @@ def test_a_call_that_went_wrong_before(command: str, call: str, what: str) -> No
 
 @needs_gcc
 @pytest.mark.long
-def test_a_package_that_ignores_errors_is_found_out() -> None:
+def test_a_package_that_ignores_errors_is_detected() -> None:
     broken = (
         "import contextlib, so2docs.output.part_files as files\n"
         "files.explain_errors = lambda path: contextlib.suppress(OSError)"
@@ -163,6 +163,6 @@ def test_checks_detect_broken_promises(check: object, words: str) -> None:
         check()
 
 
-def test_a_seed_decides_all_of_a_round() -> None:
+def test_a_seed_determines_a_round() -> None:
     assert [plan_of(seed) for seed in range(9)] == [plan_of(seed) for seed in range(9)]
     assert [plan_call(seed) for seed in range(9)] == [plan_call(seed) for seed in range(9)]

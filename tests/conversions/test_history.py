@@ -165,7 +165,7 @@ def test_rare_forms_of_suggested_edits_and_rollbacks(comment: str, site: Path) -
 
 
 @pytest.mark.usefixtures("core")
-def test_attributes_with_the_names_of_keys_of_an_entry(site: Path, tmp_path: Path) -> None:
+def test_attributes_named_like_keys_of_history_entries(site: Path, tmp_path: Path) -> None:
     """The attributes are in the object `Other`, in JSON, columns and databases."""
     names = ("Events", "Voters", "OriginalQuestionIds", "Body", "RollbackTo", "Other")
     text = voters("x", OriginalQuestionIds=[2])

@@ -116,7 +116,7 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("kind", NOT_DUMPS)
-def test_refuses_files_that_are_not_dumps(kind: str, tmp_path: Path) -> None:
+def test_rejects_files_other_than_dumps(kind: str, tmp_path: Path) -> None:
     data, words = NOT_DUMPS[kind]
     dump = tmp_path / "Posts.xml"
     dump.write_bytes(data)
@@ -144,7 +144,7 @@ def test_refuses_folders_without_posts(tmp_path: Path) -> None:
         so2docs.convert(tmp_path / "missing.xml", tmp_path / "questions.jsonl.gz")
 
 
-def test_a_hole_of_a_terabyte(tmp_path: Path) -> None:
+def test_a_sparse_file_of_a_terabyte(tmp_path: Path) -> None:
     dump = tmp_path / "Posts.xml"
     with dump.open("wb") as file:
         file.truncate(2**40)
@@ -232,7 +232,7 @@ print(report.questions, report.peak_memory_bytes // 2**20)
 
 
 @pytest.mark.long
-def test_an_attribute_of_hundreds_of_megabytes(tmp_path: Path) -> None:
+def test_a_huge_attribute(tmp_path: Path) -> None:
     size = (200 if LONG else 12) * 1_000_000
     dump, output = tmp_path / "Posts.xml", tmp_path / "questions.jsonl.gz"
     long_row = (
@@ -254,7 +254,7 @@ def test_an_attribute_of_hundreds_of_megabytes(tmp_path: Path) -> None:
         convert(dump)
 
 
-def test_many_rows_that_are_not_xml(tmp_path: Path) -> None:
+def test_many_malformed_rows(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", b"<row " * 5_000)
     report, _ = convert(dump, errors="skip")
     assert report.strays == {"malformed_row": 5_000}

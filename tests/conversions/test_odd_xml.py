@@ -117,7 +117,7 @@ def test_attributes_have_the_names_of_the_dump(core: str, tmp_path: Path) -> Non
 
 
 @CORES
-def test_attributes_of_the_root_are_of_no_row(core: str, tmp_path: Path) -> None:
+def test_attributes_of_the_root_are_ignored(core: str, tmp_path: Path) -> None:
     """The root may declare namespaces, and use entities from the prolog."""
     dump = tmp_path / "Posts.xml"
     root = b'<posts xmlns="u" xmlns:a="v" a:b="&e;" c="&e;">'

@@ -113,7 +113,7 @@ def test_every_sample_is_described() -> None:
 
 
 @pytest.mark.parametrize(("name", "answers_by"), CASES)
-def test_expected_files_are_those_of_the_oracle(name: str, answers_by: AnswersBy) -> None:
+def test_expected_files_equal_the_oracle(name: str, answers_by: AnswersBy) -> None:
     oracle = nest(SAMPLES / f"{name}.xml", answers_by)
     documents = SAMPLES / f"{name}{'' if answers_by == 'id' else '.by-votes'}.jsonl"
     strays = SAMPLES / f"{name}.strays.jsonl"
@@ -121,7 +121,7 @@ def test_expected_files_are_those_of_the_oracle(name: str, answers_by: AnswersBy
     assert (strays.read_bytes() if strays.exists() else b"") == b"".join(oracle.stray_lines())
 
 
-def test_the_order_of_answers_is_another_by_votes() -> None:
+def test_votes_change_the_order_of_answers() -> None:
     by_id, by_votes = SAMPLES / "votes.jsonl", SAMPLES / "votes.by-votes.jsonl"
     assert by_id.read_bytes() != by_votes.read_bytes()
 

@@ -71,9 +71,7 @@ def test_a_sound_site(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chunk_bytes", [None, 30])
 @pytest.mark.parametrize(("reason", "file"), PLACES)
-def test_the_place_of_a_row(
-    reason: str, file: str, chunk_bytes: int | None, tmp_path: Path
-) -> None:
+def test_location_of_a_row(reason: str, file: str, chunk_bytes: int | None, tmp_path: Path) -> None:
     folder = write_site(tmp_path, file, ROWS[reason])
     error = failure(folder, chunk_bytes=chunk_bytes)
     assert error.path == str(folder / file)
@@ -88,7 +86,7 @@ def test_the_place_of_a_row(
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("file", ["Comments.xml", "Votes.xml", "Users.xml"])
-def test_a_row_that_an_opt_out_leaves_out(file: str, core: str, tmp_path: Path) -> None:
+def test_strict_ignores_opted_out_rows(file: str, core: str, tmp_path: Path) -> None:
     dropped, stray = '<row Id="9" UserId="9" />', '<row PostId="" VoteTypeId="" />'
     if file == "Users.xml":
         dropped = dropped.replace("UserId", "Reputation")
@@ -123,7 +121,7 @@ def test_strict_checks_the_chunks_of_an_earlier_session(reason: str, tmp_path: P
     assert reason in str(failure(folder, force=True))
 
 
-def test_a_sound_site_that_an_earlier_session_read(tmp_path: Path) -> None:
+def test_a_valid_site_read_by_an_earlier_session(tmp_path: Path) -> None:
     folder = write_site(tmp_path)
     options: dict[str, Any] = {"jobs": 1, "nest": "all", "keep_spill": True}
     so2docs.convert(folder, folder / "q.jsonl.gz", **options)
@@ -132,7 +130,7 @@ def test_a_sound_site_that_an_earlier_session_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", SOUND)
-def test_characters_that_an_encoding_does_not_allow(file: str, tmp_path: Path) -> None:
+def test_invalid_characters_for_an_encoding(file: str, tmp_path: Path) -> None:
     folder = write_site(tmp_path, file, "<!-- ? -->", "utf-16")
     data = (folder / file).read_bytes()
     (folder / file).write_bytes(data.replace("?".encode("utf-16-le"), b"\x00\xd8"))

@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Path:
     return Path(shutil.copytree(SITE, tmp_path / "site"))
 
 
-def test_expected_files_are_those_of_the_oracle() -> None:
+def test_expected_files_equal_the_oracle() -> None:
     oracle = nest(SITE, FILES)
     for name, lines in zip(["", ".strays"], expected(oracle), strict=True):
         assert (SITE / f"questions{name}.jsonl").read_bytes() == lines
@@ -267,7 +267,7 @@ def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("key", ["Owner", "LastEditor", "Comments", "Links", "Votes", "Answers"])
-def test_no_attribute_has_the_name_of_what_is_nested(
+def test_no_attribute_is_named_like_a_nested_list(
     key: str, core: str, site: Path, tmp_path: Path
 ) -> None:
     posts, output = site / "Posts.xml", tmp_path / "questions.jsonl.gz"
@@ -302,7 +302,7 @@ def test_no_attribute_has_the_name_of_the_site_field(core: str, site: Path, tmp_
         ("links", "LinkType", "link_reserved_attribute"),
     ],
 )
-def test_no_attribute_of_a_row_has_the_name_of_what_it_gets(
+def test_no_attribute_is_named_like_an_added_field(
     name: str, attribute: str, reason: str, site: Path, tmp_path: Path
 ) -> None:
     file = site / FILES[name]
@@ -337,7 +337,7 @@ def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("file", ["posts.map", "users.map", "table4-000000-1.blocks"])
-def test_a_byte_changed_in_what_tables_need_is_noticed(file: str, tmp_path: Path) -> None:
+def test_a_changed_byte_in_files_for_tables_is_detected(file: str, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     so2docs.convert(SITE, output, jobs=1, nest=["votes", "users"], keep_spill=True)
     spill = output.with_name(output.name + ".spill")

@@ -90,7 +90,7 @@ def test_one_kind_of_source_is_measured(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_disk_that_is_too_small_for_the_large_dump(tmp_path: Path) -> None:
+def test_a_disk_too_small_for_the_large_dump(tmp_path: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError) as failed:
         run("sources.py", "--only", "large", "--large", "999999GB", "--work-dir", tmp_path)
     assert re.search(r"large needs [\d.]+ GB, [\d.]+ GB are free", failed.value.stderr)

@@ -44,7 +44,7 @@ def test_links_to_files_lead_somewhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "samples/README.md"])
-def test_programs_of_the_project_that_pages_name_exist(name: str) -> None:
+def test_programs_named_on_pages_exist(name: str) -> None:
     text = (CHECKOUT / name).read_text(encoding="utf-8")
     paths = re.findall(r"python3? ([\w/.]+\.py)", text)
     paths += [f"tests/{m.replace('.', '/')}.py" for m in re.findall(r"-m (support\.\w+)", text)]
@@ -84,7 +84,7 @@ def test_python_of_the_readme_is_typed_for_its_users(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout
 
 
-def test_nothing_is_installed_by_a_name_that_has_no_release() -> None:
+def test_pages_install_only_released_packages() -> None:
     files = [
         CHECKOUT / "README.md",
         *CHECKOUT.glob("docs/**/*.md"),

@@ -43,7 +43,7 @@ def attributes(dump: bytes) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_layout_is_that_of_published_dumps(dumps: Dumps, order: str) -> None:
+def test_the_layout_equals_published_dumps(dumps: Dumps, order: str) -> None:
     dump, _ = dumps[order]
     assert abs(len(dump) - SIZE) < 0.02 * SIZE
     assert dump.startswith(b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n  <')
@@ -104,7 +104,7 @@ def test_orders_hold_the_same_rows(dumps: Dumps) -> None:
     assert Counter(by_order["sorted"]) == Counter(by_order["shuffled"])
 
 
-def test_orders_are_what_they_say(dumps: Dumps) -> None:
+def test_orders_of_rows(dumps: Dumps) -> None:
     rows = {order: attributes(dump) for order, (dump, _) in dumps.items()}
     ids = {order: [int(row["Id"]) for row in rows[order]] for order in ORDERS}
     assert ids["sorted"] == sorted(ids["sorted"])

@@ -26,7 +26,7 @@ def pages(tmp_path: Path) -> dict[str, Path]:
     return {path.stem: path for path in (tmp_path / "man").iterdir()}
 
 
-def test_pages_that_wheels_contain_are_current(pages: dict[str, Path]) -> None:
+def test_man_pages_in_wheels_are_current(pages: dict[str, Path]) -> None:
     in_checkout = {path.stem: path.read_bytes() for path in (CHECKOUT / "man").iterdir()}
     written = {name: path.read_bytes() for name, path in pages.items()}
     assert in_checkout == written, "run `make docs`"

@@ -68,9 +68,7 @@ def test_blocks_of_the_readme_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(
-    tmp_path: Path, samples: Path
-) -> None:
+def test_the_index_in_the_tutorial_is_current(tmp_path: Path, samples: Path) -> None:
     posts = (samples / "site" / "Posts.xml").read_bytes()
     for name, title in (
         ("2024-04/tea.7z", b'Title="'),

@@ -133,7 +133,7 @@ def test_tags_by_month(database: Any, posts: list[Row]) -> None:
     assert len(rows) == len(expected) > 500
 
 
-def test_who_answers_whom(database: Any, pairs: list[tuple[Row, Row]]) -> None:
+def test_pairs_of_askers_and_answerers(database: Any, pairs: list[tuple[Row, Row]]) -> None:
     people = Counter((answer["OwnerUserId"], question["OwnerUserId"]) for question, answer in pairs)
     expected = {pair: count for pair, count in people.items() if None not in pair}
     rows = database.execute(block("Who answers", "sql")).fetchall()

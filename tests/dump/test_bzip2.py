@@ -133,7 +133,7 @@ def test_streams_of_several_levels() -> None:
     assert decompress(packed, 3) == b"".join(data.values())
 
 
-def test_a_block_that_is_too_large_for_its_level() -> None:
+def test_a_block_too_large_for_its_level() -> None:
     packed = bytearray(bz2.compress(random.Random(3).randbytes(150_000), 2))
     packed[3:4] = b"1"
     check_judgement(bytes(packed))

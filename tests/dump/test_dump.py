@@ -76,7 +76,7 @@ def test_progress_of_chunks_adds_up_to_the_file(size: int, dump: Dump) -> None:
 
 
 @pytest.mark.parametrize("before", range(8))
-def test_a_row_that_starts_where_a_window_ends(before: int, tmp_path: Path) -> None:
+def test_a_row_at_the_end_of_a_window(before: int, tmp_path: Path) -> None:
     """A chunk looks for its first row in windows of 64 KiB."""
     head = question(1, Body="")
     long = question(1, Body="x" * (1000 + 65_536 - before - len(head) - len(b"\n  ")))

@@ -97,7 +97,7 @@ def test_blocks_side_by_side_are_the_stream(threads: int) -> None:
     assert outcome(pack_lzma2([DATA]), threads=threads) == (DATA, None)
 
 
-def test_blocks_that_are_not_wanted_are_passed_over() -> None:
+def test_unneeded_blocks_are_skipped() -> None:
     start, end = 390_000, 395_000
     data, error = outcome(PACKED, is_wanted=lambda begin, stop: begin < end and start < stop)
     assert error is None
@@ -150,9 +150,7 @@ def test_a_site_in_blocks(
     ]
 
 
-def test_a_member_that_was_not_announced_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unannounced_member_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {f"{name}.xml": text(20_000) for name in "abcd"}
     archive = seven_zip_of_lzma2(tmp_path / "x.7z", monkeypatch, files, 3_000)
     with open(archive, "rb", buffering=0) as file:

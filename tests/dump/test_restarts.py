@@ -217,7 +217,7 @@ def test_an_error_has_its_place_after_a_restart(
     assert decoded.blocks <= 2
 
 
-def test_a_resumed_download_fetches_what_is_missing(
+def test_a_resumed_download_fetches_only_the_rest(
     tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

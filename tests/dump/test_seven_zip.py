@@ -90,7 +90,7 @@ def pack(tmp_path: Path) -> Callable[..., bytes]:
     return run
 
 
-def test_reads_what_7_zip_writes(pack: Callable[..., bytes]) -> None:
+def test_reads_archives_from_7_zip(pack: Callable[..., bytes]) -> None:
     files = FILES | {"empty": b""}
     for arguments in (
         ["-mx=1"],
@@ -104,7 +104,7 @@ def test_reads_what_7_zip_writes(pack: Callable[..., bytes]) -> None:
     assert read_seven_zip(pack("-si", input=b"<posts/>")) == {"x": b"<posts/>"}
 
 
-def test_says_what_it_does_not_unpack(pack: Callable[..., bytes]) -> None:
+def test_names_unsupported_methods(pack: Callable[..., bytes]) -> None:
     for arguments, problem in (
         (["-m0=PPMd"], "compressed with PPMd, which so2docs does not unpack; unpack it first"),
         (["-m0=Deflate64"], "compressed with Deflate64"),

@@ -144,7 +144,7 @@ def write_file(tmp_path: Path) -> Callable[[bytes], Path]:
 
 @pytest.mark.parametrize("chunk_bytes", [None, 300])
 @pytest.mark.parametrize("form", FORMS)
-def test_same_bytes_from_any_form(
+def test_every_form_gives_the_same_bytes(
     form: str,
     chunk_bytes: int | None,
     write_file: Callable[[bytes], Path],
@@ -246,14 +246,12 @@ class Dripping(io.BytesIO):
 
 
 @pytest.mark.parametrize("form", ["gzip", "bzip2", "zstd", "7z-in-gzip", "iso-8859-1"])
-def test_a_stream_that_gives_a_byte_at_a_time(
-    form: str, output: Path, expected: dict[str, bytes]
-) -> None:
+def test_a_stream_of_single_bytes(form: str, output: Path, expected: dict[str, bytes]) -> None:
     so2docs.convert(Dripping((FORMS | ENCODINGS)[form](PLAIN)), output, jobs=1)
     assert everything(output.parent) == expected
 
 
-def test_counts_characters_that_an_encoding_does_not_allow(
+def test_counts_invalid_characters_of_an_encoding(
     write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     text = '<posts><row Id="1" PostTypeId="1" Title="a\ufffdb?c"/></posts>'
@@ -263,7 +261,7 @@ def test_counts_characters_that_an_encoding_does_not_allow(
     assert next(so2docs.read(output))["Title"] == "a\ufffdb\ufffdc"
 
 
-def test_half_a_character_of_utf_7_is_counted(
+def test_a_truncated_utf_7_character_is_counted(
     write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     rows = b'<posts><row Id="1" PostTypeId="1" Title="a+2AA-b"/></posts>'
@@ -329,7 +327,7 @@ def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
     assert place.last_id == place.line - 2
 
 
-def test_place_where_the_dump_in_an_archive_ends(
+def test_location_of_a_truncation_in_an_archive(
     write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     cut = PLAIN[:8000]
@@ -372,7 +370,7 @@ def test_comments_after_the_root(
 
 
 @pytest.mark.parametrize("form", ["7z-lzma2", "zip-deflate"])
-def test_archive_without_posts_says_what_is_in_it(
+def test_an_archive_without_posts_lists_its_members(
     form: str, write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     packs = {
@@ -561,7 +559,9 @@ BOMBS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", BOMBS)
-def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, output: Path) -> None:
+def test_decoders_return_at_most_the_requested_bytes(
+    form: str, tmp_path: Path, output: Path
+) -> None:
     bomb = tmp_path / "bomb"
     bomb.write_bytes(BOMBS[form](b"<posts>" + b" " * 150_000_000))
     result = subprocess.run(
@@ -605,7 +605,7 @@ def test_two_members_of_one_name(write_file: Callable[[bytes], Path], output: Pa
 
 
 @pytest.mark.parametrize("label", ["undefined", "idna", "hex", "punycode", "unicode_escape"])
-def test_refuses_an_encoding_that_is_not_of_text(
+def test_rejects_encodings_other_than_text(
     label: str, write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     data = PLAIN.replace(b"utf-8", label.encode())[3:]

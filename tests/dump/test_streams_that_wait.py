@@ -65,7 +65,7 @@ def waiting() -> Iterator[Waiting]:
     reader.may_end.set()
 
 
-def test_bzip2_is_closed_while_a_thread_reads_it(waiting: Waiting) -> None:
+def test_closing_bzip2_during_a_read(waiting: Waiting) -> None:
     reader = Stream(decompress_bzip2(waiting.read, 2))
     read: list[object] = []
 
@@ -86,7 +86,7 @@ def test_bzip2_is_closed_while_a_thread_reads_it(waiting: Waiting) -> None:
     assert not [other for other in threading.enumerate() if other.name.startswith("so2docs-bzip2")]
 
 
-def test_nothing_is_closed_under_a_thread_that_reads_it(waiting: Waiting) -> None:
+def test_files_stay_open_during_a_read(waiting: Waiting) -> None:
     closed: list[str] = []
     unpacked = Stream(decompress_bzip2(waiting.read, 2))
     closers = ExitStack()
@@ -104,7 +104,7 @@ def test_nothing_is_closed_under_a_thread_that_reads_it(waiting: Waiting) -> Non
     assert (closed, waiting.is_closed) == (["first", "file"], True)
 
 
-def test_closes_a_stream_once_at_its_end() -> None:
+def test_closes_a_stream_once() -> None:
     closed: list[str] = []
     closers = ExitStack()
     closers.callback(closed.append, "x")
@@ -145,7 +145,7 @@ def start_of(kind: str) -> bytes:
 @PIPES
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("kind", PACKERS)
-def test_a_signal_while_a_pipe_is_read(
+def test_a_signal_while_reading_a_pipe(
     kind: str, number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
     pipe = pipe_with(tmp_path)
@@ -172,7 +172,7 @@ def test_blocks_of_a_stream_are_read_in_order_and_not_overwritten() -> None:
 
 @PIPES
 @pytest.mark.parametrize("reader", ["ReadAhead(Silent().readinto, list)", "PolledFile(file)"])
-def test_a_signal_that_another_thread_gets_while_a_pipe_is_read(reader: str) -> None:
+def test_a_signal_to_another_thread_while_reading_a_pipe(reader: str) -> None:
     """The signal does not wake the main thread; nor does a signal just before the wait."""
     script = f"""
 import io, os, signal, threading, time
@@ -204,7 +204,7 @@ except KeyboardInterrupt:
 
 
 @PIPES
-def test_a_plain_pipe_takes_no_thread_and_any_number_of_bytes_at_a_time(tmp_path: Path) -> None:
+def test_a_plain_pipe_is_read_without_a_thread(tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
 
     def write() -> None:
@@ -229,7 +229,7 @@ def test_a_plain_pipe_takes_no_thread_and_any_number_of_bytes_at_a_time(tmp_path
 @pytest.mark.long
 @PIPES
 @pytest.mark.parametrize("kind", PACKERS)
-def test_an_output_exists_while_a_pipe_is_read(kind: str, tmp_path: Path) -> None:
+def test_an_existing_output_while_reading_a_pipe(kind: str, tmp_path: Path) -> None:
     pipe, output = pipe_with(tmp_path), tmp_path / "q.jsonl"
     output.write_bytes(b"x")
     process = converting(pipe)

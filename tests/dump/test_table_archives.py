@@ -213,7 +213,7 @@ def test_same_bytes_from_several_jobs(folder: Path, tmp_path: Path) -> None:
     assert converted(in_one_7z(folder), output, ["all"], jobs=3, chunk_bytes=1000) == WANTED
 
 
-def test_report_is_that_of_the_plain_folder(folder: Path, tmp_path: Path) -> None:
+def test_the_report_equals_that_of_a_folder(folder: Path, tmp_path: Path) -> None:
     reports = []
     for source in (SITE, in_one_7z(folder)):
         output = tmp_path / "questions.jsonl.gz"
@@ -307,7 +307,7 @@ def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
         so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
 
 
-def test_refuses_a_file_that_is_not_a_table(folder: Path, tmp_path: Path) -> None:
+def test_rejects_files_other_than_tables(folder: Path, tmp_path: Path) -> None:
     packed = folder / "packed.gz"
     packed.write_bytes(gzip.compress(b"no table"))
     with pytest.raises(so2docs.DumpError, match=r"\(Votes\.xml\): is not a Votes\.xml"):
@@ -373,7 +373,7 @@ class ChangesAtItsEnd(io.BytesIO):
         return data
 
 
-def test_table_that_changes(folder: Path, tmp_path: Path) -> None:
+def test_a_changing_table(folder: Path, tmp_path: Path) -> None:
     votes = folder / "Votes.xml.gz"
     votes.write_bytes(gzip.compress((SITE / "Votes.xml").read_bytes()))
     output = tmp_path / "questions.jsonl.gz"

@@ -149,7 +149,7 @@ def message(kind: type[DumpError], server: RangeServer, folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_file_that_does_not_exist(server: RangeServer, tmp_path: Path) -> None:
+def test_a_missing_file(server: RangeServer, tmp_path: Path) -> None:
     server.statuses = [404]
     assert "404" in message(DumpNotFoundError, server, tmp_path)
     result = run("tables", server.url("tea.7z"), tmp_path / "out")
@@ -159,18 +159,18 @@ def test_a_file_that_does_not_exist(server: RangeServer, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_file_that_may_not_be_read(status: int, server: RangeServer, tmp_path: Path) -> None:
+def test_a_forbidden_file(status: int, server: RangeServer, tmp_path: Path) -> None:
     server.statuses = [status]
     assert str(status) in message(DumpError, server, tmp_path)
     assert server.requests == 1
 
 
-def test_a_server_that_ignores_ranges(server: RangeServer, tmp_path: Path) -> None:
+def test_a_server_without_ranges(server: RangeServer, tmp_path: Path) -> None:
     server.whole = True
     assert "ranges" in message(DumpError, server, tmp_path)
 
 
-def test_a_small_file_of_a_server_that_ignores_ranges(server: RangeServer) -> None:
+def test_a_small_file_from_a_server_without_ranges(server: RangeServer) -> None:
     server.whole, server.content = True, b"<posts/>"
     with storage.open_file(server.url("Posts.xml")) as file:
         assert file.read() == b"<posts/>"
@@ -198,7 +198,7 @@ def test_a_lost_connection_continues_behind_its_last_byte(server: RangeServer) -
     assert server.sent < 1_100_000
 
 
-def test_a_connection_that_is_lost_again_and_again(server: RangeServer, tmp_path: Path) -> None:
+def test_a_connection_lost_repeatedly(server: RangeServer, tmp_path: Path) -> None:
     server.content = large_archive()
     file = storage.open_file(server.url("tea.7z"))
     server.drops = 1_000
@@ -220,15 +220,13 @@ def test_no_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("requests", [1, 3, 6])
-def test_a_file_that_changes_while_being_read(
-    requests: int, server: RangeServer, tmp_path: Path
-) -> None:
+def test_a_file_changing_while_read(requests: int, server: RangeServer, tmp_path: Path) -> None:
     server.content = large_archive()
     server.change_after = requests
     assert "changed" in message(ChangedDumpError, server, tmp_path)
 
 
-def test_a_file_that_becomes_shorter(server: RangeServer) -> None:
+def test_a_shrinking_file(server: RangeServer) -> None:
     with storage.open_file(server.url("a")) as file:
         server.content = server.content[:5_000]
         file.seek(50_000)
@@ -267,7 +265,7 @@ def test_small_files_sent_whole(server: RangeServer) -> None:
         ("503 Busy\nRetry-After: 86400", "asks to wait 24.0 hours"),
     ],
 )
-def test_answers_that_end_at_once(head: str, problem: str, server: RangeServer) -> None:
+def test_empty_responses(head: str, problem: str, server: RangeServer) -> None:
     server.raw = [answer(head)]
     with pytest.raises(DumpError, match=problem):
         storage.open_file(server.url("a"))
@@ -370,7 +368,7 @@ def test_commands_on_outputs_refuse_urls(server: RangeServer) -> None:
     assert "is a URL, but outputs are read from files; download it" in result.stderr
 
 
-def test_a_file_without_a_version_that_changes(server: RangeServer, tmp_path: Path) -> None:
+def test_a_changing_file_without_a_version(server: RangeServer, tmp_path: Path) -> None:
     server.etag = ""
     so2docs.convert(server.url("Posts.xml"), tmp_path / "q.jsonl")
     server.change_after = 2 * server.requests - 5

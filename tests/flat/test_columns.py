@@ -52,7 +52,7 @@ def test_rows_without_an_id_are_left() -> None:
     assert is_taken_in_columns("tags", b"")
 
 
-def test_columns_that_some_rows_have() -> None:
+def test_columns_missing_from_some_rows() -> None:
     rows = [
         f'<row Id="{n}"'
         + (f' Score="{n}"' if n % 3 else "")

@@ -98,7 +98,7 @@ def test_every_value_in_every_format(
     assert report["tags"].misfits == 1
 
 
-def test_columns_that_no_row_has(site: Path, tmp_path: Path) -> None:
+def test_columns_missing_from_all_rows(site: Path, tmp_path: Path) -> None:
     so2docs.tables(site, tmp_path / "out", only="badges")
     table = pq.read_table(tmp_path / "out" / "Badges.parquet")
     assert table.num_rows == 0
@@ -217,7 +217,7 @@ def test_split_by_date(split_by: str, site: Path, tmp_path: Path) -> None:
     assert ds.dataset(out / "Badges", partitioning="hive").count_rows() == 0
 
 
-def test_keeps_tables_that_are_up_to_date(site: Path, tmp_path: Path) -> None:
+def test_keeps_current_tables(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     so2docs.tables(site, out, only="posts,votes")
     before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
@@ -254,7 +254,7 @@ def test_a_file_of_unknown_origin_is_not_overwritten(site: Path, tmp_path: Path)
     assert so2docs.tables(site, out, force=True)["posts"].is_new
 
 
-def test_a_file_that_was_cut_is_written_again(site: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_written_again(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     so2docs.tables(site, out, only="posts")
     whole = (out / "Posts.parquet").read_bytes()
@@ -266,7 +266,7 @@ def test_a_file_that_was_cut_is_written_again(site: Path, tmp_path: Path) -> Non
     assert (out / "Posts.parquet").read_bytes() == whole
 
 
-def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_path: Path) -> None:
+def test_partly_renamed_files_are_written_again(site: Path, tmp_path: Path) -> None:
     """A process killed while renaming files leaves the record and some of the files."""
     out = tmp_path / "out"
     dates = [f"{year}-01-01T00:00:00.000" for year in (2030, 2031, 2032)]
@@ -319,9 +319,7 @@ def _forged(values: Any) -> Iterator[Any]:
         yield copy
 
 
-def test_a_forged_record_is_of_unknown_origin_or_of_another_table(
-    site: Path, tmp_path: Path
-) -> None:
+def test_a_forged_record_is_never_accepted(site: Path, tmp_path: Path) -> None:
     """A record with a correct checksum may still have other types than so2docs writes."""
     out = tmp_path / "out"
     write_table(site, "comments", 'Id="1" PostId="1" Text="a"', 'Id="x" PostId="1"')
@@ -397,7 +395,7 @@ def test_locks_of_killed_commands_are_removed(site: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["tables", "tags"])
-def test_a_dump_that_changes_meanwhile(
+def test_a_dump_changed_during_the_run(
     name: str, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The advice must not name an option of conversions."""
@@ -457,7 +455,7 @@ def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes on Windows")
 @pytest.mark.parametrize("form", ["parquet", "sqlite", "duckdb"])
-def test_a_file_that_cannot_grow(form: str, site: Path, tmp_path: Path) -> None:
+def test_a_full_disk(form: str, site: Path, tmp_path: Path) -> None:
     """In every format, the error is one line, and no files are left."""
     import resource
 
@@ -498,7 +496,7 @@ def test_a_file_of_any_name(site: Path, tmp_path: Path) -> None:
         so2docs.tables(tmp_path / "other.xml", tmp_path / "out")
 
 
-def test_finds_the_tables_that_a_conversion_finds(site: Path, tmp_path: Path) -> None:
+def test_finds_the_same_tables_as_a_conversion(site: Path, tmp_path: Path) -> None:
     """Next to a plain file of any name, tables are found under their usual names."""
     (site / "Posts.xml").rename(site / "beer.xml")
     nested = so2docs.convert(site / "beer.xml", tmp_path / "q.jsonl", nest="comments")
@@ -524,7 +522,7 @@ def test_the_command(site: Path, tmp_path: Path) -> None:
         (("--since", "yesterday"), "must be a date"),
     ],
 )
-def test_options_that_are_refused(
+def test_invalid_options(
     options: tuple[str, ...], message: str, site: Path, tmp_path: Path
 ) -> None:
     result = run("tables", site, tmp_path / "out", *options)
@@ -544,7 +542,7 @@ def test_the_name_of_a_file_is_refused(name: str, site: Path, tmp_path: Path) ->
         assert set(so2docs.tables(site, tmp_path / name, only="votes")) == {"votes"}
 
 
-def test_a_table_that_is_missing(site: Path, tmp_path: Path) -> None:
+def test_a_missing_table(site: Path, tmp_path: Path) -> None:
     (site / "Votes.xml").unlink()
     with pytest.raises(so2docs.DumpError, match=r"has no Votes\.xml"):
         so2docs.tables(site, tmp_path / "out", only="posts,votes")
@@ -638,7 +636,7 @@ print(report["posts"].rows, report.peak_memory_bytes)
         (gzip.compress(b"<posts></posts>", mtime=0), "has no table of a Stack Exchange dump"),
     ],
 )
-def test_a_file_that_is_no_table(content: bytes, problem: str, tmp_path: Path) -> None:
+def test_a_file_other_than_a_table(content: bytes, problem: str, tmp_path: Path) -> None:
     """The tables next to it belong to another dump."""
     write_dump(tmp_path / "Posts.xml", question(1))
     write_dump(tmp_path / "Tags.xml", row(Id=1, TagName="tea", Count=1))

@@ -418,7 +418,7 @@ def test_files_are_for_one_system(hard_site: Path, tmp_path: Path) -> None:
         so2docs.tables(hard_site, tmp_path, only="badges", format="csv", load="postgres")
 
 
-def test_a_pyarrow_that_cannot_write_null_words(
+def test_pyarrow_without_support_for_null_words(
     hard_site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pyarrow.csv.WriteOptions", object)
@@ -434,7 +434,7 @@ def test_a_pyarrow_that_cannot_write_null_words(
         ({"load": "postgres", "format": "csv", "split": "year"}, "load and split contradict"),
     ],
 )
-def test_options_that_are_refused(
+def test_invalid_options(
     options: dict[str, Any], message: str, hard_site: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(so2docs.OptionError, match=message):

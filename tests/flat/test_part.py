@@ -214,7 +214,7 @@ def test_sets_of_the_docs(dumps: Path, tmp_path: Path) -> None:
         assert f"{report['posts'].written:,}" == count
 
 
-def test_one_table_of_a_part_is_that_of_all(tmp_path: Path) -> None:
+def test_a_single_table_equals_the_same_table_of_all(tmp_path: Path) -> None:
     site, options = SAMPLES / "site", {"keep_posts": [1]}
     so2docs.tables(site, tmp_path / "all", **options)
     for name in ("users", "votes"):
@@ -263,7 +263,7 @@ def test_answers_without_their_question_are_left_out(tmp_path: Path) -> None:
     assert (report["posts"].written, report["posts"].filtered) == (2, 3)
 
 
-def test_tags_that_no_question_has(tmp_path: Path) -> None:
+def test_unused_tags(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1, Tags="|tea|"), question(2, Tags="|Tea|"))
     done = run("tables", dump, tmp_path / "out", "--tag", "teas*", "-q")
     assert done.returncode == 0

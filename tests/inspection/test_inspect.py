@@ -51,7 +51,7 @@ def write(folder: Path, file: str = "", change: Change = str) -> Path:
     return folder
 
 
-def test_all_that_holds(tmp_path: Path) -> None:
+def test_a_valid_site_has_no_remarks(tmp_path: Path) -> None:
     inspection = so2docs.inspect(write(tmp_path / "tea"), jobs=1)
     assert inspection.is_sound
     assert not inspection.remarks
@@ -106,7 +106,7 @@ def test_reads_the_license_next_to_unpacked_tables(tmp_path: Path) -> None:
     assert inspection.release == "2024-06-30"
 
 
-def test_names_columns_that_no_row_has(tmp_path: Path) -> None:
+def test_names_empty_columns(tmp_path: Path) -> None:
     def march_2024(text: str) -> str:
         return text.replace("2020-06-01", "2024-03-20")
 
@@ -190,7 +190,7 @@ def test_reads_each_table_once_if_all_files_of_a_dump_are_given(tmp_path: Path) 
     assert tables == [{f"{path.stem.removeprefix('tea-')}.xml"} for path in others]
 
 
-def test_reads_the_file_of_another_table_as_that_table(tmp_path: Path) -> None:
+def test_the_root_element_decides_the_table(tmp_path: Path) -> None:
     path = tmp_path / "Comments.xml"
     path.write_text(FILES["Comments.xml"])
     inspection = so2docs.inspect(path, jobs=1)

@@ -239,7 +239,7 @@ def test_a_site_with_tables(tmp_path: Path) -> None:
     assert values["documents"] == {output.name: report.questions}
 
 
-def test_a_flipped_byte_and_a_file_that_is_cut_or_gone(tmp_path: Path) -> None:
+def test_flipped_bytes_and_truncated_or_missing_files(tmp_path: Path) -> None:
     output = convert(tmp_path)
     whole = output.read_bytes()
     output.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
@@ -386,7 +386,7 @@ def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:
     assert (result.returncode, "test.jsonl: has " in result.stderr) == (1, True), result
 
 
-def test_a_card_of_shares_has_a_split_for_each_that_has_a_record(tmp_path: Path) -> None:
+def test_a_card_lists_only_splits_with_records(tmp_path: Path) -> None:
     """`datasets` cannot load a configuration with an empty file."""
     shares = "train=0.5,validation=0.25,test=0.25"
     convert(tmp_path, "q.jsonl", split=shares)
@@ -427,7 +427,7 @@ def test_the_language_of_a_site(site: str, language: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["train.parquet", "train.jsonl.gz"])
-def test_the_card_of_hundreds_of_sites_is_small(name: str, tmp_path: Path) -> None:
+def test_a_card_for_hundreds_of_sites_is_small(name: str, tmp_path: Path) -> None:
     sites = [tmp_path / f"site{number}.stackexchange.com" for number in range(370)]
     sites[0].mkdir()
     so2docs.convert(SITE, sites[0] / name, recipe="hub", card=True)
@@ -480,7 +480,7 @@ def test_one_format_in_the_configurations(
         assert f"`{name}`" in text
 
 
-def test_outputs_that_end_at_the_same_time_share_a_card(tmp_path: Path) -> None:
+def test_simultaneous_outputs_share_a_card(tmp_path: Path) -> None:
     """Manifests are read only after the card is locked."""
     convert(tmp_path, "a.jsonl")
     convert(tmp_path, "b.jsonl")
@@ -560,7 +560,7 @@ def test_advice_about_a_damaged_manifest(text: str, tmp_path: Path) -> None:
     so2docs.verify(other)
 
 
-def test_a_manifest_of_an_output_that_is_gone_is_replaced(tmp_path: Path) -> None:
+def test_a_manifest_without_its_output_is_replaced(tmp_path: Path) -> None:
     output = convert(tmp_path)
     output.unlink()
     manifest_of(output).write_text("damaged")
@@ -574,9 +574,7 @@ def test_a_manifest_goes_with_its_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", ".q.jsonl.manifest"])
-def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
-    name: str, tmp_path: Path
-) -> None:
+def test_the_same_command_writes_a_card_that_failed(name: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.part" / "in the way").mkdir(parents=True)
     with pytest.raises(so2docs.So2docsError, match=name):
         convert(tmp_path, "q.jsonl")
@@ -596,7 +594,7 @@ def test_other_filters_are_not_compared(tmp_path: Path) -> None:
     assert list(so2docs.diff(one, other)) == []
 
 
-def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> None:
+def test_an_output_that_contradicts_its_manifest(tmp_path: Path) -> None:
     output = convert(tmp_path, min_score=-3)
     manifest = json.loads(manifest_of(output).read_text())
     with so2docs.open(output) as docs:
@@ -616,7 +614,7 @@ def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> N
     assert any("no record" in message for message in messages)
 
 
-def test_the_card_says_what_license_txt_says(tmp_path: Path) -> None:
+def test_the_card_includes_license_txt(tmp_path: Path) -> None:
     dump, output = tmp_path / "tea.zip", tmp_path / "q.jsonl"
     with zipfile.ZipFile(dump, "w") as archive:
         archive.write(SAMPLES / "posts.xml", "Posts.xml")
@@ -628,7 +626,7 @@ def test_the_card_says_what_license_txt_says(tmp_path: Path) -> None:
     so2docs.verify(output)
 
 
-def test_a_card_of_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_card_without_outputs_is_rejected(tmp_path: Path) -> None:
     posts = SAMPLES / "posts.xml"
     command = ("convert", posts, tmp_path / "q.jsonl", "--min-score", "999", "--card")
     result = run(*command, "-q")

@@ -94,7 +94,7 @@ def test_drops_listed_users_and_posts(
 
 
 @pytest.mark.parametrize("core", ["python", "auto"])
-def test_bounties_and_edits_of_dropped_users_stay_without_them(core: Any, tmp_path: Path) -> None:
+def test_bounties_and_edits_stay_without_their_dropped_users(core: Any, tmp_path: Path) -> None:
     posts = [question(1, OwnerUserId=7), answer(2, 1, OwnerUserId=8)]
     by = {"UserId": 5, "UserDisplayName": "Ada"}
     votes = [
@@ -144,7 +144,7 @@ def test_bounties_and_edits_of_dropped_users_stay_without_them(core: Any, tmp_pa
     assert '"Id":5' not in everything
 
 
-def test_records_of_edits_have_no_text_of_dropped_users(tmp_path: Path) -> None:
+def test_records_of_edits_omit_text_by_dropped_users(tmp_path: Path) -> None:
     """The record after an edit of a listed user would repeat the text of this user as `before`."""
     write_dump(tmp_path / "Posts.xml", question(1, OwnerUserId=7, Title="t", Tags="<a>"))
     by = [{"UserId": 7}, {"UserId": 5}, {"UserId": 8}, {"UserId": 7}, {"UserId": 9}, {"UserId": 8}]
@@ -194,9 +194,7 @@ def test_an_empty_list_changes_nothing(tmp_path: Path) -> None:
         (None, "cannot be read: No such file or directory"),
     ],
 )
-def test_a_list_that_cannot_be_read(
-    name: str, content: bytes | None, problem: str, tmp_path: Path
-) -> None:
+def test_an_unreadable_list(name: str, content: bytes | None, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     if content is not None:
         path.write_bytes(content)

@@ -483,7 +483,7 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
     assert "did you mean Title?" in result.stderr
 
 
-def test_room_is_asked_for_what_is_kept() -> None:
+def test_expected_share_of_rows_kept() -> None:
     from so2docs.options.request import build_filters
 
     assert build_filters({}).expected_share == 1

@@ -59,7 +59,7 @@ def test_keeps_listed_questions(
 
 
 @pytest.mark.parametrize("lists", CASES[:4])
-def test_counts_every_row_once_where_buckets_are_divided(
+def test_counts_every_row_once_in_divided_buckets(
     lists: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     options: Any = {"nest": TABLES, "jobs": 1, **lists}
@@ -89,7 +89,7 @@ def test_forms_of_a_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["nowhere.txt", "1,x", "1.5", [10**19], ["x"], [], ""])
-def test_a_list_that_cannot_be_read(value: Any, tmp_path: Path) -> None:
+def test_an_unreadable_list(value: Any, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match="keep_users"):
         so2docs.convert(SITE, tmp_path / "q.jsonl", keep_users=value)
     assert not (tmp_path / "q.jsonl").exists()

@@ -33,7 +33,7 @@ def test_help_spells_every_keyword_out(door: Any) -> None:
     assert parameters["tags"].annotation != inspect.Parameter.empty
 
 
-def test_docstrings_may_have_lost_the_indentation_of_the_code() -> None:
+def test_docstrings_without_indentation() -> None:
     """Python 3.13 removes it; the import of the package must not fail then."""
 
     def api(**keywords: object) -> None:

@@ -79,7 +79,7 @@ def test_formats(names: tuple[str, ...], choice: dict[str, str], tmp_path: Path)
         ] == with_answers
 
 
-def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
+def test_omitted_rows_count_as_filtered(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl.gz"
     report = convert(output, ALL, drop_fields="Comments,Votes.UpMod,Answers.Votes")
     complete = convert(tmp_path / "all.jsonl.gz", ALL)
@@ -102,7 +102,7 @@ def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
     assert re.match("3 of 14, filtered 4, 3 of 14 .*, strays 4 ", line)
 
 
-def test_strays_without_a_post_have_all_that_is_known(tmp_path: Path) -> None:
+def test_strays_without_a_post_keep_all_fields(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl.gz"
     convert(output, ("comments",), drop_fields="Comments,Answers.Comments.Text")
     strays = [json.loads(line) for line in unpacked(strays_of(output)).splitlines()]
@@ -145,7 +145,7 @@ def test_documents_take_names_in_a_list() -> None:
         (ALL, {"drop_fields": "Answers.Answers"}, r"no field 'Answers\.Answers'"),
     ],
 )
-def test_choices_that_make_no_sense(
+def test_invalid_choices(
     names: tuple[str, ...], options: dict[str, str], problem: str, tmp_path: Path
 ) -> None:
     with pytest.raises(so2docs.OptionError, match=problem):
@@ -153,7 +153,7 @@ def test_choices_that_make_no_sense(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Path) -> None:
+def test_a_kept_spill_is_reused_only_if_sufficient(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     options = {"drop_fields": "OwnerUserId", "keep_spill": True, "force": True}
     convert(output, ("comments",), **options)
@@ -168,7 +168,7 @@ def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Pat
         convert(output, ("comments",), **options | {"drop_fields": "Comments.Text"})
 
 
-def test_rows_of_posts_are_read_as_ever_where_all_of_them_stays(tmp_path: Path) -> None:
+def test_the_fast_path_is_used_if_all_fields_stay(tmp_path: Path) -> None:
     from so2docs.options.request import build_filters
     from so2docs.options.table import Options
 
@@ -179,7 +179,7 @@ def test_rows_of_posts_are_read_as_ever_where_all_of_them_stays(tmp_path: Path) 
     ).needs_rows
 
 
-def test_a_stray_of_a_known_post_has_what_was_chosen() -> None:
+def test_a_stray_of_a_known_post_has_the_chosen_fields() -> None:
     orphan = (5, 0, 0, ANSWER, b"{}")
     rows = [(COMMENT, post, 1, 0, b'{"Id":1,"PostId":%d,"Text":"t"}' % post) for post in (5, 6)]
     for left_out, kept in (

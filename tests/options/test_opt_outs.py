@@ -181,7 +181,7 @@ OUTPUTS: list[dict[str, Any]] = [
     "options", OUTPUTS, ids=lambda options: "-".join(map(str, options.values()))
 )
 @pytest.mark.parametrize("core", ["python", "auto"])
-def test_no_file_has_anything_of_listed_users_and_posts(
+def test_files_contain_nothing_of_listed_users_and_posts(
     options: dict[str, Any], core: Any, tmp_path: Path
 ) -> None:
     site, made = write_site(tmp_path / "beer.stackexchange.com"), tmp_path / "made"

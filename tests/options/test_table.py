@@ -81,13 +81,13 @@ def python(folder: Path, *arguments: object, **variables: str) -> str:
     return result.stdout + result.stderr
 
 
-def test_it_is_in_the_help_of_the_command(with_another: Path) -> None:
+def test_every_option_is_in_the_help_of_the_command(with_another: Path) -> None:
     text = python(with_another, "-m", "so2docs", "convert", "--help")
     filters = text.partition("Filters:")[2].partition("Documents:")[0]
     assert "--max-score N Keep questions with this score or less." in " ".join(filters.split())
 
 
-def test_it_is_in_the_help_of_the_library(with_another: Path) -> None:
+def test_every_option_is_in_the_help_of_the_library(with_another: Path) -> None:
     for name in ("convert", "convert_all", "documents"):
         text = python(with_another, "-c", f"import so2docs; help(so2docs.{name})")
         assert "max_score: 'int | None' = None" in text or "max_score: int | None = None" in text

@@ -258,7 +258,7 @@ def test_zstd_stream_is_seekable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 300, -1, -100, -500])
-def test_read_notices_a_zstd_stream_that_is_cut_off(cut: int, tmp_path: Path) -> None:
+def test_read_detects_a_truncated_zstd_stream(cut: int, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.zst"
     output.write_bytes(zstandard.compress((SAMPLES / "posts.jsonl").read_bytes()))
     assert list(so2docs.read(output)) == expected_of("posts")
@@ -293,7 +293,7 @@ def test_parquet_types(tmp_path: Path) -> None:
     assert "Other" in schema.names
 
 
-def test_parquet_keeps_what_has_no_column(tmp_path: Path) -> None:
+def test_parquet_keeps_unknown_attributes(tmp_path: Path) -> None:
     output = tmp_path / "questions.parquet"
     so2docs.convert(SAMPLES / "values.xml", output, jobs=1)
     rows = {
@@ -351,7 +351,7 @@ def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
     assert needed == {"Id", "Answers"}
 
 
-def test_the_page_index_of_parquet_says_where_pages_are(tmp_path: Path) -> None:
+def test_the_page_index_of_parquet(tmp_path: Path) -> None:
     """This is tested with several row groups of documents, and with a flat table."""
     dump = wide_dump(tmp_path / "Posts.xml", 5)
     so2docs.convert(dump, tmp_path / "q.parquet", jobs=1)
@@ -389,7 +389,7 @@ def by_id(fields: footers.Struct) -> dict[int, Any]:
     return {field_id: field.value for field_id, field in fields.items()}
 
 
-def test_thrift_writes_what_it_read() -> None:
+def test_thrift_round_trip() -> None:
     sink = io.BytesIO()
     table = pa.table({"a": [1, None, 3], "b": [["x"], [], None], "c": [1.5, 2.5, None]})
     pq.write_table(table, sink, write_page_index=True)
@@ -408,7 +408,7 @@ def test_elasticsearch_index(tmp_path: Path) -> None:
     assert {action["index"]["_index"] for action in actions} == {"so-2024"}
 
 
-def test_strays_whose_output_is_gone_are_replaced(tmp_path: Path) -> None:
+def test_strays_without_their_output_are_replaced(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
     expected = (tmp_path / ".q.jsonl.strays").read_bytes()

@@ -54,7 +54,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_temporary_folder_of_a_killed_command_goes_with_the_next(name: str, folder: Path) -> None:
+def test_the_next_command_removes_the_temporary_folder_of_a_killed_one(
+    name: str, folder: Path
+) -> None:
     command, at = COMMANDS[name]
     ours = folder / "work" / "so2docs-data"
     ours.mkdir()
@@ -92,7 +94,7 @@ def test_a_temporary_folder_in_use_stays(tmp_path: Path) -> None:
         ("os.rename", "page.html", ["stats", "old.jsonl", "--html", "page.html", "-q"]),
     ],
 )
-def test_the_same_command_leaves_nothing_of_one_that_was_killed(
+def test_the_same_command_removes_leftovers_after_a_kill(
     event: str, name: str, command: list[str], folder: Path
 ) -> None:
     so2docs.convert(folder / "old.xml", folder / "old.jsonl")
@@ -115,7 +117,7 @@ def test_a_shortage_before_the_start_leaves_nothing(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_dump_that_is_read_once_leaves_nothing(tmp_path: Path) -> None:
+def test_a_piped_dump_leaves_nothing(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(3000, body_bytes=1000))
     with pytest.raises(so2docs.RecipeError), dump.open("rb") as file:
         so2docs.convert(file, tmp_path / "q.jsonl", recipe=fail_at_the_end, jobs=1)

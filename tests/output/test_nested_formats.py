@@ -26,7 +26,7 @@ def written(path: Path, source: Path, names: Sequence[str], **options: Any) -> P
 
 
 @pytest.mark.parametrize("names", SETS, ids="+".join)
-def test_parquet_holds_what_the_documents_do(names: tuple[str, ...], tmp_path: Path) -> None:
+def test_parquet_equals_the_documents(names: tuple[str, ...], tmp_path: Path) -> None:
     files = []
     several = 2 if names == tuple(FILES) else 1
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (several, 700)]):
@@ -86,7 +86,7 @@ def test_parquet_values(tmp_path: Path) -> None:
     assert first["Answers"][0]["Bounties"] == []
 
 
-def test_parquet_keeps_what_fits_no_column(tmp_path: Path) -> None:
+def test_parquet_keeps_misfits(tmp_path: Path) -> None:
     """Values of another type, invalid dates and unknown attributes, at any depth."""
     (tmp_path / "Posts.xml").write_text(
         '<posts><row Id="1" PostTypeId="1" OwnerUserId="7" />'

@@ -36,7 +36,7 @@ def write(path: Path, raws: list[bytes], level: int = 2) -> bytes:
 
 
 @pytest.mark.parametrize("level", range(10))
-def test_one_member_that_every_reader_takes(level: int, tmp_path: Path) -> None:
+def test_every_reader_accepts_the_only_member(level: int, tmp_path: Path) -> None:
     data = write(tmp_path / "x.jsonl.gz", RAWS, level)
     assert gzip.decompress(data) == b"".join(RAWS)
     inflate = zlib.decompressobj(31)
@@ -128,7 +128,7 @@ def test_a_file_is_published_once_and_found_again(is_resumed: bool, tmp_path: Pa
 
 @pytest.mark.parametrize("is_resumed", [False, True])
 @pytest.mark.parametrize("there", ["", ".part"])
-def test_another_file_of_the_same_size_does_not_pass_for_it(
+def test_a_file_of_the_same_size_is_not_mistaken_for_the_output(
     there: str, is_resumed: bool, tmp_path: Path
 ) -> None:
     paths = [str(tmp_path / name) for name in ("a", "b")]

@@ -271,7 +271,7 @@ def test_every_product_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES_OF_ALL, ids=lambda case: case.path)
-def test_another_option_or_input_is_told(case: Case, tmp_path: Path) -> None:
+def test_another_option_or_input_is_reported(case: Case, tmp_path: Path) -> None:
     if case.path.startswith("flat/"):
         pytest.importorskip("pyarrow")
     if case.path.endswith(".duckdb"):
@@ -303,7 +303,7 @@ def test_another_option_or_input_is_told(case: Case, tmp_path: Path) -> None:
     assert version(folder / case.path) == before
 
 
-def test_any_option_of_a_conversion_that_is_recorded_is_compared(tmp_path: Path) -> None:
+def test_every_recorded_option_is_compared(tmp_path: Path) -> None:
     """test_fingerprint checks which options are recorded, and that every other value counts."""
     CONVERT.make(make_inputs(tmp_path))
     record = read_provenance(str(tmp_path / CONVERT.path))
@@ -378,7 +378,7 @@ def test_a_card_is_known_by_its_bytes(tmp_path: Path) -> None:
     assert card.read_text() == text
 
 
-def test_files_that_a_killed_run_did_not_name_are_made_again(tmp_path: Path) -> None:
+def test_files_left_unnamed_by_a_kill_are_written_again(tmp_path: Path) -> None:
     folder = make_inputs(tmp_path)
     diff(folder, deleted=True)
     before = (folder / "c.jsonl").read_bytes()
@@ -396,7 +396,7 @@ def test_files_that_a_killed_run_did_not_name_are_made_again(tmp_path: Path) -> 
         ("set", "set/queries.jsonl", {"recipe": "beir"}),
     ],
 )
-def test_an_output_that_lost_a_file_is_made_again(
+def test_an_output_with_a_missing_file_is_written_again(
     output: str, lost: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     questions = [

@@ -135,7 +135,7 @@ def test_another_table_is_another_dump(site: Path, tmp_path: Path) -> None:
     assert convert(site, tmp_path / "q.jsonl", nest=["comments"], update=True).is_new
 
 
-def test_an_output_that_does_not_say_it(site: Path, tmp_path: Path) -> None:
+def test_an_output_without_provenance(site: Path, tmp_path: Path) -> None:
     convert(site, tmp_path / "q.jsonl")
     (tmp_path / ".q.jsonl.index").unlink()
     with pytest.raises(ExistingOutputError, match="has no record of how it was made") as refused:
@@ -186,7 +186,7 @@ def test_an_option_of_more_than_64_bits(site: Path, tmp_path: Path) -> None:
     assert not convert(site, new, sample="100%").is_new
 
 
-def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_index(tmp_path: Path) -> None:
     """An output without a record is refused, not replaced."""
     output = tmp_path / "q.jsonl"
     convert(SAMPLES / "posts.xml", output)
@@ -211,7 +211,7 @@ def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["options", "counts"])
-def test_a_record_of_another_shape_does_not_say_it(name: str, site: Path, tmp_path: Path) -> None:
+def test_a_malformed_record_is_no_provenance(name: str, site: Path, tmp_path: Path) -> None:
     convert(site, tmp_path / "q.jsonl.gz")
     record = read_provenance(str(tmp_path / "q.jsonl.gz"))
     assert record is not None

@@ -46,9 +46,7 @@ def test_between_the_renames_of_index_and_output(states: list[Path], tmp_path: P
     assert (tmp_path / NAMES[1]).read_bytes() == (later / NAMES[1]).read_bytes()
 
 
-def test_index_of_a_file_that_was_replaced_meanwhile_is_not_saved(
-    states: list[Path], tmp_path: Path
-) -> None:
+def test_the_index_of_a_replaced_file_is_not_saved(states: list[Path], tmp_path: Path) -> None:
     former, later = states
     replace(tmp_path, former, NAMES[:1])
 

@@ -107,7 +107,7 @@ def test_every_kind_of_column_is_read_back(size: int, tmp_path: Path) -> None:
     assert [dict(zip(names, row, strict=True)) for row in rows] == expected
 
 
-def test_the_ids_say_where_a_page_ends() -> None:
+def test_ids_mark_the_ends_of_pages() -> None:
     """An earlier record that is longer moves no later page."""
     form = RecordParquet(OutputForm("parquet", "none"))
     form.record_schema = SCHEMA
@@ -137,7 +137,9 @@ def test_the_ids_say_where_a_page_ends() -> None:
         ({"id": 1, "many": [], "one": []}, "one"),
     ],
 )
-def test_a_record_that_does_not_fit(record: dict[str, Any], column: str, tmp_path: Path) -> None:
+def test_a_record_that_does_not_fit_its_columns(
+    record: dict[str, Any], column: str, tmp_path: Path
+) -> None:
     with pytest.raises(Exception, match=f"does not fit the schema of its recipe: .*{column}"):
         written([[record]], tmp_path / "r.parquet")
 

@@ -71,7 +71,7 @@ def convert(dump: Path, output: Path, **keywords: Any) -> so2docs.Report:
 @pytest.mark.parametrize(
     ("name", "by"), [*((name, "year") for name in FORMATS), ("jsonl", "month"), ("json", "month")]
 )
-def test_each_file_holds_what_is_of_its_date(
+def test_each_file_has_the_questions_of_its_period(
     dump: Path, tmp_path: Path, name: str, by: str
 ) -> None:
     so2docs.convert(dump, tmp_path / "whole.jsonl", jobs=1)
@@ -208,13 +208,13 @@ def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
     assert again[0].result is None  # The file exists.
 
 
-def test_of_no_documents_one_empty_file(tmp_path: Path) -> None:
+def test_no_documents_give_one_empty_file(tmp_path: Path) -> None:
     report = convert(SAMPLES / "empty.xml", tmp_path / "q.json")
     assert (report.files, report.first_file) == (1, str(tmp_path / "q-undated.json"))
     assert json.loads((tmp_path / "q-undated.json").read_text()) == []
 
 
-def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Path) -> None:
+def test_only_force_removes_files_of_an_earlier_output(dump: Path, tmp_path: Path) -> None:
     convert(dump, tmp_path / "q.jsonl.gz", split="year")
     with pytest.raises(so2docs.OutputError, match=r"q-2016\.jsonl\.gz: exists"):
         convert(dump, tmp_path / "q.jsonl.gz", split="year", since="2018-01-01", until="2020-01-01")

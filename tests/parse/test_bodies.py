@@ -72,7 +72,7 @@ def test_signs_of_variables_are_not_formulas() -> None:
         ("dump", {"site": "math.stackexchange.com", "site_field": "Site"}),
     ],
 )
-def test_the_site_of_a_dump_says_that_it_has_formulas(
+def test_the_site_decides_about_formulas(
     folder: str, options: dict[str, str], tmp_path: Path
 ) -> None:
     posts = tmp_path / folder / "Posts.xml"

@@ -204,7 +204,7 @@ def test_slices_of_tables_cut_anywhere(table: str) -> None:
         is_taken_of(table, sample[cut:])
 
 
-def test_records_that_do_not_belong_together_are_refused() -> None:
+def test_inconsistent_records_are_rejected() -> None:
     from so2docs.parse import _core
 
     key = KEY.pack(1, 2, 3, 2 << 4 | 5)
@@ -229,7 +229,7 @@ WRONG_UTF_8 = """
 """
 
 
-def test_bytes_that_are_not_utf_8_are_left_to_the_reference() -> None:
+def test_invalid_utf_8_is_left_to_the_reference() -> None:
     """Every position is tested, because values are read in blocks of 16 bytes."""
     rows = [
         b'<row Id="1" PostTypeId="1" Body="%s%s%s" />' % (b"x" * position, raw, b"y" * 20)
@@ -239,7 +239,7 @@ def test_bytes_that_are_not_utf_8_are_left_to_the_reference() -> None:
     assert [row for row in rows if is_taken(row)] == []
 
 
-def test_every_character_that_a_dump_may_hold() -> None:
+def test_every_valid_character() -> None:
     allowed = [*range(0x20, 0xD800), *range(0xE000, 0xFFFE), *range(0x10000, 0x110000, 61)]
     for first in range(0, len(allowed), 4096):
         codes = [code for code in allowed[first : first + 4096] if chr(code) not in '<&"']
@@ -360,7 +360,7 @@ def test_every_slice_of_the_grammar_is_taken(data: bytes) -> None:
 @pytest.mark.long
 @settings(max_examples=2 * EXAMPLES)
 @given(slices_of_the_grammar(), st.lists(st.tuples(st.integers(0), st.integers(0, 3), broken)))
-def test_nothing_is_taken_that_the_reference_refuses(
+def test_rejects_whatever_the_reference_rejects(
     data: bytes, changes: list[tuple[int, int, bytes]]
 ) -> None:
     for place, removed, inserted in changes:

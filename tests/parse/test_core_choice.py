@@ -35,7 +35,7 @@ def test_an_option_overrides_the_variable(name: Core, monkeypatch: pytest.Monkey
         core.choose_core("auto")
 
 
-def test_auto_is_python_where_nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_python_without_a_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
     core._explain_python.cache_clear()
     monkeypatch.setattr(core, "_core", None)
     monkeypatch.delenv(core.VARIABLE, raising=False)
@@ -55,7 +55,7 @@ def test_another_name_is_refused(tmp_path: Path) -> None:
 
 
 @either
-def test_the_report_says_which_core_ran(name: Core, tmp_path: Path) -> None:
+def test_the_report_names_the_core(name: Core, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     report = so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, core=name)
     assert report.core == name
@@ -63,7 +63,7 @@ def test_the_report_says_which_core_ran(name: Core, tmp_path: Path) -> None:
     assert f"{name} core)" in result.stderr
 
 
-def test_the_command_says_which_core_it_has() -> None:
+def test_the_command_names_the_core() -> None:
     version = f"so2docs {so2docs.__version__} ({core.built()} core)\n"
     assert run("--version").stdout == version
 

@@ -205,7 +205,7 @@ def test_sizes_of_questions_as_the_reference(blocks: list[bytes]) -> None:
     assert actual[0] == actual[1]
 
 
-def test_sizes_that_are_cut_off_or_too_large() -> None:
+def test_truncated_and_excessive_sizes() -> None:
     sizes = array("q", [-1]) * 16
     with pytest.raises(ValueError, match="do not match"):
         compiled.add_sizes(KEY.pack(1, 1, 0, 1)[:-1], sizes)
@@ -460,7 +460,7 @@ def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.Mo
     assert actual == expected
 
 
-def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """No byte after the end of a row is read."""
     fallbacks: list[range] = []
     monkeypatch.setattr(
@@ -546,7 +546,7 @@ def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], co
     assert len(ranks) == len(set(votes))
 
 
-def test_votes_that_are_cut_off() -> None:
+def test_truncated_votes() -> None:
     with pytest.raises(ValueError, match="truncated"):
         compiled.count_votes(KEY.pack(1, 1, 1, VOTE)[:-1])
 
@@ -562,14 +562,14 @@ def test_votes_that_are_cut_off() -> None:
         (b"", b"{}"),
     ],
 )
-def test_keys_that_are_not_of_their_json(block: tuple[bytes, bytes]) -> None:
+def test_keys_that_contradict_their_json(block: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="do not match"):
         compiled.sort_records([(b"", b""), block])
     with pytest.raises(ValueError, match="do not match"):
         compiled.select_records(block, WHOLE.start, WHOLE.stop)
 
 
-def test_blocks_that_were_not_sorted() -> None:
+def test_unsorted_blocks() -> None:
     blocks = [as_block([(1, 1, 0, QUESTION, b'{"Id":1}'), (1, 2, 0, ANSWER, b'{"Id":2}')])]
     records = compiled.sort_records(blocks)
     shorter = [(blocks[0][0], blocks[0][1][:-1])]
@@ -590,7 +590,7 @@ def test_blocks_that_were_not_sorted() -> None:
             compiled.sort_records(wrong)  # type: ignore[arg-type]
 
 
-def test_users_that_are_not_of_their_ids() -> None:
+def test_users_that_contradict_their_ids() -> None:
     blocks = [as_block([(1, 1, 0, QUESTION, b'{"OwnerUserId":1}')])]
     records = compiled.sort_records(blocks)
     wrong: list[dict[str, Any]] = [

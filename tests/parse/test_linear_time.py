@@ -103,7 +103,7 @@ def test_secrets_are_removed_in_linear_time(part: str) -> None:
     pytest.fail(f"{after:.3f} s for 4,000 addresses, {before:.3f} s for 100")
 
 
-def test_a_reference_of_thousands_of_digits_is_replaced() -> None:
+def test_a_huge_character_reference_is_replaced() -> None:
     assert html_to_text("<p>a &#" + "1" * 5000 + "; b</p>") == " a \ufffd b "
     assert html_to_text("<p>&#0000000065;&#65;&#x41;</p>").strip() == "AAA"
 
@@ -116,13 +116,13 @@ def test_a_reference_of_thousands_of_digits_is_replaced() -> None:
         "<p>one<!-- language: lang-js --> two</p>",
     ],
 )
-def test_words_are_those_of_the_text(body: str) -> None:
+def test_words_equal_the_text(body: str) -> None:
     text = converter("text")
     assert text is not None
     assert html_to_text(body).split() == text(body).split()
 
 
-def test_a_body_of_very_many_odd_parts_keeps_its_words() -> None:
+def test_a_body_with_many_odd_parts_keeps_its_words() -> None:
     body = (
         "<p>first </p>" + "<!-- note -->word <b>" * 300 + '<a href="u" ' + "x " * 2000 + ">link</a>"
     )

@@ -41,7 +41,7 @@ EXAMPLES = int(os.environ.get("SO2DOCS_EXAMPLES", "100"))
 
 
 @needs_core
-def test_the_compiled_core_leaves_to_the_reference_what_is_rare() -> None:
+def test_the_compiled_core_leaves_rare_bodies_to_the_reference() -> None:
     fallbacks = {body for body in MARKDOWN if not is_markdown_taken(body)}
     assert all(body.startswith(("<table", "<pre><b", "<ol start='")) for body in fallbacks), (
         fallbacks

@@ -182,7 +182,7 @@ def test_repair_agrees_with_the_oracle(data: bytes) -> None:
     assert rows.repair(repaired) == (repaired, 0)
 
 
-def test_only_what_needs_it_is_repaired() -> None:
+def test_valid_rows_are_not_repaired() -> None:
     """A valid slice is unchanged; in an invalid slice, only the invalid rows change."""
     good = b'<row Id="1" A="&amp;#0;" />\n'
     assert list(rows.parse(good)) == [rows.Rows([{"Id": "1", "A": "&#0;"}], 0)]
@@ -209,7 +209,7 @@ def test_row_id(text: str) -> None:
 ROW = b'<row A="1" />'
 
 
-def test_names_are_those_of_the_dump() -> None:
+def test_attributes_keep_their_names() -> None:
     """This includes names with the character that starts our escapes."""
     written = "Title a:Title xmlns xmlns:a :b c: d:e:f xml:space xmlnsx xmlns:xmlx"
     names = [*written.split(), "\U000effff0", "a\U000effff:xmlns", "\U000effff"]

@@ -89,7 +89,7 @@ def test_votes_out_of_the_ordinary_are_counted_as_well() -> None:
     }
 
 
-def test_rows_of_a_slice_are_gone_with_their_last_user() -> None:
+def test_a_slice_is_freed_after_its_last_use() -> None:
     data = b"".join(
         b'<row Id="%d" PostId="7" VoteTypeId="2" />\n' % number for number in range(500)
     )

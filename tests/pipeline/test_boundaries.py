@@ -81,7 +81,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[BucketTask]:
 
 @pytest.mark.parametrize("nest", [(), ("comments",)])
 @pytest.mark.parametrize("core", ["python", "compiled"])
-def test_no_task_is_large_where_ids_cluster(
+def test_clustered_ids_give_no_large_tasks(
     nest: tuple[str, ...], core: Any, clustered: Path, tasks: list[BucketTask], tmp_path: Path
 ) -> None:
     if core == "compiled" and cores.built() == "python":
@@ -109,7 +109,7 @@ def test_no_task_is_large_where_ids_cluster(
 
 
 @pytest.mark.parametrize("nest", [(), ("comments",)])
-def test_same_bytes_where_ids_cluster(
+def test_clustered_ids_give_the_same_bytes(
     nest: tuple[str, ...], clustered: Path, tmp_path: Path, tasks: list[BucketTask]
 ) -> None:
     ways: list[dict[str, Any]] = [

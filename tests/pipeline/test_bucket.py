@@ -29,7 +29,7 @@ BLOCKS = {
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_a_block_that_checksums_let_pass(kind: str, core: Any, tmp_path: Path) -> None:
+def test_a_damaged_block_with_a_valid_checksum(kind: str, core: Any, tmp_path: Path) -> None:
     """The changed block has the same checksum, which has a probability of one in four billion."""
     if core == "compiled" and cores.built() == "python":
         pytest.skip("no compiled core")
@@ -44,7 +44,7 @@ def test_a_block_that_checksums_let_pass(kind: str, core: Any, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("half", [0, 1])
-def test_compressed_bytes_that_checksums_let_pass(half: int, tmp_path: Path) -> None:
+def test_damaged_compression_with_a_valid_checksum(half: int, tmp_path: Path) -> None:
     path = str(tmp_path / "000000-1.blocks")
     kept = [zstandard.compress(data) for data in (KEY.pack(1, 1, 0, QUESTION), JSON)]
     kept[half] = b"x" + kept[half][1:]

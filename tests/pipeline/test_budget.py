@@ -53,7 +53,7 @@ def test_available_memory(
     assert available_memory(tmp_path / "proc", tmp_path / "groups") == expected
 
 
-def test_without_anybody_who_tells(tmp_path: Path) -> None:
+def test_available_memory_without_system_files(tmp_path: Path) -> None:
     assert available_memory(tmp_path, tmp_path) > 100_000_000
 
 
@@ -62,7 +62,7 @@ def test_a_full_disk_leaves_no_budget() -> None:
     assert default_budget(1000) == 500
 
 
-def test_the_room_that_an_uncompressed_spill_needs(tmp_path: Path) -> None:
+def test_space_for_an_uncompressed_spill(tmp_path: Path) -> None:
     free = check_room(0, tmp_path, "-", "gzip")
     lack = [
         free - check_room(1_000_000_000, tmp_path, "-", "gzip", **more)  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_tables_use_the_budget_too(tmp_path: Path) -> None:
     assert len(lines) == 1
 
 
-def test_a_budget_that_changes_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_changed_during_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [*some_rows(2000, body_bytes=400, dense=True)]
     dump = write_dump(tmp_path / "Posts.xml", *rows)
     (tmp_path / "expected").mkdir()

@@ -79,7 +79,7 @@ def wait_for_workers(running: subprocess.Popen[bytes]) -> list[int]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_a_reader_that_leaves_after_a_line(number: int, dump: Path, tmp_path: Path) -> None:
+def test_a_reader_leaving_after_one_line(number: int, dump: Path, tmp_path: Path) -> None:
     running = converting(dump, ["-"], tmp_path, stdout=subprocess.PIPE)
     assert running.stdout is not None
     assert running.stdout.readline().startswith(b'{"Id"')

@@ -53,7 +53,7 @@ def test_a_shortage_is_found_before_the_start(
     assert not list(full.rglob("*.blocks"))
 
 
-def test_room_that_a_spill_takes_already_is_not_asked_for_again(
+def test_space_used_by_a_spill_is_not_required_again(
     tmp_path: Path, tmpfs: Callable[[int], Path]
 ) -> None:
     folder = tmpfs(1_000_000)
@@ -138,7 +138,7 @@ except so2docs.So2docsError as error:
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="needs setrlimit")
-def test_files_that_may_not_grow(dump: Path, tmp_path: Path) -> None:
+def test_a_limit_on_file_size(dump: Path, tmp_path: Path) -> None:
     """Each limit makes another write fail, with its own message: of blocks, index or output."""
     (tmp_path / "expected").mkdir()
     (tmp_path / "out").mkdir()
@@ -173,14 +173,14 @@ def test_a_full_device_as_output(dump: Path) -> None:
     assert re.fullmatch(f"so2docs: -: .*; free some space; {STARTS_OVER}\n", stderr)
 
 
-def test_a_reader_that_has_enough(dump: Path) -> None:
+def test_a_reader_closing_the_pipe(dump: Path) -> None:
     words = f"{sys.executable} -m so2docs convert {dump} - | head -1"
     result = subprocess.run(words, shell=True, check=True, capture_output=True)
     assert result.stdout.count(b"\n") == 1
     assert result.stderr == b""
 
 
-def test_an_excerpt_that_cannot_be_saved_does_not_hide_the_error(
+def test_a_failed_excerpt_does_not_hide_the_error(
     tmp_path: Path, tmpfs: Callable[[int], Path]
 ) -> None:
     bad = write_dump(tmp_path / "bad.xml", question(1, Body="x" * 70_000), b"<row Id=2/>")
@@ -194,7 +194,7 @@ def test_an_excerpt_that_cannot_be_saved_does_not_hide_the_error(
     assert [path.name for path in full.iterdir()] == ["filler"]
 
 
-def test_outputs_that_cannot_be(small: Path, tmp_path: Path) -> None:
+def test_impossible_outputs(small: Path, tmp_path: Path) -> None:
     (tmp_path / "folder.jsonl.gz").mkdir()
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "small.jsonl").symlink_to(small)
@@ -214,7 +214,7 @@ def test_outputs_that_cannot_be(small: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs another user")
-def test_folders_that_may_not_be_written(small: Path) -> None:
+def test_read_only_folders(small: Path) -> None:
     # Other runs of pytest make the parent of `tmp_path` inaccessible to other users.
     with tempfile.TemporaryDirectory() as name:
         _check_closed_folders(small, Path(name))
@@ -288,7 +288,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         assert result.stderr.startswith("so2docs: resuming: all documents were")
 
 
-def test_an_output_folder_that_vanishes(
+def test_a_vanishing_output_folder(
     dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "out"
@@ -332,7 +332,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("at", [1, 5, -1])
-def test_a_dump_that_changes_while_being_read(
+def test_a_dump_changing_while_read(
     change: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(100))
@@ -362,7 +362,7 @@ def test_a_dump_that_changes_while_being_read(
     assert not output.exists()
 
 
-def test_a_dump_that_shrinks_within_a_slice(tmp_path: Path) -> None:
+def test_a_dump_shrinking_within_a_slice(tmp_path: Path) -> None:
     path = write_dump(tmp_path / "Posts.xml", *some_rows(100))
     dump = open_dump(str(path))
     parts = slices(dump, dump.start, dump.end, 1000)
@@ -382,7 +382,7 @@ def test_a_dump_without_write_permission(tmp_path: Path) -> None:
     assert dump.read_bytes().endswith(END)
 
 
-def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
+def test_other_files_are_not_overwritten(small: Path, tmp_path: Path) -> None:
     """Each name that a conversion writes may be a link to the dump, or not a file."""
     before = small.read_bytes()
     names = {

@@ -46,9 +46,7 @@ def test_more_chunks_than_files_may_be_open(dump: Path, jobs: int, tmp_path: Pat
 
 
 @pytest.mark.long
-def test_advice_where_more_workers_are_asked_for_than_files_may_be_open(
-    dump: Path, tmp_path: Path
-) -> None:
+def test_advice_if_workers_exceed_the_limit_on_open_files(dump: Path, tmp_path: Path) -> None:
     failed = convert(dump, tmp_path / "questions.gz", 60)
     assert failed.returncode == 1
     assert "Too many open files; use fewer jobs" in failed.stderr

@@ -138,7 +138,7 @@ def test_going_on_with_the_second_pass(
     assert left_by(output) == expected
 
 
-def test_going_on_where_only_the_end_was_left(
+def test_resuming_at_the_last_step(
     monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path, expected: dict[str, bytes]
 ) -> None:
     stop_in(monkeypatch, dump, output, sealing=True)
@@ -193,7 +193,7 @@ def test_the_command_says_it(monkeypatch: pytest.MonkeyPatch, dump: Path, output
 
 @pytest.mark.parametrize("damage", ["shorter", "changed", "gone"])
 @pytest.mark.parametrize("name", ["questions.jsonl.gz.part", ".questions.jsonl.gz.strays.gz.part"])
-def test_a_part_that_is_not_as_it_was_left_is_written_again(
+def test_a_changed_part_is_written_again(
     damage: str,
     name: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -223,7 +223,7 @@ def test_a_part_that_is_not_as_it_was_left_is_written_again(
         ("questions.jsonl.gz", {}, ".questions.jsonl.gz.strays.gz"),
     ],
 )
-def test_a_file_that_is_lost_before_it_has_its_name(
+def test_a_file_lost_before_its_rename(
     name: str,
     options: dict[str, object],
     lost: str,
@@ -381,7 +381,7 @@ def test_a_byte_changed_anywhere_in_the_spill_is_noticed(
 
 
 @pytest.mark.parametrize("damage", ["gone", "shorter", "longer"])
-def test_a_block_file_that_is_not_as_it_was_left(
+def test_a_block_file_changed_between_sessions(
     damage: str, monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path
 ) -> None:
     stop_in(monkeypatch, dump, output, chunk=3)
@@ -428,7 +428,7 @@ def test_a_foreign_index(
     assert left_by(output) == expected
 
 
-def test_keeps_a_folder_that_is_not_a_spill(dump: Path, output: Path) -> None:
+def test_keeps_a_folder_other_than_a_spill(dump: Path, output: Path) -> None:
     spill_of(output).mkdir()
     (spill_of(output) / "thesis.txt").write_text("dear")
     for restart in (False, True):
@@ -493,7 +493,7 @@ def test_standard_output_leaves_no_spill(tmp_path: Path, dump: Path) -> None:
     os.unlink("questions.error.xml")
 
 
-def test_a_foreign_folder_in_that_of_the_spill_is_left_alone(dump: Path, output: Path) -> None:
+def test_a_foreign_folder_within_the_spill_is_kept(dump: Path, output: Path) -> None:
     foreign = spill_of(output) / "pieces"
     foreign.mkdir(parents=True)
     (foreign / "mine.txt").touch()

@@ -46,7 +46,7 @@ def test_same_file_by_way_of_a_temporary_one(
 
 
 @pytest.mark.parametrize("in_kernel", [True, False])
-def test_a_temporary_file_that_was_cut_off(
+def test_a_truncated_temporary_file(
     in_kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not in_kernel:
@@ -58,7 +58,7 @@ def test_a_temporary_file_that_was_cut_off(
         written(tmp_path / "questions", "none", stored)
 
 
-def test_a_temporary_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_temporary_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "segments.0"
     with pytest.raises(OutputError, match=f"{path}: cannot be written"):
         store(str(path), some_segments("none"))

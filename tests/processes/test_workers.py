@@ -142,13 +142,13 @@ def dying_within_its_result(task: int) -> bytes:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
-def test_reports_a_worker_that_dies_while_sending() -> None:
+def test_reports_a_worker_killed_while_sending() -> None:
     with pytest.raises(WorkerDiedError), Workers(2) as workers:
         list(workers.run(dying_within_its_result, range(4)))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="stops a process")
-def test_leaving_does_not_wait_for_a_worker_that_is_stopped() -> None:
+def test_closing_does_not_wait_for_a_stopped_worker() -> None:
     with Workers(2) as workers:
         results = workers.run(stopping, range(4))
         assert next(results) == 0
@@ -185,7 +185,7 @@ def test_threads_share_the_interpreter_untouched(tmp_path: Path) -> None:
     assert (result.stdout, result.stderr) == ("run True\n", "")
 
 
-def test_a_worker_that_cannot_be_started_is_an_error_with_advice(
+def test_advice_if_a_worker_cannot_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
@@ -194,7 +194,7 @@ def test_a_worker_that_cannot_be_started_is_an_error_with_advice(
         list(workers.run(failing_never, range(3)))
 
 
-def test_the_cause_of_an_error_is_where_it_was_raised() -> None:
+def test_errors_keep_the_traceback_of_the_worker() -> None:
     with pytest.raises(MalformedDumpError) as caught, Workers(2) as workers:
         list(workers.run(failing, range(4)))
     assert "in failing" in str(caught.value.__cause__)
@@ -204,7 +204,7 @@ def unsendable(task: int) -> object:
     return lambda: task
 
 
-def test_a_result_that_cannot_be_sent_is_an_error() -> None:
+def test_an_unpicklable_result_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="pickle"), Workers(2) as workers:
         list(workers.run(unsendable, range(3)))
 
@@ -224,7 +224,7 @@ except ModuleNotFoundError as error:
 """
 
 
-def test_a_task_that_cannot_be_imported_is_an_error() -> None:
+def test_an_unimportable_task_is_an_error() -> None:
     """This can happen if the package is replaced; nothing may wait for the result."""
     result = subprocess.run(
         [sys.executable, "-c", THAT_WORKERS_CANNOT_IMPORT],

@@ -156,7 +156,7 @@ def test_pandas_keeps_integers(output: Path) -> None:
     assert str(frame["CreationDate"].dtype) == "datetime64[ms, UTC]"
 
 
-def test_polars_or_what_to_install(output: Path) -> None:
+def test_polars_or_advice_to_install_it(output: Path) -> None:
     with so2docs.open(output) as docs:
         if find_spec("polars") is None:
             with pytest.raises(so2docs.OptionError, match="pip install polars"):
@@ -233,7 +233,7 @@ def test_misfits(some: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"since": "soon"}, {"tags": "a b"}, {"since": "2021", "until": "2020"}]
 )
-def test_selections_that_are_refused(wrong: dict[str, Any], some: Path) -> None:
+def test_invalid_selections(wrong: dict[str, Any], some: Path) -> None:
     with so2docs.open(some) as docs, pytest.raises(so2docs.OptionError):
         docs.where(**wrong)
 
@@ -274,7 +274,7 @@ def test_rows_with_their_questions(name: str, output: Path) -> None:
         ("questions", "Title", "rows that belong to one question"),
     ],
 )
-def test_questions_that_cannot_be_added(name: str, column: str, message: str, output: Path) -> None:
+def test_impossible_question_columns(name: str, column: str, message: str, output: Path) -> None:
     with so2docs.open(output) as docs, pytest.raises(so2docs.OptionError, match=message):
         getattr(docs, name).with_questions(column)
 
@@ -406,7 +406,7 @@ def write_indexed(folder: Path, line: str) -> Path:
 
 
 @pytest.mark.parametrize(("name", "key"), [("bounties", "Bounties"), ("badges", "Badges")])
-def test_tables_without_a_frame_say_where_they_are(name: str, key: str, some: Path) -> None:
+def test_advice_for_tables_without_a_frame(name: str, key: str, some: Path) -> None:
     with so2docs.open(some) as docs:
         for source in (docs, docs.where()):
             with pytest.raises(AttributeError, match=f"{name}.*{key}.*so2docs.tables"):

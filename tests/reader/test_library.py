@@ -178,7 +178,7 @@ def test_any_order_of_attributes_and_white_space(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3, 4, 6, 9])
-def test_rebuilt_index_is_the_one_that_was_written(level: int, large: Path, tmp_path: Path) -> None:
+def test_a_rebuilt_index_equals_the_written_one(level: int, large: Path, tmp_path: Path) -> None:
     path = tmp_path / NAMES[0]
     lines = list(map(json.dumps, scanned(large / NAMES[0]).values()))[:1200]
     with Output(str(path), "gzip", indexed=True) as output:
@@ -254,7 +254,7 @@ def test_changed_output_is_noticed(output: Path) -> None:
     assert "an earlier version" in messages[0]
 
 
-def test_index_that_cannot_be_saved(output: Path) -> None:
+def test_an_unwritable_index(output: Path) -> None:
     index_of(output).unlink()
     index_of(output).mkdir()
     with heard() as messages, so2docs.open(output) as docs:
@@ -334,7 +334,7 @@ def test_index_made_again_is_the_one_of_the_conversion(
         ("[1]\n", "is a JSON array"),
     ],
 )
-def test_files_that_cannot_be_indexed(text: str, message: str, tmp_path: Path) -> None:
+def test_files_without_an_index(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_text(text * (1 if "Id" in text else 100_000))
     if message == "ascending":
@@ -345,7 +345,7 @@ def test_files_that_cannot_be_indexed(text: str, message: str, tmp_path: Path) -
         so2docs.open(tmp_path / "nowhere")
 
 
-def test_a_line_that_is_not_a_document(tmp_path: Path) -> None:
+def test_a_line_other_than_a_document(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_text('{"Id":1}\n{"no": "id"}\n{"Id":9}\n')
     with so2docs.open(path) as docs:
@@ -470,7 +470,7 @@ def test_standard_output_and_strays_have_no_index(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("*.index*")] == [f".{NAMES[0]}.index"]
 
 
-def test_conversion_does_not_load_what_reads_outputs() -> None:
+def test_a_conversion_does_not_import_the_reader() -> None:
     script = (
         "import sys, so2docs, so2docs.cli\n"
         f"so2docs.convert({str(SAMPLES / 'posts.xml')!r}, '-', jobs=1)\n"

@@ -455,7 +455,7 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
     assert f"records (mine:titles) {len(titles)}" in result.stderr
 
 
-def test_a_recipe_that_failed_may_be_changed_and_tried_again(tmp_path: Path) -> None:
+def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
     module = tmp_path / "mine.py"
     command = [
         *COMMAND,
@@ -536,7 +536,7 @@ def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["q.jsonl", "q.json.gz", "q.parquet"])
-def test_a_record_that_does_not_fit_its_schema(name: str, tmp_path: Path) -> None:
+def test_a_record_that_violates_its_schema(name: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.RecipeError, match="field id is int; its schema says boolean"):
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / name, recipe=WRONG)
 
@@ -545,7 +545,7 @@ def failing(question: Row) -> list[Row]:
     return [{"share": 1 / (question["Id"] - question["Id"])}]
 
 
-def test_a_recipe_that_fails_in_a_worker(tmp_path: Path) -> None:
+def test_a_recipe_failing_in_a_worker(tmp_path: Path) -> None:
     with pytest.raises(
         so2docs.So2docsError,
         match=r"failing: failed at question \d+ \(.*test_recipe_conv.*\): Zero",

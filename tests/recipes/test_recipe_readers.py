@@ -77,7 +77,7 @@ def test_hugging_face_loads_each_folder(
     assert without_nulls(dataset.to_list()) == without_nulls(records)
 
 
-def test_hugging_face_loads_what_goes_by_date(
+def test_hugging_face_loads_files_split_by_date(
     dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
     options = {"recipe": "qa", "body": "html", "split": "year"}

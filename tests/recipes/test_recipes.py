@@ -207,7 +207,7 @@ def test_passages(text: str, overlap: int) -> None:
     check_cuts(text, cuts(text, Splitter(120, overlap, None)), 120, overlap)
 
 
-def test_passages_that_repeat_the_end_of_the_one_before() -> None:
+def test_overlapping_passages() -> None:
     text = "One two three four. " * 30
     first, second, *_ = cuts(text, Splitter(100, 20, None))
     assert 0 < first.end - second.start <= 20
@@ -230,7 +230,7 @@ def test_passages_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
         choose_recipe("chunks")
 
 
-def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
+def test_a_custom_tokenizer(tmp_path: Path) -> None:
     """The content of the file matters, so resuming with another tokenizer is refused."""
     model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
     tokenizer = tmp_path / "tokenizer.json"
@@ -299,7 +299,7 @@ def test_attribution(questions: list[dict[str, Any]]) -> None:
     assert made(RecordMaker(None, HOST), copy.deepcopy(questions)) == expected
 
 
-def test_attribution_names_every_editor_where_the_history_is_nested() -> None:
+def test_attribution_names_every_editor_in_the_nested_history() -> None:
     written = {"Events": ["EditBody", "SuggestedEditApplied"], "CreationDate": "2012-01-01"}
     history = [
         written | {"UserId": 5, "ProposedBy": 5, "User": {"Id": 5, "DisplayName": "Ada"}},
@@ -344,7 +344,7 @@ def test_every_pair_of_a_few_answers(scores: list[int]) -> None:
     assert draw_pairs(scores, 1) == every
 
 
-def test_negatives_are_answers_that_readers_did_not_like() -> None:
+def test_negatives_are_answers_with_low_scores() -> None:
     assert draw_pairs([3, 2, 0, 0, -1], 1, max_negative=0) == [
         *((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)),
         *((2, 4), (3, 4)),
@@ -426,7 +426,7 @@ def test_records_are_made_one_at_a_time() -> None:
     assert peak < 10_000_000
 
 
-def test_records_credit_only_who_wrote_what_is_in_them(questions: list[dict[str, Any]]) -> None:
+def test_records_credit_only_the_authors_of_their_text(questions: list[dict[str, Any]]) -> None:
     for question in questions:
         for row in made(RecordMaker(choose_recipe("qa").recipe, HOST), [question]):
             metadata = row["metadata"]
@@ -438,7 +438,7 @@ def test_records_credit_only_who_wrote_what_is_in_them(questions: list[dict[str,
                 assert credited["license"] == post["ContentLicense"]
 
 
-def test_threads_hold_the_comments_whose_authors_they_credit() -> None:
+def test_threads_contain_the_comments_of_credited_authors() -> None:
     comments = [{"Id": 5, "PostId": 1, "Text": "Why\nnot?", "UserDisplayName": "Ada"}]
     question = {"Id": 1, "Title": "How?", "Body": "So.", "Comments": comments, "Answers": []}
     (row,) = made(RecordMaker(choose_recipe("thread").recipe, HOST), [question])
@@ -455,7 +455,7 @@ def test_notes_of_possible_duplicates_are_left_out() -> None:
     assert row["completion"] == " " + answer["Body"]
 
 
-def test_headings_of_posts_are_below_those_of_a_thread() -> None:
+def test_post_headings_are_one_level_below_the_thread() -> None:
     question = {"Id": 1, "Title": "How?", "Body": "<h1>One</h1><h6>Six</h6>", "Answers": []}
     (row,) = made(RecordMaker(choose_recipe("thread").recipe, HOST, to_markdown), [question])
     assert row["text"] == "# How?\n\n### One\n\n###### Six"
@@ -541,7 +541,7 @@ def test_a_function_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> Non
         (Recipe("x", nested, record(a=array(record(b=TEXT)))), "field a[1].b is bool; its schema"),
     ],
 )
-def test_a_recipe_that_fails(function: Any, problem: str) -> None:
+def test_a_failing_recipe(function: Any, problem: str) -> None:
     recipe = function if isinstance(function, Recipe) else choose_recipe(function).recipe
     maker = RecordMaker(recipe, None)
     with pytest.raises(so2docs.So2docsError) as error:

@@ -133,7 +133,7 @@ def test_comments_are_credited_and_safe(databases: list[Path]) -> None:
     assert "- [3] a\ufffdb — Eve, 2012-01-01, CC BY-SA 3.0" in text
 
 
-def test_errors_are_told(databases: list[Path]) -> None:
+def test_errors_are_reported(databases: list[Path]) -> None:
     expected: list[tuple[str, dict[str, Any], str]] = [
         ("get_question", {"post_id": 1}, f"choose a site: {HOST}, {OTHER}"),
         ("get_question", {"post_id": 1, "site": "x"}, "unknown site 'x'; choose a site"),

@@ -51,7 +51,7 @@ def test_pictures_from_disk(tmp_path: Path) -> None:
             assert client.get(f"/pictures/{key}").status_code == 404
 
 
-def test_what_is_neither_a_folder_nor_an_archive_is_named(tmp_path: Path) -> None:
+def test_other_files_are_rejected_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.png").write_bytes(PNG)
     done = run("serve", make(tmp_path), "--images", tmp_path / "x.png")
     assert done.returncode == 2

@@ -126,7 +126,7 @@ def test_only_web_addresses_are_links(website: str, address: str | None, tmp_pat
     assert website.strip() in page
 
 
-def test_profiles_that_cannot_be_added(site: Path, output: Path, tmp_path: Path) -> None:
+def test_impossible_profiles(site: Path, output: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain.jsonl"
     so2docs.convert(site / "Posts.xml", plain, jobs=1)
     (site / "Users.xml").rename(tmp_path / "Users.xml")
@@ -142,7 +142,7 @@ def test_profiles_that_cannot_be_added(site: Path, output: Path, tmp_path: Path)
         assert not (tmp_path / "q.db").exists()
 
 
-def test_an_archive_that_is_served_has_profiles(site: Path, tmp_path: Path) -> None:
+def test_a_served_archive_has_profiles(site: Path, tmp_path: Path) -> None:
     for table in ("Comments", "PostLinks", "Votes"):
         write_dump(site / f"{table}.xml")
     write_dump(site / "Users.xml", row(Id=7, Reputation=1, DisplayName="Ada", **ADA))

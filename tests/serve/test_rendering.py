@@ -49,7 +49,7 @@ def test_comments(text: str, expected: str | None) -> None:
 
 @pytest.mark.parametrize("kind", ["body", "comment", "title", "diff", "plain"])
 @pytest.mark.parametrize("text", ["a\u202eb", "<p>a&#8238;b</p>", "`\u2067`", "$\u202ex$"])
-def test_no_text_turns_the_order_of_what_follows_around(kind: Kind, text: str) -> None:
+def test_text_direction_marks_are_isolated(kind: Kind, text: str) -> None:
     html = SITE.render(kind, text)
     assert not set(html) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
     assert "\u05d0\u200f" in SITE.render(kind, "\u05d0\u200f")
@@ -69,7 +69,7 @@ def test_changes_are_marked_word_by_word() -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", " "])
-def test_texts_that_take_too_long_to_compare_are_not_compared(end: str) -> None:
+def test_slow_comparisons_are_skipped(end: str) -> None:
     """Each of these texts equals half of the other texts, which makes many pairs."""
     few, many = (
         SITE.render("diff", f"{f'x{end}' * n}\0{''.join(f'x{end}y{k}{end}' for k in range(n))}")
@@ -178,13 +178,13 @@ def stubborn() -> Iterator[Renderings]:
     renderings.close()
 
 
-def test_a_worker_that_ends_costs_one_text(stubborn: Renderings) -> None:
+def test_a_dead_worker_loses_one_text(stubborn: Renderings) -> None:
     texts: list[tuple[Kind, str]] = [("body", "a"), ("body", "dies"), ("comment", "b")]
     for _ in range(2):
         assert stubborn.render(SITE, texts) == ["[a]", '<div class="plain">dies</div>', "[b]"]
 
 
-def test_a_worker_that_somebody_ended_costs_nothing(stubborn: Renderings) -> None:
+def test_an_idle_worker_killed_from_outside_is_replaced(stubborn: Renderings) -> None:
     for _ in range(3):
         assert stubborn.render(SITE, [("body", "a")]) == ["[a]"]
         for process in list(stubborn._running):
@@ -198,7 +198,7 @@ def test_a_page_full_of_such_texts_does_not_start_a_worker_for_each(stubborn: Re
     assert [str(text) for text in stubborn.render(SITE, texts)][3] == '<div class="plain">b</div>'
 
 
-def test_a_text_that_takes_forever_does_not_hold_up_others(stubborn: Renderings) -> None:
+def test_an_endless_text_does_not_block_others(stubborn: Renderings) -> None:
     results: list[str] = []
     slow = threading.Thread(
         target=lambda: results.extend(stubborn.render(SITE, [("body", "forever")]))
@@ -214,7 +214,7 @@ def test_a_text_that_takes_forever_does_not_hold_up_others(stubborn: Renderings)
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the system")
-def test_the_system_ends_what_takes_too_long() -> None:
+def test_the_system_kills_slow_workers() -> None:
     """Elements that a parser repeats in each paragraph: 700 kB become gigabytes."""
     bold = "".join(f"<b class=x{number}>" for number in range(199))
     harmful = f"<p>{bold}x</p>" + "<p>x</p>" * 80_000

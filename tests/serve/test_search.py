@@ -169,7 +169,7 @@ FILTERS = [
 
 @pytest.mark.parametrize("text", FILTERS)
 @pytest.mark.parametrize("sort", SEARCH_SORTS[1:])
-def test_filters_find_what_passes(text: str, sort: str, store: Store) -> None:
+def test_filters_find_matching_questions(text: str, sort: str, store: Store) -> None:
     both = "user:" in text or "is:answer " in f"{text} "
     expected = [
         post
@@ -255,7 +255,7 @@ def test_a_minus_negates_every_filter(part: str, posts: Store) -> None:
 @pytest.mark.parametrize(
     "name", [*OTHER_FILTERS, *(name for name in OPERATORS if name not in (*TEXT_FILTERS, "user"))]
 )
-def test_a_filter_that_is_not_understood_says_so(name: str) -> None:
+def test_an_invalid_filter_is_reported(name: str) -> None:
     for part in (f"{name}:5?", f"-{name}:5?", "created:2020-13", "created:2020-04-32"):
         query = parse(f"word {part}")
         assert query.problems == [f"{part} was not understood"]
@@ -515,7 +515,7 @@ def test_states_and_links(tmp_path: Path) -> None:
         assert '<span class="closed">closed</span>' in client.get("/questions").text
 
 
-def test_words_that_no_post_has_have_a_hint(store: Store) -> None:
+def test_unknown_words_have_a_hint(store: Store) -> None:
     expected = ["no post has answr; did you mean answer?"]
     assert hints([store], parse("bodies answr word1")) == expected
     assert hints([store], parse("zzzzzz")) == ["no post has zzzzzz"]

@@ -168,7 +168,7 @@ def test_images_are_loaded_only_when_asked(client: Any) -> None:
     assert "img-src 'self' https: http:;" in with_images.headers["content-security-policy"]
 
 
-def test_every_answer_says_that_nothing_else_may_be_loaded(client: Any) -> None:
+def test_every_response_forbids_other_resources(client: Any) -> None:
     for path in ("/", "/questions/1", "/search?q=x", "/static/reader.js", "/nope"):
         headers = client.get(path).headers
         policy = headers["content-security-policy"]
@@ -188,7 +188,7 @@ def test_only_this_machine_is_answered(client: Any) -> None:
         assert client.get("/questions/1.json", headers={"host": name}).status_code == status
 
 
-def test_a_database_that_breaks_meanwhile(tmp_path: Path) -> None:
+def test_a_database_damaged_while_served(tmp_path: Path) -> None:
     path = make(tmp_path)
     with client_of(path) as client:
         size = path.stat().st_size
@@ -239,7 +239,7 @@ def test_the_state_of_a_question(client: Any) -> None:
     assert 'href="/users/99"' not in page  # There is no such user.
 
 
-def test_a_closing_that_only_the_question_tells(tmp_path: Path) -> None:
+def test_a_closing_known_only_from_the_question(tmp_path: Path) -> None:
     question = {"Id": 1, "ClosedDate": "2024-01-02T03:04:05.000", "Title": "t", "Answers": []}
     closed = {"Reason": "Too localized", "Date": "2024-02-02T03:04:05.000",
               "OriginalQuestionIds": [1, "x"]}  # fmt: skip
@@ -587,7 +587,7 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Pa
         (b'[{"Id": 1}]', "is a JSON array"),
     ],
 )
-def test_refuses_files_that_are_not_databases(
+def test_rejects_files_other_than_databases(
     content: bytes | None, message: str, tmp_path: Path
 ) -> None:
     if content is not None:
@@ -599,7 +599,7 @@ def test_refuses_files_that_are_not_databases(
     assert "Traceback" not in stderr
 
 
-def test_no_name_leads_to_a_page_that_is_not_there(tmp_path: Path) -> None:
+def test_user_names_link_only_to_existing_pages(tmp_path: Path) -> None:
     """A user who only commented has no page in a database without users."""
     path = tmp_path / "q.jsonl.gz"
     so2docs.convert(SAMPLES / "site", path, nest="comments", jobs=1)

@@ -227,7 +227,7 @@ def test_closing_interrupts_queries(tmp_path: Path) -> None:
     assert errors == ["SQLITE_INTERRUPT"]
 
 
-def test_a_database_that_is_replaced_is_opened_again(tmp_path: Path) -> None:
+def test_a_replaced_database_is_reopened(tmp_path: Path) -> None:
     database = make(tmp_path)
     other = [{"Id": 77, "Title": "Another one", "Tags": ["new"], "Answers": []}]
     with served(database) as address, httpx.Client(base_url=address, timeout=60) as client:
@@ -248,7 +248,7 @@ def test_a_database_that_is_replaced_is_opened_again(tmp_path: Path) -> None:
         assert "is not a database" in client.get("/").text
 
 
-def test_a_database_that_is_overwritten_in_place(tmp_path: Path) -> None:
+def test_a_database_overwritten_in_place(tmp_path: Path) -> None:
     """`cp` truncates the file first, while others read it."""
     database = make(tmp_path)
     content = database.read_bytes()
@@ -261,7 +261,7 @@ def test_a_database_that_is_overwritten_in_place(tmp_path: Path) -> None:
             database.write_bytes(content)
 
 
-def test_nothing_turns_the_order_of_what_follows_around(tmp_path: Path) -> None:
+def test_direction_marks_in_names_are_isolated(tmp_path: Path) -> None:
     turned = "a\u202eb\u2066"
     user = {"Id": 5, "DisplayName": turned, "Reputation": 1}
     comment = {"Id": 3, "PostId": 1, "Text": turned, "UserId": 5, "User": user}

@@ -12,7 +12,7 @@ import so2docs
 
 
 @pytest.mark.parametrize("form", ["elasticsearch", "mongodb", "ravendb"])
-def test_several_sites_whose_documents_would_replace_each_other(form: Any, tmp_path: Path) -> None:
+def test_colliding_document_ids_of_several_sites(form: Any, tmp_path: Path) -> None:
     from so2docs.spark import convert
 
     session: Any = None
@@ -34,7 +34,7 @@ def test_several_sites_whose_documents_would_replace_each_other(form: Any, tmp_p
         (["--format", "parquet", "--level", "99", "--force"], "--level is 99"),
     ],
 )
-def test_options_that_are_not_allowed(options: list[str], message: str, tmp_path: Path) -> None:
+def test_disallowed_options(options: list[str], message: str, tmp_path: Path) -> None:
     # Without Java, Spark does not start.
     environment = {"JAVA_HOME": str(tmp_path)}
     result = run("spark", SAMPLES / "posts.xml", tmp_path / "out", *options, env=environment)

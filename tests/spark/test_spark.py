@@ -215,7 +215,7 @@ def test_a_finished_site_of_another_dump_or_other_options(session: Any, tmp_path
 
 
 @pytest.mark.spark
-def test_a_run_after_a_mended_dump_converts_that_one_alone(session: Any, tmp_path: Path) -> None:
+def test_a_later_run_converts_only_the_repaired_dump(session: Any, tmp_path: Path) -> None:
     good = sparse_dump(tmp_path / "in" / "good" / "Posts.xml", range(1, 2000, 3))
     bad = sparse_dump(tmp_path / "in" / "bad" / "Posts.xml", range(1, 2000, 3), malformed=1201)
     pattern, out = tmp_path / "in" / "*" / "Posts.xml", tmp_path / "out"
@@ -326,7 +326,7 @@ def test_documents_with_typed_columns(session: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_an_unwritable_folder_is_an_error_of_one_line(session: Any, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_a_one_line_error(session: Any, tmp_path: Path) -> None:
     (tmp_path / "samples").write_text("a file where the folder should be")
     with pytest.raises(so2docs.OutputError, match="is a file") as error:
         on_spark.convert(session, SAMPLES / "posts.xml", tmp_path)
@@ -348,7 +348,7 @@ def test_an_error_in_an_executor_is_the_result_of_its_task(session: Any) -> None
 
 
 @pytest.mark.spark
-def test_a_worker_that_dies_is_the_failure_of_its_site(
+def test_a_dead_worker_fails_only_its_site(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dumps = [
@@ -429,7 +429,7 @@ def test_a_second_run_into_one_folder_is_noticed(
 
 
 @pytest.mark.spark
-def test_the_later_of_two_applications_has_the_folder(session: Any, tmp_path: Path) -> None:
+def test_the_later_application_keeps_the_folder(session: Any, tmp_path: Path) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
     out = tmp_path / "out"
     wide = out / "wide"
@@ -511,7 +511,7 @@ def test_the_spill_goes_to_the_local_directory_with_most_room(
 
 
 @pytest.mark.spark
-def test_command_that_is_interrupted_says_what_is_next(tmp_path: Path) -> None:
+def test_an_interrupted_command_gives_the_next_step(tmp_path: Path) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
     command = ["spark", dump, tmp_path / "out", "--master", "local[1]", "-q"]
     with start(*command, stderr=subprocess.PIPE, text=True) as process:
@@ -590,7 +590,7 @@ def test_two_dumps_of_one_name_are_refused() -> None:
     assert "beer/Posts.xml and beer/Posts.xml.gz have the same name" in str(error.value)
 
 
-def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
+def test_a_pattern_without_matches(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="matches no file"):
         sites.find_dumps(str(tmp_path / "*" / "Posts.xml"))
 

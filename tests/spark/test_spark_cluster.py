@@ -92,7 +92,7 @@ def test_speculative_attempts_change_nothing(master: str, tmp_path: Path) -> Non
         assert_same_as_plain(dump, out / name, tmp_path / name)
 
 
-def test_files_that_others_write_into_a_store_are_seen(store: tuple[Any, dict[str, str]]) -> None:
+def test_files_written_by_others_into_a_store_are_seen(store: tuple[Any, dict[str, str]]) -> None:
     client, _ = store
     for content in (b"first", b"the second"):
         client.put_object(Bucket="lake", Key=f"folder/{len(content)}", Body=content)
@@ -173,7 +173,7 @@ def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
     assert json.loads(report.read_text())["sites"]["samples"]["questions"] == 2
 
 
-def test_a_task_has_as_many_processes_as_spark_gives_it_cores(tmp_path: Path) -> None:
+def test_a_task_uses_one_process_per_core(tmp_path: Path) -> None:
     # The dump has two chunks.
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 21))
     votes, report, out = SAMPLES / "votes.xml", tmp_path / "report.json", tmp_path / "out"

@@ -29,7 +29,7 @@ def test_options_are_texts(session: Any, tmp_path: Path) -> None:
     assert_same_as_parquet(session, tmp_path, SAMPLES / "site", loaded, **options)
 
 
-def test_a_pattern_is_a_partition_a_dump(session: Any) -> None:
+def test_a_pattern_gives_one_partition_per_dump(session: Any) -> None:
     pattern = SAMPLES / "v*.xml"
     loaded = session.read.format("so2docs").load(str(pattern))
     expected_rows = on_spark.documents(session, pattern, typed=True)
@@ -58,7 +58,7 @@ def test_wrong_options_say_so(session: Any, options: dict[str, str], message: st
     assert "Traceback" not in str(caught.value)
 
 
-def test_a_dump_that_is_not_there_says_so(session: Any, tmp_path: Path) -> None:
+def test_a_missing_dump_is_reported(session: Any, tmp_path: Path) -> None:
     frame = session.read.format("so2docs").load(str(tmp_path / "none.xml"))
     with pytest.raises(
         PySparkException, match=r"none\.xml: cannot be read: No such file"

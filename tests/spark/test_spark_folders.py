@@ -24,7 +24,7 @@ def finish(folder: str, run: str, draft: str) -> None:
 
 
 @pytest.mark.parametrize("ends_first", ["earlier", "later"])
-def test_the_later_of_two_runs_has_the_folder(ends_first: str, tmp_path: Path) -> None:
+def test_the_later_run_keeps_the_folder(ends_first: str, tmp_path: Path) -> None:
     folder = str(tmp_path / "site")
     folders.begin((folder, "earlier"))
     with folders.make_draft(folder, folder) as earlier:

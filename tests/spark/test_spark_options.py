@@ -95,7 +95,7 @@ def test_every_part_file_is_whole(
 
 
 @pytest.mark.spark
-def test_strict_refuses_what_only_the_merge_can_see(session: Any, tmp_path: Path) -> None:
+def test_strict_rejects_strays_found_by_the_merge(session: Any, tmp_path: Path) -> None:
     sites = [
         write_dump(tmp_path / f"{name}.xml", question(7), *rows)
         for name, rows in (

@@ -83,7 +83,7 @@ def test_pages_show_title_and_licence(database: Path) -> None:
     assert "Stack Exchange data dump" in front
 
 
-def test_the_metadata_are_of_tables_that_there_are(database: Path) -> None:
+def test_metadata_describe_only_existing_tables(database: Path) -> None:
     metadata = json.loads(database.with_suffix(".metadata.json").read_text(encoding="utf-8"))
     with sqlite3.connect(database) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}

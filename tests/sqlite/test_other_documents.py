@@ -171,7 +171,7 @@ def test_the_state_of_posts_has_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("documents", "message"), REFUSED.values(), ids=REFUSED)
-def test_refuses_documents_that_cannot_be_stored(
+def test_rejects_documents_that_cannot_be_stored(
     documents: list[Any], message: str, tmp_path: Path
 ) -> None:
     source = lines(tmp_path / "q.jsonl", documents)
@@ -231,7 +231,7 @@ def test_errors_of_later_batches_name_the_line(last: str, message: str, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl"]
 
 
-def test_refuses_a_site_that_is_not_a_string(tmp_path: Path) -> None:
+def test_rejects_a_site_other_than_a_string(tmp_path: Path) -> None:
     source = lines(tmp_path / "q.jsonl", [question(Site="5"), question(Id=3, Site=5)])
     with pytest.raises(OutputError, match="line 2: Site: is not a string"):
         so2docs.to_sqlite(source, tmp_path / "q.db", site_field="Site")

@@ -115,7 +115,7 @@ def test_keys_references_and_index_of_a_published_dump_hold(
         connection.execute("INSERT INTO search(search, rank) VALUES ('integrity-check', 1)")
 
 
-def test_words_of_a_published_dump_are_those_of_its_text(
+def test_indexed_words_of_a_published_dump_match_its_text(
     real: tuple[list[Document], Path],
 ) -> None:
     text = converter("text")
@@ -231,7 +231,7 @@ def test_the_address_of_the_site_is_a_host(tmp_path: Path) -> None:
     assert not (tmp_path / "bad.db").exists()
 
 
-def test_a_site_that_the_documents_do_not_tell_is_that_of_the_name(tmp_path: Path) -> None:
+def test_the_file_name_determines_an_unrecorded_site(tmp_path: Path) -> None:
     outputs = [tmp_path / "tea.stackexchange.com.jsonl", tmp_path / "rain.jsonl"]
     for output in outputs:
         output.write_bytes((SAMPLES / "posts.jsonl").read_bytes())
@@ -302,7 +302,7 @@ def test_greek_and_cyrillic_words_are_found_without_accents(word: str, tmp_path:
         connection.execute("INSERT INTO search(search, rank) VALUES ('integrity-check', 1)")
 
 
-def test_the_number_of_answers_is_that_of_their_rows(tmp_path: Path) -> None:
+def test_answer_counts_match_the_rows(tmp_path: Path) -> None:
     path = tmp_path / "q.db"
     so2docs.to_sqlite(SAMPLES / "posts.jsonl", path)
     count = "(SELECT count(*) FROM answers a WHERE a.ParentId = q.Id)"
@@ -337,7 +337,7 @@ def test_filters_do_not_read_the_rows_of_posts(sql: str, tmp_path: Path) -> None
         ("SELECT Id FROM answers WHERE LastEditorUserId = 11", "answers_LastEditorUserId"),
     ],
 )
-def test_look_ups_that_people_make_use_an_index(sql: str, name: str, tmp_path: Path) -> None:
+def test_common_queries_use_an_index(sql: str, name: str, tmp_path: Path) -> None:
     so2docs.to_sqlite(SITE, tmp_path / "q.db")
     [row] = values(tmp_path / "q.db", f"EXPLAIN QUERY PLAN {sql}")
     assert row[3].startswith("SEARCH")
@@ -430,7 +430,7 @@ def test_refuses_unsupported_inputs(
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the limits of POSIX")
-def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
+def test_a_full_disk_while_writing(tmp_path: Path) -> None:
     script = """
 import resource, sys
 import so2docs

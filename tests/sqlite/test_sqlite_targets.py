@@ -9,7 +9,7 @@ from support.places import SAMPLES
 import so2docs
 
 
-def test_does_not_overwrite_a_file_that_is_not_a_database(tmp_path: Path) -> None:
+def test_does_not_overwrite_other_files(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     so2docs.convert(SAMPLES / "posts.xml", output)
     before = output.read_bytes()

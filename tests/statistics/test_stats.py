@@ -175,7 +175,7 @@ def test_one_table_only(tmp_path: Path) -> None:
     check_views(stats, sections=1)
 
 
-def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
+def test_malformed_nested_parts(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
     kinds = {f"kind {number}": 1 for number in range(counting.MOST_KINDS + 5)}
     lines: list[dict[str, Any]] = [
@@ -208,7 +208,7 @@ def test_same_for_any_jobs(tmp_path: Path) -> None:
     assert one == several
 
 
-def test_fields_that_are_missing_or_strange(tmp_path: Path) -> None:
+def test_missing_and_malformed_fields(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
     lines = [
         {"Id": 1},
@@ -313,7 +313,7 @@ def check_views(stats: so2docs.Stats, sections: int = 0) -> None:
         assert float(rectangle.attrib["height"]) >= 0
 
 
-def test_page_escapes_what_documents_hold(tmp_path: Path) -> None:
+def test_the_page_escapes_values_from_documents(tmp_path: Path) -> None:
     output = tmp_path / "a&b<i>.jsonl"
     tag = "<script>alert('&')</script>\x1b[2J"
     output.write_text(json.dumps({"Id": 1, "Tags": [tag], "Answers": []}) + "\n")

@@ -157,7 +157,7 @@ def test_refuses_invalid_maps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 8, 24, 100])
-def test_reads_that_give_fewer_bytes_lose_nothing(
+def test_short_reads_lose_nothing(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Network file systems do this after a signal, and Linux beyond 2 GiB."""
