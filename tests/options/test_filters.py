@@ -429,6 +429,9 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
 
     assert_same(again("jsonl", min_score=1), filtered(complete, min_score=1))
     assert_same(again("jsonl", min_score=1, limit=1), filtered(complete, min_score=1, limit=1))
+    for size in (1, 2):
+        kept = again("jsonl", min_score=1, sample_size=size)
+        assert_same(kept, filtered(complete, min_score=1, sample_size=size))
     assert again("elasticsearch", min_score=1, format="elasticsearch") == []
     others: list[tuple[dict[str, Any], str]] = [
         ({}, "min_score"),
