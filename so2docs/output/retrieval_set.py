@@ -27,11 +27,11 @@ from so2docs.output.product import write_record
 from so2docs.output.provenance import load
 from so2docs.parse.repeats import SeenIds
 from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES, README, readme_text
+from so2docs.recipes.recipe import Record
 from so2docs.report import Report
 
 RECORDS = "records.jsonl"
-_JUDGEMENT = ("query-id", "corpus-id", "score")
-_HEADER = "\t".join(_JUDGEMENT).encode() + b"\n"
+_HEADER = b"query-id\tcorpus-id\tscore\n"
 _CORPUS = b'{"%b":' % CORPUS.encode()
 _ID = b'{"_id":"'
 
@@ -101,14 +101,12 @@ def finish(
         qrels.write(_HEADER)
         with open(f"{part}.rest", "rb") as lines:
             for query, relevant in _queries(lines):
-                judged = [document_id for document_id in relevant if int(document_id) in ids]
+                judged = [row for row in relevant if int(row["corpus-id"]) in ids]
                 if judged:
                     queries.write(orjson.dumps(query) + b"\n")
-                    for document_id in judged:
-                        qrels.write(f"{query['_id']}\t{document_id}\t1\n".encode())
-                        ids_and_score = (query["_id"], document_id, 1)
-                        judgement = dict(zip(_JUDGEMENT, ids_and_score, strict=True))
-                        judgements.write(orjson.dumps(judgement) + b"\n")
+                    for row in judged:
+                        qrels.write("\t".join(map(str, row.values())).encode() + b"\n")
+                        judgements.write(orjson.dumps(row) + b"\n")
                     counts[QUERIES] += 1
                     counts[QRELS] += len(judged)
         readme.write(readme_text().encode())
@@ -127,10 +125,10 @@ def finish(
     return complete, write_record(names.output, provenance, named)
 
 
-def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """Yield each query with the ids of its relevant documents."""
-    query: dict[str, str] = {}
-    relevant: list[str] = []
+def _queries(lines: BinaryIO) -> Iterator[tuple[Record, list[Record]]]:
+    """Yield each query with its judgements."""
+    query: Record = {}
+    relevant: list[Record] = []
     for line in lines:
         ((file, record),) = orjson.loads(line).items()
         if file == QUERIES:
@@ -138,6 +136,6 @@ def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:
                 yield query, relevant
             query, relevant = record, []
         else:
-            relevant.append(record["corpus-id"])
+            relevant.append(record)
     if query:
         yield query, relevant

@@ -8,7 +8,8 @@ judgements): see `RetrievalDatasetLoader` in https://github.com/embeddings-bench
 the judgements are also in `qrels/test.jsonl`, and `README.md` names the configurations. The corpus
 contains every question. The queries are the titles of questions with a duplicate link; the linked
 questions are the relevant documents. BEIR removes the query's own question from the results
-(`ignore_identical_ids`).
+(`ignore_identical_ids`). With the setting `links`, questions that are linked in a text are relevant
+too, or instead.
 
 With the option `accepted`, accepted answers are the relevant documents: the corpus contains the
 answers to all questions, and the queries are the titles of questions whose accepted answer is in
@@ -19,10 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 
+from so2docs.domain import is_typed_date
+from so2docs.errors import OptionError, flag
 from so2docs.escape import to_yaml
 from so2docs.recipes import posts
-from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, record
+from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, Setting, record
 
 CORPUS, QUERIES, QRELS = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 QRELS_AS_JSON, README = "qrels/test.jsonl", "README.md"
@@ -35,8 +39,15 @@ _CONFIGURATIONS = {
 }
 """Split and file of each configuration that MTEB loads."""
 
-DUPLICATE = 3
-"""`LinkTypeId` of a duplicate: table LinkTypes of the Stack Exchange Data Explorer."""
+_LINKED, _DUPLICATE = 1, 3
+"""`LinkTypeId` of links: table LinkTypes of the Stack Exchange Data Explorer."""
+
+_SCORES = {
+    "duplicate": {_DUPLICATE: 1},
+    "linked": {_LINKED: 1},
+    "both": {_LINKED: 1, _DUPLICATE: 2},
+}
+"""Score of a judgement by `LinkTypeId`, for each value of the setting `links`."""
 
 _JUDGEMENT = record(**{"query-id": TEXT, "corpus-id": TEXT, "score": INTEGER})
 SCHEMAS = {
@@ -53,13 +64,31 @@ SCHEMA = {
 }
 
 
-def beir(question: Document) -> Iterator[Record]:
-    """Make a corpus entry from a question, and a query if the question has a duplicate link."""
+def beir(
+    question: Document, links: str = "duplicate", links_until: str | None = None
+) -> Iterator[Record]:
+    """Make a corpus entry from a question, and a query if the question has a link to another."""
     question_id, title = str(question["Id"]), question.get("Title", "")
     yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
-    links = question.get("Links", ())
-    duplicates = {link["RelatedPostId"] for link in links if link.get("LinkTypeId") == DUPLICATE}
-    yield from _query(question, sorted(duplicates - {question["Id"]}))
+    relevant: dict[int, int] = {}
+    for link in question.get("Links", ()):
+        target, score = link["RelatedPostId"], _SCORES[links].get(link.get("LinkTypeId"), 0)
+        is_early = links_until is None or "" < link.get("CreationDate", "") < links_until
+        if is_early and target != question["Id"] and score > relevant.get(target, 0):
+            relevant[target] = score
+    yield from _query(question, dict(sorted(relevant.items())))
+
+
+def _check_links(links_until: str = "", **_links: str) -> None:
+    try:
+        if links_until and not is_typed_date(links_until):
+            raise ValueError
+        datetime.fromisoformat(links_until or "2008-07-31")
+    except ValueError:
+        raise OptionError(
+            f"{flag('settings')} links_until of beir is {links_until!r}; it must be a date in UTC "
+            "such as 2020-01-31"
+        ) from None
 
 
 def accepted(question: Document) -> Iterator[Record]:
@@ -67,15 +96,23 @@ def accepted(question: Document) -> Iterator[Record]:
     for answer in question["Answers"]:
         yield {CORPUS: {"_id": str(answer["Id"]), "title": "", "text": posts.text(answer)}}
     answer_ids = [a["Id"] for a in question["Answers"] if posts.is_accepted(a, question)]
-    yield from _query(question, answer_ids)
+    yield from _query(question, dict.fromkeys(answer_ids, 1))
 
 
-def _query(question: Document, relevant: list[int]) -> Iterator[Record]:
+def _refuse_links(**settings: str) -> None:
+    for name, value in settings.items():
+        raise OptionError(
+            f"{flag('settings', f'{name}={value}')} contradicts {flag('accepted', True)}, which "
+            "makes queries from accepted answers, not from links"
+        )
+
+
+def _query(question: Document, relevant: dict[int, int]) -> Iterator[Record]:
     query = str(question["Id"])
     if relevant:
         yield {QUERIES: {"_id": query, "text": question.get("Title", "")}}
-    for document_id in relevant:
-        yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": 1}}
+    for document_id, score in relevant.items():
+        yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": score}}
 
 
 _QUERIES_FROM_ANSWERS = Recipe(
@@ -94,8 +131,9 @@ _QUERIES_FROM_ANSWERS = Recipe(
         "text": "text of the document or the query",
         "query-id": "id of the query",
         "corpus-id": "id of the relevant document",
-        "score": "1 for a relevant document",
+        "score": "1 for a relevant document; with links=both, 2 for a duplicate",
     },
+    check=_refuse_links,
     configurations=_CONFIGURATIONS,
     schemas=SCHEMAS,
 )
@@ -103,7 +141,22 @@ BEIR = replace(
     _QUERIES_FROM_ANSWERS,
     function=beir,
     tables=("links",),
-    fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
+    fields=(
+        *("Id", "Title", "Body"),
+        *("Links.LinkTypeId", "Links.RelatedPostId", "Links.CreationDate"),
+    ),
+    settings=(
+        Setting(
+            "links",
+            "Links to relevant questions: of duplicates, those in texts, or both, with the scores "
+            "2 and 1.",
+            str,
+            "duplicate",
+            choices=tuple(_SCORES),
+        ),
+        Setting("links_until", "Use only links from before this date (UTC).", str),
+    ),
+    check=_check_links,
     without_banner=True,
     needs_all_questions=False,
     variants={"accepted": _QUERIES_FROM_ANSWERS},

@@ -579,8 +579,9 @@ def set_of(folder: Path) -> tuple[list[Row], list[Row], list[str]]:
     files = ["README.md", "corpus.jsonl", "qrels", "queries.jsonl"]
     assert sorted(path.name for path in folder.iterdir() if path.name[0] != ".") == files
     qrels = tsv(folder / "qrels" / "test.tsv")
-    judged = [(*line.split("\t")[:2], 1) for line in qrels]
-    assert [tuple(row.values()) for row in jsonl(folder / "qrels" / "test.jsonl")] == judged
+    judged = jsonl(folder / "qrels" / "test.jsonl")
+    assert ["\t".join(map(str, row.values())) for row in judged] == qrels
+    assert all(isinstance(row["score"], int) for row in judged)
     return jsonl(folder / "corpus.jsonl"), jsonl(folder / "queries.jsonl"), qrels
 
 
@@ -602,6 +603,32 @@ def test_retrieval_set(site: Site, tmp_path: Path) -> None:
         for name in ("output", "files", "output_bytes", "records", "questions", "without_record"):
             assert getattr(again, name) == getattr(report, name)
     assert not list(tmp_path.rglob("records*"))
+
+
+@pytest.mark.parametrize("links", ["linked", "both"])
+def test_retrieval_set_of_links(links: str, unpacked_dumps: Path, tmp_path: Path) -> None:
+    """Questions without a link stay in the corpus, and links have grades and dates."""
+    dump = unpacked_dumps / "beer.stackexchange.com"
+    settings = {"links": links, "links_until": "2016-01-01"}
+    so2docs.convert(dump, tmp_path / "set", recipe="beir", settings=settings, body="html")
+    expected = oracle_recipes.beir(oracle_tables.nest(dump, {"links"}).documents, str, **settings)
+    assert set_of(tmp_path / "set") == expected
+    scores = {row.split("\t")[2] for row in expected[2]}
+    assert scores == ({"1", "2"} if links == "both" else {"1"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"settings": {"links": "all"}}, "must be duplicate or linked or both"),
+        ({"settings": {"links_until": "2020-02-30"}}, "must be a date in UTC"),
+        ({"settings": {"links_until": "soon"}}, "must be a date in UTC"),
+        ({"settings": {"links": "both"}, "accepted": True}, "contradicts accepted"),
+    ],
+)
+def test_links_that_are_refused(options: Row, message: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=message):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", recipe="beir", **options)
 
 
 def test_retrieval_set_of_accepted_answers(site: Site, tmp_path: Path) -> None:

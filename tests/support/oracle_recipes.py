@@ -434,24 +434,34 @@ def remarks(post: Row) -> str:
     return "\n\n### Comments\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
-def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
+def beir(
+    questions: list[Row], body: Body, links: str = "duplicate", links_until: str = "9"
+) -> tuple[list[Row], list[Row], list[str]]:
     """Make the corpus, the queries, and the lines of relevant documents."""
     by_id = {question["Id"]: question for question in questions}
     corpus = [
         {"_id": str(number), "title": question["Title"], "text": body(unmarked(question["Body"]))}
         for number, question in by_id.items()
     ]
-    links = [
-        (number, link["RelatedPostId"])
-        for number, question in by_id.items()
-        for link in question["Links"]
-        if link["LinkTypeId"] == 3 and link["RelatedPostId"] in by_id.keys() - {number}
-    ]
+    pairs: dict[str, set[tuple[int, int]]] = {"linked": set(), "duplicate": set()}
+    for number, question in by_id.items():
+        for link in question["Links"]:
+            name = {1: "linked", 3: "duplicate"}.get(link["LinkTypeId"])
+            if (
+                name is not None
+                and links in (name, "both")
+                and link["RelatedPostId"] in by_id.keys() - {number}
+                and link["CreationDate"] < links_until
+            ):
+                pairs[name].add((number, link["RelatedPostId"]))
+    both = sorted(pairs["linked"] | pairs["duplicate"])
     queries = [
         {"_id": str(number), "text": by_id[number]["Title"]}
-        for number in sorted({source for source, _ in links})
+        for number in sorted({source for source, _ in both})
     ]
-    return corpus, queries, [f"{source}\t{target}\t1" for source, target in sorted(set(links))]
+    grades = [1 + (links == "both" and pair in pairs["duplicate"]) for pair in both]
+    judged = zip(both, grades, strict=True)
+    return corpus, queries, [f"{pair[0]}\t{pair[1]}\t{grade}" for pair, grade in judged]
 
 
 def beir_accepted(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
