@@ -111,6 +111,12 @@ static void write_body(const uint8_t *data, size_t size)
         }
         free(out.bytes);
     }
+    Buffer text = {0};
+    requests_until_failure = data[0];
+    if (put_body_as_text((const char *)data + 1, size - 1, &text) == OK) {
+        add_buffer(&text);
+    }
+    free(text.bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

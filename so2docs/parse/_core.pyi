@@ -121,6 +121,16 @@ def to_markdown(body: str, sign: str) -> str | None:
         The Markdown; or None if only the reference can convert the body, such as a table.
     """
 
+def to_text(body: str) -> str | None:
+    """Turn the HTML of a body into text, as `sqlite.rows.separate_words` does.
+
+    Args:
+        body: The HTML, without images.
+
+    Returns:
+        The text; or None if only the reference can convert the body.
+    """
+
 def new_bzip2() -> object:
     """Allocate memory to decode a bzip2 block; one thread at a time may use it."""
 

@@ -28,7 +28,7 @@ FUNCTIONS = frozenset({
     "add_rows", "add_sizes", "count_lines", "count_votes", "decode_bzip2", "file_records",
     "find_bzip2", "find_values", "has_tag", "join_records", "new_bzip2", "read_bzip2",
     "read_columns", "read_table", "select_records", "shred", "sort_records", "to_markdown",
-    "user_ids",
+    "to_text", "user_ids",
 })  # fmt: skip
 """Functions that the compiled core must have; a core built for a different version of so2docs may
 lack some of them."""
@@ -189,6 +189,15 @@ def to_markdown(body: str, sign: str = "") -> str:
     from so2docs.parse.markdown import to_markdown as reference_to_markdown
 
     return reference_to_markdown(body, sign)
+
+
+def to_text(body: str) -> str | None:
+    """Convert a body without images to text for the full-text index with the compiled core.
+
+    Returns:
+        The text; None if only the reference, `sqlite.rows.separate_words`, can convert the body.
+    """
+    return None if _core is None else _core.to_text(body)
 
 
 def file_records(

@@ -57,8 +57,10 @@ def list_forms(texts: Iterable[str | None]) -> str | None:
     words: dict[str, None] = {}
     for text in texts:
         if text and not text.isascii():
-            if _ACCENTED.search(text):
-                accented = filter(_ACCENTED.search, _WORD.findall(text.lower()))
+            # Most words are ASCII even in these texts, so the searches in the others take less time.
+            others = " ".join(part for part in text.split() if not part.isascii())
+            if _ACCENTED.search(others):
+                accented = filter(_ACCENTED.search, _WORD.findall(others.lower()))
                 words |= dict.fromkeys(map(remove_accents, accented))
-            words |= dict.fromkeys(pair_signs(text))
+            words |= dict.fromkeys(pair_signs(others))
     return " ".join(words) or None

@@ -16,6 +16,7 @@ from so2docs.counts import Counts
 from so2docs.errors import OutputError
 from so2docs.escape import strip_tags
 from so2docs.options.choices import Search
+from so2docs.parse import core
 from so2docs.reader.reading import parse_document
 from so2docs.schema import (
     ANSWERS,
@@ -51,13 +52,19 @@ def is_html(body: str) -> bool:
 
 
 def html_to_text(body: str) -> str:
-    """Convert a body to text for the index, in a quarter of the time that an HTML parser takes.
+    """Convert a body to text for the index.
 
     For well-formed bodies, the words are the same as with `--body text`.
     """
     if not is_html(body):
         return body
     body = _IMAGE.sub(_alternative, body) if "<img" in body else body
+    text = core.to_text(body)
+    return separate_words(body) if text is None else text
+
+
+def separate_words(body: str) -> str:
+    """Convert a body without images to text; the compiled core does the same for usual bodies."""
     return strip_tags(_BLOCK.sub(" ", body))
 
 

@@ -18,6 +18,7 @@ from so2docs.parse.keys import KEY
 from so2docs.parse.markdown import to_markdown
 from so2docs.parse.posts import RecordBuffer
 from so2docs.schema import DUMP, RESERVED, TABLES, USER_ATTRIBUTES
+from so2docs.sqlite.rows import separate_words
 from support.places import SAMPLES
 
 if core.built() == "compiled":
@@ -396,7 +397,9 @@ SIGNS = ("", "$", r"\$")
 
 
 def is_markdown_taken(body: str) -> bool:
-    """Whether the compiled core accepts a body; asserts the result of the reference."""
+    """Whether the compiled core accepts a body; asserts the results of the references."""
+    text = _core.to_text(body)
+    assert text is None or text == separate_words(body), body
     for sign in SIGNS:
         markdown = _core.to_markdown(body, sign)
         assert markdown is None or markdown == to_markdown(body, sign), (body, sign)

@@ -462,16 +462,12 @@ static PyObject *count_votes_of(PyObject *module, PyObject *keys)
     return result;
 }
 
-static PyObject *to_markdown(PyObject *module, PyObject *args)
+/* Convert a body to Markdown; to text for the index if `sign` is NULL. */
+static PyObject *convert_body(PyObject *body, const char *sign)
 {
     Py_ssize_t size;
-    PyObject *body, *result = NULL;
-    const char *sign;
+    PyObject *result = NULL;
     Buffer out = {0};
-    (void)module;
-    if (!PyArg_ParseTuple(args, "Us", &body, &sign)) {
-        return NULL;
-    }
     const char *bytes = PyUnicode_AsUTF8AndSize(body, &size);
     if (bytes == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
         PyErr_Clear(); /* The body has half of a surrogate pair, which UTF-8 cannot encode. */
@@ -480,7 +476,8 @@ static PyObject *to_markdown(PyObject *module, PyObject *args)
     if (bytes == NULL) {
         return NULL;
     }
-    Status status = put_body_as_markdown(bytes, (size_t)size, sign, &out);
+    Status status = sign == NULL ? put_body_as_text(bytes, (size_t)size, &out)
+                                 : put_body_as_markdown(bytes, (size_t)size, sign, &out);
     if (status == FALLBACK) {
         result = Py_NewRef(Py_None);
     } else if (status == NO_MEMORY) {
@@ -490,6 +487,20 @@ static PyObject *to_markdown(PyObject *module, PyObject *args)
     }
     free(out.bytes);
     return result;
+}
+
+static PyObject *to_markdown(PyObject *module, PyObject *args)
+{
+    PyObject *body;
+    const char *sign;
+    (void)module;
+    return PyArg_ParseTuple(args, "Us", &body, &sign) ? convert_body(body, sign) : NULL;
+}
+
+static PyObject *to_text(PyObject *module, PyObject *body)
+{
+    (void)module;
+    return convert_body(body, NULL);
 }
 
 static PyMethodDef methods[] = {
@@ -508,6 +519,7 @@ static PyMethodDef methods[] = {
     {"user_ids", user_ids, METH_VARARGS, NULL},
     {"join_records", join_records, METH_VARARGS, NULL},
     {"to_markdown", to_markdown, METH_VARARGS, NULL},
+    {"to_text", to_text, METH_O, NULL},
     {"new_bzip2", new_bzip2_memory, METH_NOARGS, NULL},
     {"find_bzip2", find_bzip2, METH_VARARGS, NULL},
     {"decode_bzip2", decode_bzip2_block, METH_VARARGS, NULL},

@@ -322,6 +322,11 @@ void free_nodes(Node *nodes, size_t count);
    the body has no formulas. FALLBACK if the reference must convert the body. */
 Status put_body_as_markdown(const char *body, size_t size, const char *sign, Buffer *out);
 
+/* Append the text of a body without images in UTF-8, with a space for each tag that separates words.
+   FALLBACK if the reference must convert the body: one with a comment, a `<` that starts no tag, or
+   an unusual character reference. */
+Status put_body_as_text(const char *body, size_t size, Buffer *out);
+
 /* ---- bzip2.c: compressed archives ---- */
 
 /* Memory to decode a bzip2 block: 5 to 16 MB. */

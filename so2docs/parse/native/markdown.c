@@ -1851,3 +1851,65 @@ Status put_body_as_markdown(const char *body, size_t size, const char *sign, Buf
     free(writer.block.bytes);
     return status;
 }
+
+/* ---- Text for the full-text index ---- */
+
+static int separates_words(const Byte *name, size_t size)
+{
+    static const char *const NAMES[] = {
+        "p",  "div", "br", "hr", "li", "ul", "ol", "dl", "dd", "dt", "pre",   "blockquote",
+        "h1", "h2",  "h3", "h4", "h5", "h6", "td", "th", "tr", "table",
+    };
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        if (strlen(NAMES[i]) == size && memcmp(NAMES[i], name, size) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Read a tag, and write a space if it separates words. */
+static Status put_separator(Reader *in, Buffer *out)
+{
+    in->at++;
+    if (in->at < in->end && *in->at == '/') {
+        in->at++;
+    }
+    const Byte *name = in->at;
+    if (left(in) == 0 || !is_alpha(*name)) {
+        return FALLBACK;
+    }
+    while (in->at < in->end && (is_name_start(*in->at) || is_digit(*in->at))) {
+        in->at++;
+    }
+    size_t size = (size_t)(in->at - name);
+    if (left(in) && *in->at >= 0x80) {
+        return FALLBACK; /* Perhaps another letter of the name. */
+    }
+    while (in->at < in->end && *in->at != '<' && *in->at != '>') {
+        in->at++;
+    }
+    if (left(in) == 0 || *in->at++ == '<') {
+        return FALLBACK;
+    }
+    return separates_words(name, size) ? PUT_LITERAL(out, " ") : OK;
+}
+
+Status put_body_as_text(const char *body, size_t size, Buffer *out)
+{
+    Reader in = {(const Byte *)body, (const Byte *)body + size};
+    TRY(reserve(out, size));
+    while (left(&in)) {
+        const Byte *tag = memchr(in.at, '<', left(&in));
+        Reader text = {in.at, tag == NULL ? in.end : tag};
+        if (tag != NULL && tag > in.at && tag[-1] == '&') {
+            return FALLBACK; /* A character reference may continue after the tag. */
+        }
+        TRY(put_unescaped(text, out));
+        in.at = text.end;
+        if (tag != NULL) {
+            TRY(put_separator(&in, out));
+        }
+    }
+    return OK;
+}
