@@ -16,7 +16,7 @@ import orjson
 from so2docs.domain import site_language
 from so2docs.errors import OutputError, flag
 from so2docs.output.provenance import Provenance, load
-from so2docs.sqlite.layout import ABOUT, FORMAT, literal, quoted
+from so2docs.sqlite.layout import ABOUT, FORMAT, PAGES, literal, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +156,8 @@ def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
         if name not in ("search", ABOUT) and not name.startswith(("search_", "sqlite_"))
     ]
     for table in tables:
+        if table == PAGES:  # A document has its page's number.
+            continue
         if about.site_field is None:
             has_row = table in ("questions", "answers", "texts", "documents")
             where, more = "", ', "Id" AS "Row"' if has_row else ""
@@ -178,14 +180,15 @@ _TITLES = {
     "history": "Revisions and other events of posts, one entry for each action of a user",
     "votes": "Votes, counted by post and type",
     "users": "Users named by posts and comments",
-    "documents": "Questions with everything nested in them, as JSON compressed by zstd",
+    "documents": "Questions with everything nested in them: the places of their JSON in pages",
+    PAGES: "JSON lines of several documents, compressed by zstd",
     "posts": "Questions and answers, with the columns that both have",
     "accepted": "Questions with their accepted answers",
     "texts": "Titles, tags and bodies as text, for full-text search",
 }
 
 
-_WITHOUT_COUNT = ("documents", "posts", "accepted")
+_WITHOUT_COUNT = ("documents", PAGES, "posts", "accepted")
 """Tables and views whose number of rows follows from the other tables."""
 
 

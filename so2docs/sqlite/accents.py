@@ -57,7 +57,7 @@ def list_forms(texts: Iterable[str | None]) -> str | None:
     words: dict[str, None] = {}
     for text in texts:
         if text and not text.isascii():
-            # Most words are ASCII even in these texts, so the searches in the others take less time.
+            # Search only the words that are not ASCII, which are few even in these texts.
             others = " ".join(part for part in text.split() if not part.isascii())
             if _ACCENTED.search(others):
                 accented = filter(_ACCENTED.search, _WORD.findall(others.lower()))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import pickle
 import sqlite3
 import time
 from collections import deque
@@ -48,6 +47,8 @@ from so2docs.sqlite.layout import (
     FORMAT,
     LAYOUTS,
     NESTED,
+    PAGES,
+    PAGES_SQL,
     PROFILE,
     by_row_sql,
     index_name,
@@ -57,7 +58,7 @@ from so2docs.sqlite.layout import (
     table_sql,
     views_sql,
 )
-from so2docs.sqlite.rows import Batch, Made, Row, Tally, make_rows
+from so2docs.sqlite.rows import Batch, Made, Row, Tally, make_packed_rows, make_rows, unpack
 from so2docs.sqlite.search import Texts, copy_index, index_texts
 from so2docs.sqlite.sources import (
     DocumentSource,
@@ -77,8 +78,6 @@ def create_indexes(
     connection: Connection, tables: list[str], site_field: str | None, *, progress: Shown
 ) -> None:
     """Make the tag tables, rows for users known only by id, the views, and all indexes."""
-    import sqlite_utils  # Imported here, because it imports pandas if pandas is installed.
-
     site = [] if site_field is None else [site_field]
     has_users = "users" in tables
     own_site = "".join(f"questions.{quoted(name)}, " for name in site)
@@ -103,17 +102,16 @@ def create_indexes(
             if other == "users"
         ]
     statements += views_sql(site_field)
-    indexes = [(table, columns) for table in tables for columns in LAYOUTS[table].indexes]
-    database = sqlite_utils.Database(connection)
-    steps = len(statements) + len(indexes)
-    with bar("indexes", steps, unit=" steps", shown=progress) as progress_bar:
+    statements += [
+        f"CREATE INDEX {index_name(table, columns)} ON {table} ({listed([*site, *columns])})"
+        for table in tables
+        for columns in LAYOUTS[table].indexes
+    ]
+    with bar("indexes", len(statements), unit=" steps", shown=progress) as progress_bar:
         for statement in statements:
             connection.execute(statement)
             progress_bar.update(1)
-        for table, columns in indexes:
-            database.table(table).create_index([*site, *columns], index_name(table, columns))
-            progress_bar.update(1)
-    database.analyze()
+    connection.execute("ANALYZE")
 
 
 def _overview(connection: Connection, site_field: str | None, site: str | None) -> dict[str, Any]:
@@ -452,8 +450,9 @@ class _Building:
                 yield batch
 
         makers = min(_MOST_MAKERS, max(1, (jobs or os.cpu_count() or 1) - 1)) if is_apart else 1
+        make = make_packed_rows if is_apart else make_rows
         with Workers(makers, is_apart=is_apart) as workers:
-            for made in workers.run(make_rows, tasks()):
+            for made in workers.run(make, tasks()):
                 yield self._insert(made, under_way.popleft())
                 total += made.tally
         sites = sorted(total.sites) if self.site_field is not None else [None]
@@ -492,15 +491,19 @@ class _Building:
         Returns:
             The texts of the batch, for the full-text index.
         """
-        rows, first_row = made.rows, self._next_row
-        if made.texts:
-            rows["texts"] = pickle.loads(made.texts)
+        rows: dict[str, list[Row]] = unpack(made.rows)
+        first_row = self._next_row
+        if self.search != "none":
+            rows["texts"] = unpack(made.texts)
         if self.site_field is not None:
             self._next_row += made.tally.numbered
             for table in {"questions", "answers"} & rows.keys():
                 rows[table] = [(*row[:-1], row[-1] + first_row) for row in rows[table]]
-            for table in {"texts", "documents"} & rows.keys():
+            for table in {"texts", "documents", PAGES} & rows.keys():
                 rows[table] = [(row[0] + first_row, *row[1:]) for row in rows[table]]
+            rows["documents"] = [
+                (*row[:-2], row[-2] + first_row, row[-1]) for row in rows["documents"]
+            ]
         # Create the table of users first: other tables refer to it only if it already exists, which
         # requires that the first documents have users.
         for table in ("users", "questions", "answers", *rows):
@@ -521,7 +524,9 @@ class _Building:
         return Texts(made.texts, first_row)
 
     def _create(self, table: str) -> None:
-        if table in BY_ROW:
+        if table == PAGES:
+            self.connection.execute(PAGES_SQL)
+        elif table in BY_ROW:
             self.connection.execute(by_row_sql(table, self.site_field))
         else:
             with_users = "users" in self._inserts
@@ -546,7 +551,7 @@ class _Building:
 
     def make_indexes(self, *, progress: Shown) -> None:
         """Make the tables, views and indexes that need all rows, except the full-text index."""
-        tables = ["questions", "answers", "documents", *["texts"] * (self.search != "none")]
+        tables = ["questions", "answers", "documents", PAGES, *["texts"] * (self.search != "none")]
         for table in tables:
             if table not in self._inserts:
                 self._create(table)

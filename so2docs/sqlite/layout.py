@@ -23,7 +23,7 @@ from so2docs.schema import (
     Table,
 )
 
-FORMAT = 8
+FORMAT = 9
 """Version of the layout; databases with any other version are rejected."""
 
 ABOUT = "so2docs"
@@ -209,9 +209,15 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
 
 BY_ROW = {
     "texts": ", ".join(f'"{name}" TEXT' for name in TEXTS),
-    "documents": '"Document" BLOB NOT NULL',
+    "documents": '"Page" INTEGER NOT NULL, "Position" INTEGER NOT NULL',
 }
-"""Columns of the indexed texts, and of the zstd-compressed documents, besides their keys."""
+"""Columns of the indexed texts, and of the places of documents in pages, besides their keys."""
+
+PAGES = "document_pages"
+"""The table of pages: documents as JSON lines, compressed together with zstd. The number of a page
+is the row number of its first document."""
+
+PAGES_SQL = f'CREATE TABLE {PAGES} ("Page" INTEGER PRIMARY KEY, "Documents" BLOB NOT NULL)'
 
 
 def by_row_sql(name: str, site_field: str | None) -> str:

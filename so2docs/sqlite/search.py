@@ -11,29 +11,36 @@ the time that importing `build` takes.
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from operator import itemgetter
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from so2docs.output.sqlite_file import connect
 from so2docs.processes.pool import Workers
 from so2docs.sqlite.layout import TEXTS, listed
-from so2docs.sqlite.rows import Row
+from so2docs.sqlite.rows import Row, unpack
 
 
 class Texts(NamedTuple):
     """The texts of a batch of documents.
 
     Attributes:
-        pickled: Rows of the table `texts`, pickled; empty if there are none.
+        rows: Rows of the table `texts`, perhaps packed.
         first_row: Offset to add to the numbers of these rows.
     """
 
-    pickled: bytes
+    rows: list[Row] | bytes
     first_row: int
+
+
+class _Index(NamedTuple):
+    """An unfinished index, with the texts that are not in it yet."""
+
+    connection: Connection
+    waiting: list[Row]
 
 
 _CACHE_KIB = 16 * 1024
@@ -41,7 +48,10 @@ _HASH_BYTES = 16 * 1024 * 1024
 _MOST_SEGMENTS = 1_000
 """Number of segments on a level before they are merged; FTS5 allows twice as many in all."""
 
-_connections: dict[str, Connection] = {}
+_TEXTS = 8_000
+"""Number of texts in a segment."""
+
+_indexes: dict[str, _Index] = {}
 
 
 def index_texts(
@@ -65,7 +75,7 @@ def index_texts(
     start = list(itertools.islice(batches, 2))
 
     def tasks() -> Iterator[Texts | None]:
-        yield from (texts for texts in itertools.chain(start, batches) if texts.pickled)
+        yield from itertools.chain(start, batches)
         yield None
         meanwhile()
 
@@ -74,33 +84,38 @@ def index_texts(
         with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
             deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
     finally:
-        if connection := _connections.pop(path, None):
-            connection.close()
+        if index := _indexes.pop(path, None):
+            index.connection.close()
 
 
 def _index(path: str, sql: str, texts: Texts | None) -> None:
     """Add the texts of a batch to the index; if `texts` is None, complete the index."""
-    connection = _connections.get(path)
-    if connection is None:
-        connection = _connections[path] = connect(path, _CACHE_KIB)
+    if path not in _indexes:
+        connection = connect(path, _CACHE_KIB)
+        _indexes[path] = _Index(connection, [])
         connection.execute(sql)
         _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
         # Give words in titles more weight than words in bodies.
         connection.execute(
             "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0, 1.0)')"
         )
+    connection, waiting = _indexes[path]
     if texts is not None:
-        rows: list[Row] = pickle.loads(texts.pickled)
-        words = len(rows[0]) - len(TEXTS)  # The texts are the last columns.
+        waiting += [  # The texts are the last columns.
+            (row[0] + texts.first_row, *row[-len(TEXTS) :]) for row in unpack(texts.rows)
+        ]
+    if waiting and (texts is None or len(waiting) >= _TEXTS):
+        waiting.sort(key=itemgetter(0))  # A smaller number than the last one starts a new segment.
         connection.executemany(
-            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
-            sorted((row[0] + texts.first_row, *row[words:]) for row in rows),
+            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})", waiting
         )
+        waiting.clear()
+    if texts is not None:
         return
     connection.execute("INSERT INTO search(search) VALUES ('optimize')")
     _configure(connection, automerge=4, crisismerge=16)  # Restore the defaults.
     connection.execute("COMMIT")
-    _connections.pop(path).close()
+    _indexes.pop(path).connection.close()
 
 
 def _configure(connection: Connection, **values: int) -> None:
