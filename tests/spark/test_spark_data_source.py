@@ -102,13 +102,16 @@ def test_a_table_of_the_catalog_is_refused(session: Any) -> None:
     assert "Traceback" not in str(caught.value)
 
 
-def test_columns_are_chosen_with_fields(session: Any) -> None:
+def test_columns_and_questions_are_chosen_by_options(session: Any) -> None:
     reader = session.read.format("so2docs")
     frame = reader.option("fields", "Id,Title").load(str(SAMPLES / "posts.xml"))
     assert frame.columns == ["Id", "Title", "Site", "Other"]
     plain = list(so2docs.documents(SAMPLES / "posts.xml"))
     rows = frame.select("Id", "Title").collect()
     assert [tuple(row) for row in rows] == [(one["Id"], one.get("Title")) for one in plain]
+    sample = so2docs.documents(SAMPLES / "posts.xml", sample_size=2)
+    frame = reader.option("sample_size", "2").load(str(SAMPLES / "posts.xml"))
+    assert [row.Id for row in frame.select("Id").collect()] == [one["Id"] for one in sample]
     frame = session.read.format("so2docs").schema("Id bigint").load(str(SAMPLES / "posts.xml"))
     with pytest.raises(PySparkException, match="choose columns with the option fields"):
         frame.collect()
