@@ -49,15 +49,7 @@ if TYPE_CHECKING:
     )
     from so2docs.flat.report import FlatTable, TablesReport
     from so2docs.flat.tables import tables
-    from so2docs.folders import (
-        diff_all,
-        inspect_all,
-        stats_all,
-        tables_all,
-        tags_all,
-        to_sqlite_all,
-        verify_all,
-    )
+    from so2docs.folders import for_each_site
     from so2docs.inspection.inspect import Inspection, inspect
     from so2docs.metadata.manifest import Verified, verify
     from so2docs.reader.collection import Collection
@@ -117,21 +109,15 @@ __all__ = [
     "convert",
     "convert_all",
     "diff",
-    "diff_all",
     "documents",
+    "for_each_site",
     "inspect",
-    "inspect_all",
     "read",
     "stats",
-    "stats_all",
     "tables",
-    "tables_all",
     "tags",
-    "tags_all",
     "to_sqlite",
-    "to_sqlite_all",
     "verify",
-    "verify_all",
 ]
 
 _MODULES = {
@@ -142,15 +128,7 @@ _MODULES = {
     "flat.report": ("FlatTable", "TablesReport"),
     "flat.tables": ("tables",),
     "api.tags": ("Tags", "TagsReport", "tags"),
-    "folders": (
-        "diff_all",
-        "inspect_all",
-        "stats_all",
-        "tables_all",
-        "tags_all",
-        "to_sqlite_all",
-        "verify_all",
-    ),
+    "folders": ("for_each_site",),
     "inspection.inspect": ("Inspection", "inspect"),
     "reader.collection": ("Collection", "open"),
     "reader.frames": ("Frame", "Selection"),

@@ -7,10 +7,10 @@ unchanged.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 from so2docs.api.batch import read_failures
 from so2docs.api.sites import (
@@ -24,9 +24,9 @@ from so2docs.api.sites import (
     run_dumps,
     run_sites,
 )
-from so2docs.api.tags import TagsFile, tags
+from so2docs.api.tags import Tags, TagsFile, tags
 from so2docs.changes.compare import Operation
-from so2docs.changes.diff import ChangesFile, diff
+from so2docs.changes.diff import Changes, ChangesFile, diff
 from so2docs.dump.opening import Catalog
 from so2docs.dump.unreadable import unreadable_output
 from so2docs.errors import (
@@ -35,9 +35,10 @@ from so2docs.errors import (
     So2docsError,
     flag,
 )
+from so2docs.flat.report import TablesReport
 from so2docs.flat.tables import tables
-from so2docs.inspection.inspect import inspect, locate_all
-from so2docs.metadata.manifest import Manifest, load, verify
+from so2docs.inspection.inspect import Inspection, inspect, locate_all
+from so2docs.metadata.manifest import Manifest, Verified, load, verify
 from so2docs.options.choices import ChangesFormat
 from so2docs.options.keywords import DatabaseKeywords, TableKeywords, TagsKeywords
 from so2docs.options.products import DatabaseOptions
@@ -49,18 +50,147 @@ from so2docs.output.part_files import MANIFEST
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
-from so2docs.sqlite.build import find_database
-from so2docs.statistics.stats import stats
+from so2docs.sqlite.build import Database, find_database, to_sqlite
+from so2docs.statistics.stats import Stats, stats
 
 PathLike = str | os.PathLike[str]
 
 NEW, GONE = "new", "gone"
 
 
-def diff_all(
-    old_dir: PathLike,
-    new_dir: PathLike,
-    changes_dir: PathLike | None = None,
+@overload
+def for_each_site(
+    function: Callable[..., TablesReport],
+    sources: Iterable[PathLike],
+    folder: PathLike,
+    *,
+    when_done: WhenDone | None = None,
+    **keywords: Unpack[TableKeywords],
+) -> list[SiteResult]: ...
+@overload
+def for_each_site(
+    function: Callable[..., Tags],
+    sources: Iterable[PathLike],
+    folder: PathLike,
+    *,
+    update: bool = False,
+    force: bool = False,
+    when_done: WhenDone | None = None,
+    **keywords: Unpack[TagsKeywords],
+) -> list[SiteResult]: ...
+@overload
+def for_each_site(
+    function: Callable[..., Inspection],
+    sources: Iterable[PathLike],
+    *,
+    sha256: bool = False,
+    jobs: int | None = None,
+    work_dir: PathLike | None = None,
+    progress: bool = False,
+    when_done: WhenDone | None = None,
+) -> list[SiteResult]: ...
+@overload
+def for_each_site(
+    function: Callable[..., Database],
+    sources: PathLike,
+    folder: PathLike,
+    *,
+    when_done: WhenDone | None = None,
+    **keywords: Unpack[DatabaseKeywords],
+) -> list[SiteResult]: ...
+@overload
+def for_each_site(
+    function: Callable[..., Stats | Verified],
+    sources: PathLike,
+    *,
+    jobs: int | None = None,
+    progress: bool = False,
+    when_done: WhenDone | None = None,
+) -> list[SiteResult]: ...
+@overload
+def for_each_site(
+    function: Callable[..., Changes],
+    sources: tuple[PathLike, PathLike],
+    folder: PathLike | None = None,
+    *,
+    only: Iterable[Operation] | str | None = None,
+    ignore: Sequence[str] | str | None = None,
+    format: ChangesFormat = "changes",
+    deleted: PathLike | None = None,
+    elasticsearch_index: str = "questions",
+    site_field: str | None = None,
+    report: PathLike | None = None,
+    update: bool = False,
+    force: bool = False,
+    jobs: int | None = None,
+    progress: bool = False,
+    when_done: WhenDone | None = None,
+) -> list[SiteResult]: ...
+def for_each_site(
+    function: Callable[..., Any], sources: Any, folder: PathLike | None = None, **keywords: Any
+) -> list[SiteResult]:
+    """Run a function of so2docs on each of several sites, and continue if one fails.
+
+    For several dumps, `convert_all` calls `convert`. Files that are up to date are kept.
+
+    | function | sources | files in `folder` |
+    |---|---|---|
+    | `tables` | dumps | a folder for each site |
+    | `tags` | dumps | `SITE.jsonl.gz` |
+    | `inspect` | dumps | |
+    | `stats`, `verify` | a folder of outputs | |
+    | `to_sqlite` | a folder of outputs | `SITE.db` |
+    | `diff` | two folders of outputs, old and new | `SITE.jsonl.gz`, or `SITE.ravendbdump` |
+
+    `diff` counts all questions of a new site as added. The state of a site without a new output is
+    `gone`, or `failed` if its conversion failed according to the keyword `report`, the report of
+    `convert_all`. Without a `folder`, changes are only counted. `verify` fails for an output
+    without a manifest. `inspect` reads a file that belongs to another dump, such as
+    `stackoverflow.com-Comments.7z`, only with that dump.
+
+    Examples:
+        >>> so2docs.for_each_site(so2docs.tables, glob.glob("*.7z"), "tables", only="posts")
+        >>> so2docs.for_each_site(so2docs.diff, ("2024-04", "2024-07"), "changes")
+
+    Args:
+        function: The function.
+        sources: Paths of dumps, a folder of outputs of `convert`, or two such folders.
+        folder: Folder for the files, made if it does not exist.
+        keywords: Keyword arguments of the function, for each site; for `diff`, also those of
+            `Changes.write`, with a folder for `deleted`. `jobs` and `progress` apply to all sites
+            together. `when_done` is called with the result of each site as it ends.
+
+    Returns:
+        The result of each site, in the order of the dumps, or sorted by site. Each `result` is
+        that of the function (for `diff` a `Summary`, for `tags` a `TagsReport`), or None if the
+        site failed or is up to date.
+
+    Raises:
+        OptionError: An option has a value that is not allowed, or two dumps would have the same
+            output.
+        OutputError: A folder cannot be read, or has no outputs.
+    """
+    runs: dict[Any, tuple[Callable[..., list[SiteResult]], bool]] = {
+        tables: (_write_all_tables, True),
+        tags: (_write_all_tags, True),
+        to_sqlite: (_make_databases, True),
+        diff: (_diff_all, True),
+        inspect: (_inspect_all, False),
+        stats: (_count_all, False),
+        verify: (_verify_all, False),
+    }
+    if function not in runs:
+        names = ", ".join(function.__name__ for function in runs)
+        raise OptionError(f"{function!r} is not for several sites; give one of: {names}")
+    run, writes_files = runs[function]
+    if not writes_files and folder is not None:
+        raise OptionError(f"{function.__name__} writes no files; leave {os.fspath(folder)} out")
+    return run(sources, *([folder] if writes_files else []), **keywords)
+
+
+def _diff_all(
+    folders: tuple[PathLike, PathLike],
+    changes_dir: PathLike | None,
     *,
     only: Iterable[Operation] | str | None = None,
     ignore: Sequence[str] | str | None = None,
@@ -75,41 +205,7 @@ def diff_all(
     progress: bool = False,
     when_done: WhenDone | None = None,
 ) -> list[SiteResult]:
-    """Compare two folders of outputs, site by site.
-
-    For a new site, all questions count as added. For a site without an output in `new_dir`, no
-    changes are written. The state of its result is `gone`, or `failed` if its conversion failed
-    according to `report`. Existing changes between the same outputs are kept.
-
-    Args:
-        old_dir: Folder of outputs of `convert`; it may be empty.
-        new_dir: Folder of the new outputs, to compare with the old ones.
-        changes_dir: Folder for the changes, made if it does not exist. A changes file is named
-            `SITE.jsonl.gz`, or `SITE.ravendbdump` in the format `ravendb`. If None, changes are
-            only counted.
-        only: See `diff`.
-        ignore: See `diff`.
-        format: See `Changes.write`.
-        deleted: Folder for the ids of deleted documents, `SITE.jsonl.gz`; required for formats
-            that cannot contain deletions.
-        elasticsearch_index: See `Changes.write`.
-        site_field: See `Changes.write`.
-        report: Report of the conversion of the dumps to `new_dir`, which names failed conversions.
-        update: Replace changes made from other outputs.
-        force: Replace all existing changes.
-        jobs: Worker processes; all cores if None.
-        progress: Show a progress bar.
-        when_done: Function called with the result of each site.
-
-    Returns:
-        The result of each site, sorted by site; each `result` is the `Summary` of the changes, or
-        None if the site was removed, failed or is up to date.
-
-    Raises:
-        OptionError: An option has a value that is not allowed.
-        OutputError: A folder cannot be read, or `new_dir` has no outputs.
-    """
-    old_dir, new_dir = os.fspath(old_dir), os.fspath(new_dir)
+    old_dir, new_dir = (os.fspath(folder) for folder in folders)
     diff("", "", only=only, ignore=ignore).check(format, deleted)
     old, new = outputs_in(old_dir), outputs_in(new_dir)
     check_holds_outputs(new_dir, new)
@@ -166,7 +262,7 @@ def _diff_site(
     force: bool,
     **settings: Any,
 ) -> Done:
-    """Compare the outputs of one site for `diff_all`; None stands for a missing output."""
+    """Compare the outputs of one site ; None stands for a missing output."""
     if new is None:
         assert old is not None
         if failure is not None:
@@ -190,28 +286,13 @@ def _diff_site(
     return state, target or new_path, summary
 
 
-def stats_all(
+def _count_all(
     folder: PathLike,
     *,
     jobs: int | None = None,
     progress: bool = False,
     when_done: WhenDone | None = None,
 ) -> list[SiteResult]:
-    """Compute the statistics of each output in a folder.
-
-    Args:
-        folder: Folder of outputs of `convert`.
-        jobs: Worker processes; all cores if None.
-        progress: Show a progress bar.
-        when_done: Function called with the result of each site.
-
-    Returns:
-        The result of each site, sorted by site; each `result` is a `Stats`, or None if the site
-        failed.
-
-    Raises:
-        OutputError: The folder cannot be read, or has no outputs.
-    """
     tasks = [
         SiteTask(site, paths[0], input_size(paths), partial(_count, paths), is_divisible=True)
         for site, paths in _outputs(folder).items()
@@ -224,36 +305,21 @@ def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
     return "counted", path, stats(path, jobs=jobs, progress=progress)
 
 
-def verify_all(
+def _verify_all(
     folder: PathLike,
     *,
     jobs: int | None = None,
     progress: bool = False,
     when_done: WhenDone | None = None,
 ) -> list[SiteResult]:
-    """Check each output in a folder against its manifest.
-
-    An output without a manifest counts as failed, and so does a manifest without its output.
-
-    Args:
-        folder: Folder of outputs of `convert`.
-        jobs: Worker processes; all cores if None.
-        progress: Show a progress bar.
-        when_done: Function called with the result of each output.
-
-    Returns:
-        The result of each output, sorted by name; each `result` is a `Verified`, or None if the
-        output failed.
-
-    Raises:
-        OutputError: The folder cannot be read, or there are no outputs.
-    """
     outputs = _outputs(folder)
     folder = os.fspath(folder)
     manifests = _manifests(folder)
     described = {file for files in manifests.values() for file in files}
-    files_by_output = {name: [os.path.join(folder, file) for file in files or [name]]
-             for name, files in manifests.items()}  # fmt: skip
+    files_by_output = {
+        name: [os.path.join(folder, file) for file in files or [name]]
+        for name, files in manifests.items()
+    }
     for path in (path for paths in outputs.values() for path in paths):
         if os.path.basename(path) not in described:
             files_by_output.setdefault(os.path.basename(path), [path])
@@ -282,36 +348,21 @@ def _verify(path: str) -> Done:
     return "verified", path, verify(path)
 
 
-def to_sqlite_all(
+def _make_databases(
     folder: PathLike,
-    database_dir: PathLike,
+    database_dir: PathLike | None,
     *,
     when_done: WhenDone | None = None,
     **keywords: Unpack[DatabaseKeywords],
 ) -> list[SiteResult]:
-    """Make an SQLite database of each output in a folder.
-
-    For one database of all sites, use `to_sqlite(folder, database, site_field=...)`. Existing
-    databases made from the same outputs are kept.
-
-    Args:
-        folder: Folder of outputs of `convert` in JSON lines.
-        database_dir: Folder for the databases, `SITE.db`; made if it does not exist.
-        when_done: Function called with the result of each site.
-        keywords: Keyword arguments of `to_sqlite`; `site` only for a folder with one output.
-
-    Returns:
-        The result of each site, sorted by site; each `result` is a `Database`, or None if the site
-        failed or is up to date.
-
-    Raises:
-        OptionError: An option has a value that is not allowed.
-        OutputError: A folder cannot be read, or `folder` has no outputs.
-    """
     outputs = _outputs(folder)
     options = read_options(DatabaseOptions, keywords)
-    if options.site is not None and len(outputs) > 1:
-        raise OptionError(f"{flag('site')} applies to one output; {folder} holds {len(outputs):,}")
+    for name in ("site", "tag_texts", "profiles", "nest", "as_of"):
+        is_for_dumps = name in ("nest", "as_of")
+        if getattr(options, name) and (is_for_dumps or len(outputs) > 1):
+            target = "dumps" if is_for_dumps else "one output"
+            reason = f"{os.fspath(folder)} is a folder of outputs"
+            raise OptionError(f"{flag(name)} applies only to {target}; {reason}")
     # Several sites run in parallel, with one process for each.
     settings = {**keywords, "progress": False, "jobs": options.jobs if len(outputs) == 1 else 1}
     databases = _made(database_dir)
@@ -329,28 +380,13 @@ def _make_database(paths: list[str], target: str, settings: dict[str, Any]) -> D
     return _build(product, "made", force=options.force, update=options.update)
 
 
-def tables_all(
+def _write_all_tables(
     sources: Iterable[PathLike],
-    output_dir: PathLike,
+    output_dir: PathLike | None,
     *,
     when_done: WhenDone | None = None,
     **keywords: Unpack[TableKeywords],
 ) -> list[SiteResult]:
-    """Write the tables of several dumps as flat typed files, and continue if a dump fails.
-
-    Args:
-        sources: The dumps, each in any form that `tables` takes.
-        output_dir: Folder that gets a folder for each site; made if it does not exist.
-        when_done: Function called with the result of each site.
-        keywords: Keyword arguments of `tables`, for each dump.
-
-    Returns:
-        The results, in the order of the dumps; each `result` is a `TablesReport`, or None if the
-        dump failed or is up to date.
-
-    Raises:
-        OptionError: Two dumps would have the same folder, or an option is not allowed.
-    """
     planned = plan_outputs(sources, _made(output_dir), "")
     return run_dumps(_write_tables, planned, keywords, when_done)
 
@@ -360,32 +396,15 @@ def _write_tables(source: str, output: str, **kwargs: Any) -> Done:
     return ("made", output, report) if report.is_new else (UP_TO_DATE, output, None)
 
 
-def tags_all(
+def _write_all_tags(
     sources: Iterable[PathLike],
-    output_dir: PathLike,
+    output_dir: PathLike | None,
     *,
     update: bool = False,
     force: bool = False,
     when_done: WhenDone | None = None,
     **keywords: Unpack[TagsKeywords],
 ) -> list[SiteResult]:
-    """Write the tags of several dumps with their descriptions, and continue if a dump fails.
-
-    Args:
-        sources: The dumps, each in any form that `tags` takes.
-        output_dir: Folder for the tags, `SITE.jsonl.gz`; made if it does not exist.
-        update: Replace existing tags that were made from other dumps or with other options.
-        force: Replace all existing tags.
-        when_done: Function called with the result of each site.
-        keywords: Keyword arguments of `tags`, for each dump.
-
-    Returns:
-        The results, in the order of the dumps; each `result` is a `TagsReport`, or None if the dump
-        failed or is up to date.
-
-    Raises:
-        OptionError: Two dumps would have the same output, or an option is not allowed.
-    """
     planned = plan_outputs(sources, _made(output_dir), ".jsonl.gz")
     kwargs = {**keywords, "update": update, "force": force}
     return run_dumps(_write_tags, planned, kwargs, when_done)
@@ -396,41 +415,14 @@ def _write_tags(source: str, output: str, *, update: bool, force: bool, **kwargs
     return _build(product, "made", force=force, update=update)
 
 
-def inspect_all(
-    sources: Iterable[PathLike],
-    *,
-    sha256: bool = False,
-    jobs: int | None = None,
-    work_dir: PathLike | None = None,
-    progress: bool = False,
-    when_done: WhenDone | None = None,
+def _inspect_all(
+    sources: Iterable[PathLike], *, when_done: WhenDone | None = None, **keywords: Any
 ) -> list[SiteResult]:
-    """Inspect several dumps, and continue if one fails.
-
-    Args:
-        sources: The dumps, each in any form that `inspect` takes. A file that belongs to another
-            of them, such as `stackoverflow.com-Comments.7z` to `stackoverflow.com-Posts.7z`, is
-            only inspected with it.
-        sha256: See `inspect`.
-        jobs: Worker processes; all cores if None.
-        work_dir: Folder for temporary files; None for the system's temporary folder.
-        progress: Show a progress bar.
-        when_done: Function called with the result of each dump as it ends.
-
-    Returns:
-        The results, in the order of the dumps; each `result` is an `Inspection`, or None if the
-        dump failed. The state is `damaged` if a table cannot be read to its end or is not
-        well-formed XML.
-
-    Raises:
-        OptionError: A dump is standard input.
-    """
     paths = [os.fspath(source) for source in sources]
     others = _tables_of_others(paths)
     paths = [path for path in paths if os.path.realpath(path) not in others]
     dumps = [(path, site_from_name(path), path) for path in paths]
-    kwargs = {"sha256": sha256, "jobs": jobs, "work_dir": work_dir, "progress": progress}
-    return run_dumps(_inspect, dumps, kwargs, when_done, resumes=False)
+    return run_dumps(_inspect, dumps, keywords, when_done, resumes=False)
 
 
 def _tables_of_others(paths: list[str]) -> set[str]:
@@ -462,14 +454,14 @@ def _outputs(folder: PathLike) -> dict[str, list[str]]:
     return outputs
 
 
-def _made(folder: PathLike, *read: str) -> str:
+def _made(folder: PathLike | None, *read: str) -> str:
     """Make an output folder, and return its path; `read` are the input folders.
 
     Raises:
         OptionError: The name is empty, or the folder is one of the input folders.
         OutputError: The folder cannot be made.
     """
-    path = os.fspath(folder)
+    path = "" if folder is None else os.fspath(folder)
     if path in ("", "-"):
         raise OptionError("outputs of several sites go to a folder; give its name")
     try:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command import COMMAND, run
@@ -80,7 +81,7 @@ def outputs(folder: Path) -> list[str]:
 def test_each_site_is_compared(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) -> None:
     old, new = quarters
     changes = tmp_path / "changes"
-    results = so2docs.diff_all(old, new, changes, jobs=jobs)
+    results = so2docs.for_each_site(so2docs.diff, (old, new), changes, jobs=jobs)
     expected = {"beer": "changed", "coffee": "unchanged", "gone": "gone", "new": "new"}
     assert states(results) == expected
     beer, _, removed, added = (result.result for result in results)
@@ -163,8 +164,8 @@ def test_a_site_that_failed_is_not_gone(quarters: tuple[Path, Path], tmp_path: P
     (tmp_path / "gone" / "Posts.xml").write_text("<posts>\n<row ")
     report = tmp_path / "report.json"
     so2docs.convert_all([tmp_path / "gone"], new, report=report)
-    assert states(so2docs.diff_all(old, new))["gone"] == "gone"
-    results = so2docs.diff_all(old, new, report=report)
+    assert states(so2docs.for_each_site(so2docs.diff, (old, new)))["gone"] == "gone"
+    results = so2docs.for_each_site(so2docs.diff, (old, new), report=report)
     assert states(results) == {
         "beer": "changed",
         "coffee": "unchanged",
@@ -205,12 +206,12 @@ def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
 def test_large_sites_in_turn_are_the_same_as_side_by_side(
     quarters: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = so2docs.stats_all(quarters[1], jobs=2)
+    together = so2docs.for_each_site(so2docs.stats, quarters[1], jobs=2)
     largest = max(path.stat().st_size for path in quarters[1].glob("*.gz"))
     monkeypatch.setattr("so2docs.api.sites._SMALL", 5 * largest)
     done: list[str] = []
-    in_turn = so2docs.stats_all(
-        quarters[1], jobs=2, when_done=lambda result: done.append(result.site)
+    in_turn = so2docs.for_each_site(
+        so2docs.stats, quarters[1], jobs=2, when_done=lambda result: done.append(result.site)
     )
     assert in_turn == together
     assert [result.site for result in in_turn] == ["beer", "coffee", "new"]
@@ -245,7 +246,7 @@ def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> No
     assert "tea.parquet: is Parquet" in result.stderr
     assert table(result.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
     quarter(new, {"beer": posts(6)}, ".jsonl")
-    assert states(so2docs.stats_all(new, jobs=1))["beer"] == "failed"
+    assert states(so2docs.for_each_site(so2docs.stats, new, jobs=1))["beer"] == "failed"
     result = run("stats", new, "--jobs", "1")
     assert "beer.jsonl and beer.jsonl.zst are outputs of the same site" in result.stderr
 
@@ -255,11 +256,14 @@ def test_dates_in_names(tmp_path: Path) -> None:
     site = "beer.stackexchange.com"
     old = quarter(tmp_path / "old", {f"{site}-2024-04": posts(4), "other": posts(2)})
     new = quarter(tmp_path / "new", {f"2024-07_{site}": posts(5), "others": posts(2)})
-    actual = states(so2docs.diff_all(old, new, tmp_path / "changes"))
+    actual = states(so2docs.for_each_site(so2docs.diff, (old, new), tmp_path / "changes"))
     assert actual == {site: "changed", "other": "gone", "others": "new"}
     # The parts of a split output do not count as one output.
     split = quarter(tmp_path / "split", {f"{site}-2023": posts(2), f"{site}-2024": posts(3)})
-    assert [one.site for one in so2docs.stats_all(split)] == [f"{site}-2023", f"{site}-2024"]
+    assert [one.site for one in so2docs.for_each_site(so2docs.stats, split)] == [
+        f"{site}-2023",
+        f"{site}-2024",
+    ]
 
 
 def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
@@ -267,7 +271,7 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     _, new = quarters
     empty = tmp_path / "empty"
     empty.mkdir()
-    results = so2docs.diff_all(empty, new, tmp_path / "changes")
+    results = so2docs.for_each_site(so2docs.diff, (empty, new), tmp_path / "changes")
     assert set(states(results).values()) == {"new"}
     lines = gzip.decompress((tmp_path / "changes" / "beer.jsonl.gz").read_bytes()).splitlines()
     documents = [json.loads(line)["document"] for line in lines[:-1]]
@@ -280,18 +284,20 @@ def test_for_databases(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = quarters
     ids = tmp_path / "ids"
     changes = tmp_path / "bulk"
-    so2docs.diff_all(new, old, changes, format="elasticsearch", elasticsearch_index="qa")
+    so2docs.for_each_site(
+        so2docs.diff, (new, old), changes, format="elasticsearch", elasticsearch_index="qa"
+    )
     actions = gzip.decompress((changes / "beer.jsonl.gz").read_bytes()).splitlines()
     assert [json.loads(line) for line in actions if b'"delete"' in line] == [
         {"delete": {"_index": "qa", "_id": "9"}},
         {"delete": {"_index": "qa", "_id": "11"}},
     ]
-    so2docs.diff_all(new, old, tmp_path / "docs", format="jsonl", deleted=ids)
+    so2docs.for_each_site(so2docs.diff, (new, old), tmp_path / "docs", format="jsonl", deleted=ids)
     deleted = gzip.decompress((ids / "beer.jsonl.gz").read_bytes())
     assert deleted == b'{"Id":9}\n{"Id":11}\n'
     for index, state in (("qa", "up to date"), ("other", "other options")):
-        again = so2docs.diff_all(
-            new, old, changes, format="elasticsearch", elasticsearch_index=index
+        again = so2docs.for_each_site(
+            so2docs.diff, (new, old), changes, format="elasticsearch", elasticsearch_index=index
         )
         expected = dict.fromkeys(("beer", "coffee", "gone"), state) | {"new": "gone"}
         assert states(again) == expected
@@ -301,7 +307,7 @@ def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_pat
     old, new = quarters
     dump = tmp_path / "2024-07.dumps" / "beer" / "Posts.xml"
     so2docs.convert(dump, new / "beer.jsonl.gz", min_score=3, force=True)
-    results = so2docs.diff_all(old, new)
+    results = so2docs.for_each_site(so2docs.diff, (old, new))
     assert states(results) == {
         "beer": "failed",
         "coffee": "unchanged",
@@ -379,7 +385,7 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
         (
             ["sqlite", "OLD", "x", "--site", "a.test"],
             2,
-            "--site applies to one output; OLD holds 3",
+            "--site applies only to one output; OLD is a folder",
         ),
         (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest applies only"),
         (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
@@ -398,12 +404,22 @@ def test_refused(
     assert not list(tmp_path.glob("x*/*"))
 
 
+def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
+    each: Any = so2docs.for_each_site
+    with pytest.raises(OptionError, match="not for several sites; give one of: tables, tags, to"):
+        each(so2docs.read, quarters[0])
+    with pytest.raises(OptionError, match="stats writes no files; leave out out"):
+        each(so2docs.stats, quarters[0], "out")
+    with pytest.raises(OptionError, match="go to a folder; give its name"):
+        each(so2docs.tables, quarters)
+
+
 def test_empty_names(quarters: tuple[Path, Path]) -> None:
     old, new = quarters
     with pytest.raises(OptionError, match="go to a folder"):
-        so2docs.diff_all(old, new, "")
+        so2docs.for_each_site(so2docs.diff, (old, new), "")
     with pytest.raises(OutputError, match="the name is empty"):
-        so2docs.diff_all(old, "")
+        so2docs.for_each_site(so2docs.diff, (old, ""))
 
 
 @pytest.mark.long
@@ -435,7 +451,7 @@ def test_stopped(number: int, tmp_path: Path) -> None:
         assert stderr.splitlines()[-1].endswith(f"; {RESUMES}".encode())
         records = {f".{name}.record" for name in outputs(changes)}
         assert {path.name for path in changes.iterdir() if path.name.startswith(".")} == records
-    results = so2docs.diff_all(old, new, changes, jobs=2)
+    results = so2docs.for_each_site(so2docs.diff, (old, new), changes, jobs=2)
     assert "up to date" in states(results).values()
     for name in outputs(changes):
         assert contents(changes)[name] == contents(changes)[outputs(changes)[0]]
@@ -444,12 +460,14 @@ def test_stopped(number: int, tmp_path: Path) -> None:
 def test_copied_outputs_are_the_same(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     """A database is not made again if only the date of its output changed."""
     _, new = quarters
-    so2docs.to_sqlite_all(new, tmp_path / "databases", jobs=1)
+    so2docs.for_each_site(so2docs.to_sqlite, new, tmp_path / "databases", jobs=1)
     copy = tmp_path / "copy"
     shutil.copytree(new, copy)
     for path in copy.iterdir():
         os.utime(path, (1, 1))
-    results = so2docs.to_sqlite_all(copy, tmp_path / "databases", jobs=1, update=True)
+    results = so2docs.for_each_site(
+        so2docs.to_sqlite, copy, tmp_path / "databases", jobs=1, update=True
+    )
     assert set(states(results).values()) == {"up to date"}
 
 
@@ -472,5 +490,5 @@ def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:
     for path in old.glob(".*.index"):
         path.unlink()
     with heard() as messages:
-        so2docs.diff_all(old, new, jobs=2)
+        so2docs.for_each_site(so2docs.diff, (old, new), jobs=2)
     assert [text.split(":")[0] for text in messages] == ["beer", "beer", "coffee", "coffee"]

@@ -105,12 +105,9 @@ def diff(
                 f"{flag(name)} applies only to dumps, but "
                 f"{old if is_folder_of_outputs(old) else new} is a folder of outputs"
             )
-        from so2docs.folders import diff_all
-
         return show_sites(
-            diff_all,
-            old,
-            new,
+            compare,
+            (old, new),
             None if counts_only else changes or "-",
             quiet=quiet,
             as_json=as_json,

@@ -35,7 +35,8 @@ def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: An
     usage error.
     """
     from so2docs.api.sites import SiteResult, exit_code, summary
-    from so2docs.folders import inspect_all
+    from so2docs.folders import for_each_site
+    from so2docs.inspection.inspect import inspect as describe
 
     def show(result: SiteResult) -> None:
         if result.error is not None:
@@ -48,7 +49,9 @@ def inspect(*, dumps: tuple[str, ...], as_json: bool, quiet: bool, **options: An
             click.echo(for_terminal(result.result))
 
     allow_any_encoding()
-    results = inspect_all(dumps, progress=shows_progress(quiet), when_done=show, **options)
+    results = for_each_site(
+        describe, dumps, progress=shows_progress(quiet), when_done=show, **options
+    )
     if as_json:
         values = [result.result.as_dict() for result in results if result.result is not None]
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))

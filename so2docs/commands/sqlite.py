@@ -48,26 +48,12 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     keywords = given_keywords(options)
     if "site_field" not in keywords and is_folder_of_outputs(paths[0]):
         folder, *databases = paths
-        for name in ("tag_texts", "profiles"):
-            if name in keywords:
-                raise OptionError(
-                    f"{flag(name, keywords[name])} applies to one site; {folder} is a folder of "
-                    "outputs"
-                )
-        for name in ("nest", "as_of"):
-            if name not in keywords:
-                continue
-            raise OptionError(
-                f"{flag(name)} applies only to dumps, but {folder} is a folder of outputs"
-            )
         if len(databases) != 1 or databases[0].endswith(DATABASE_ENDINGS):
             raise OptionError(
                 f"{folder}: is a folder of outputs; give one folder for their databases, or one "
                 f"database for all of them with {flag('site_field', 'NAME')}"
             )
-        from so2docs.folders import to_sqlite_all
-
-        return show_sites(to_sqlite_all, folder, databases[0], quiet=quiet, **keywords)
+        return show_sites(to_sqlite, folder, databases[0], quiet=quiet, **keywords)
     *sources, last = paths
     database: str | None = last
     if not sources or not last.endswith(DATABASE_ENDINGS):

@@ -37,17 +37,15 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
 
     Exit codes: 0 done, 1 a file or a site failed, 2 usage error.
     """
-    allow_any_encoding()
-    if os.path.isdir(output):
-        if html_file is not None:
-            raise OptionError(f"{flag('html')} applies to one output; {output} is a folder")
-        from so2docs.folders import stats_all
-
-        return show_sites(stats_all, output, as_json=as_json, is_asked=True, **options)
     from so2docs.output.new_files import write_file
     from so2docs.output.part_files import PAGE, check_own
     from so2docs.statistics.stats import stats as count
 
+    allow_any_encoding()
+    if os.path.isdir(output):
+        if html_file is not None:
+            raise OptionError(f"{flag('html')} applies to one output; {output} is a folder")
+        return show_sites(count, output, as_json=as_json, is_asked=True, **options)
     if html_file is not None:
         check_own(html_file, PAGE, [output])
     figures = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))

@@ -59,14 +59,12 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     DIR/Posts/year=2019/month=3/Posts.parquet.
     """
     keywords = given_keywords(options)
-    if output_dir is not None:
-        from so2docs.folders import tables_all
-
-        return show_sites(tables_all, paths, output_dir, quiet=quiet, **keywords)
-    if len(paths) != 2:
-        raise click.UsageError("give DUMP and DIR; for several dumps, give --output-dir DIR")
     from so2docs.flat.tables import tables as write_tables
 
+    if output_dir is not None:
+        return show_sites(write_tables, paths, output_dir, quiet=quiet, **keywords)
+    if len(paths) != 2:
+        raise click.UsageError("give DUMP and DIR; for several dumps, give --output-dir DIR")
     report = write_tables(*paths, **keywords, progress=shows_progress(quiet))
     if not quiet:
         tell(report)

@@ -34,15 +34,13 @@ def tags(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **optio
 
     With --output-dir, all paths are dumps, and DIR gets a file SITE.jsonl.gz for each dump.
     """
-    if output_dir is not None:
-        from so2docs.folders import tags_all
-
-        return show_sites(tags_all, paths, output_dir, quiet=quiet, **options)
-    if len(paths) > 2:
-        raise click.UsageError("for several dumps, give a folder: --output-dir DIR")
     from so2docs.api.tags import tags as read_tags
     from so2docs.api.tags import write_tags
 
+    if output_dir is not None:
+        return show_sites(read_tags, paths, output_dir, quiet=quiet, **options)
+    if len(paths) > 2:
+        raise click.UsageError("for several dumps, give a folder: --output-dir DIR")
     dump, output = (*paths, "tags.jsonl.gz")[:2]
     again = {name: options.pop(name) for name in ("update", "force")}
     documents = read_tags(dump, progress=shows_progress(quiet), **options)

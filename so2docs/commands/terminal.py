@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 
 
 def show_sites(
-    run: Callable[..., list[SiteResult]],
+    function: Callable[..., Any],
     *paths: Any,
     quiet: bool,
     as_json: bool = False,
@@ -73,7 +74,7 @@ def show_sites(
     """Run a function on several sites, and report the results.
 
     Args:
-        run: Function that does the work and returns the result of each site.
+        function: Function for `for_each_site`, or `convert_all`.
         paths: Dumps or folders for the function.
         quiet: Report failures only.
         as_json: Print all results as JSON.
@@ -83,13 +84,16 @@ def show_sites(
     Returns:
         The exit code.
     """
+    from so2docs.api.batch import convert_all
     from so2docs.api.sites import exit_code, summary
+    from so2docs.folders import for_each_site
     from so2docs.output.provenance import UP_TO_DATE
 
     def show(result: SiteResult) -> None:
         if result.error is not None or (result.source and result.state != UP_TO_DATE and not quiet):
             say(result)
 
+    run = function if function is convert_all else partial(for_each_site, function)
     results = run(*paths, progress=shows_progress(quiet), when_done=show, **options)
     if as_json:
         import json

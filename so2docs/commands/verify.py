@@ -32,9 +32,7 @@ def verify(output: str, *, jobs: int | None, quiet: bool) -> int:
     from so2docs.metadata.manifest import verify as check
 
     if os.path.isdir(output) and not is_retrieval_set(output):
-        from so2docs.folders import verify_all
-
-        return show_sites(verify_all, output, jobs=jobs, quiet=quiet)
+        return show_sites(check, output, jobs=jobs, quiet=quiet)
     result = check(output)
     if not quiet:
         tell(result)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -452,6 +453,10 @@ def test_shares_are_named_in_the_given_order(tmp_path: Path) -> None:
 
 def test_a_single_path_is_refused(tmp_path: Path) -> None:
     """Otherwise its letters would be taken for paths of dumps."""
-    for function in (so2docs.convert_all, so2docs.tables_all, so2docs.tags_all):
+    for function in (
+        so2docs.convert_all,
+        partial(so2docs.for_each_site, so2docs.tables),
+        partial(so2docs.for_each_site, so2docs.tags),
+    ):
         with pytest.raises(so2docs.OptionError, match=r"Posts\.xml: is a single path"):
             function("Posts.xml", tmp_path / "out")

@@ -45,7 +45,7 @@ def dumps(tmp_path: Path) -> list[Path]:
 def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     out = tmp_path / "out"
-    results = so2docs.tables_all(dumps, out, jobs=jobs)
+    results = so2docs.for_each_site(so2docs.tables, dumps, out, jobs=jobs)
     assert [one.state for one in results] == ["made", "made", "failed"]
     for dump, result in zip(dumps[:2], results, strict=False):
         assert result.result.columns()["rows"] == 3
@@ -53,7 +53,7 @@ def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -
         for name in ("Posts.parquet", "Tags.parquet"):
             alone, together = (path / name for path in (tmp_path / "alone", out / dump.name))
             assert alone.read_bytes() == together.read_bytes()
-    again = so2docs.tables_all(dumps[:2], out, jobs=jobs)
+    again = so2docs.for_each_site(so2docs.tables, dumps[:2], out, jobs=jobs)
     assert [one.state for one in again] == ["up to date"] * 2
     words = ("tables", *dumps[:2], "--output-dir", out, "--jobs", "1", "--since", "2020")
     other = run(*words)
@@ -61,7 +61,7 @@ def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -
     assert other.stderr.splitlines()[-1] == "2 sites: 2 other options, 0 failed"
     assert run(*words, "--update").stderr
     with pytest.raises(so2docs.OptionError, match="since"):
-        so2docs.tables_all(dumps[:2], out, since="never", jobs=1)
+        so2docs.for_each_site(so2docs.tables, dumps[:2], out, since="never", jobs=1)
 
 
 def test_tags_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
@@ -71,12 +71,12 @@ def test_tags_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
     assert result.stderr.splitlines()[-1] == "3 sites: 2 made, 1 failed"
     [tag] = so2docs.read(out / "beer.stackexchange.com.jsonl.gz", dict)
     assert tag["Name"] == "a"
-    again = so2docs.tags_all(dumps[:2], out, jobs=1)
+    again = so2docs.for_each_site(so2docs.tags, dumps[:2], out, jobs=1)
     assert [one.state for one in again] == ["up to date"] * 2
     (dumps[0] / "Tags.xml").write_text('<tags>\n<row Id="1" TagName="b" Count="1" />\n</tags>\n')
-    changed = so2docs.tags_all(dumps[:2], out, jobs=1)
+    changed = so2docs.for_each_site(so2docs.tags, dumps[:2], out, jobs=1)
     assert [one.state for one in changed] == ["another input", "up to date"]
-    updated = so2docs.tags_all(dumps[:2], out, update=True, jobs=1)
+    updated = so2docs.for_each_site(so2docs.tags, dumps[:2], out, update=True, jobs=1)
     assert [one.state for one in updated] == ["made", "up to date"]
 
 

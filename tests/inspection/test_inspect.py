@@ -183,10 +183,12 @@ def test_reads_each_table_once_if_all_files_of_a_dump_are_given(tmp_path: Path) 
         with py7zr.SevenZipFile(tmp_path / f"tea-{name.removesuffix('.xml')}.7z", "w") as archive:
             archive.writestr(content, name)
     files = sorted(tmp_path.iterdir())
-    (result,) = so2docs.inspect_all(files, jobs=1)
+    (result,) = so2docs.for_each_site(so2docs.inspect, files, jobs=1)
     assert {*result.result.tables} == {*FILES}
     others = [path for path in files if "Posts" not in path.name]
-    tables = [{*result.result.tables} for result in so2docs.inspect_all(others, jobs=1)]
+    tables = [
+        {*result.result.tables} for result in so2docs.for_each_site(so2docs.inspect, others, jobs=1)
+    ]
     assert tables == [{f"{path.stem.removeprefix('tea-')}.xml"} for path in others]
 
 
@@ -241,7 +243,9 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_several_dumps(jobs: int, tmp_path: Path) -> None:
     tea, coffee = write(tmp_path / "tea"), write(tmp_path / "coffee", "Tags.xml", lambda t: t[:9])
-    results = so2docs.inspect_all([tea, tmp_path / "gone", coffee, SITE], jobs=jobs)
+    results = so2docs.for_each_site(
+        so2docs.inspect, [tea, tmp_path / "gone", coffee, SITE], jobs=jobs
+    )
     assert [result.state for result in results] == ["inspected", "failed", "damaged", "inspected"]
     assert isinstance(results[1].error, so2docs.DumpError)
     for result in results[::3]:

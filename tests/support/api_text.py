@@ -107,7 +107,7 @@ def _described(
         elif section in ("Args", "Attributes", "Raises"):
             yield "\n".join(_listed(lines, types or {}))
         else:
-            yield " ".join(map(str.strip, lines))
+            yield ("\n" if lines[0].startswith("|") else " ").join(map(str.strip, lines))
 
 
 def _listed(lines: list[str], types: dict[str, str]) -> Iterator[str]:
