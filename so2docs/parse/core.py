@@ -17,7 +17,6 @@ from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.parse.posts import RecordBuffer
-from so2docs.processes.worker import in_worker
 from so2docs.progress import log
 from so2docs.schema import TABLES, Table
 
@@ -99,6 +98,8 @@ def choose_core(requested: Core) -> Core:
 @lru_cache(maxsize=1)
 def _explain_python(is_used: bool, problem: str | None) -> None:
     """Say once why the slower Python core is used, and how to get the compiled core."""
+    from so2docs.processes.worker import in_worker  # Slow to import.
+
     if problem is not None:
         log.warning(
             "the compiled core cannot be used (%s), so the slower Python core is used; %s",
