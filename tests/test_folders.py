@@ -225,10 +225,11 @@ def test_interrupted_counts_start_over(
     def interrupted(*arguments: object, **keywords: object) -> None:
         raise KeyboardInterrupt
 
+    each: Any = so2docs.for_each_site
     monkeypatch.setattr(f"so2docs.folders.{name}", interrupted)
     folder = str(quarters[0])
     with pytest.raises(KeyboardInterrupt) as end:
-        getattr(so2docs, f"{name}_all")([folder] if name == "inspect" else folder, jobs=1)
+        each(interrupted, [folder] if name == "inspect" else folder, jobs=1)
     assert str(end.value) == STARTS_OVER
 
 
