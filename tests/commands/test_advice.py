@@ -292,8 +292,8 @@ def test_an_empty_result_of_a_filter_is_reported(options: str, words: str, tmp_p
     tags = ("<discussion>", "<Discussion><tea>", "<discovery>", "|discussion|", "<tea>")
     rows = [question(number, Tags=tag) for number, tag in enumerate(tags, 1)]
     dump = write_dump(tmp_path / "Posts.xml", *rows, answer(9, 1, Tags="<discussion>"))
-    for extra in ("-j1", "-j2 --chunk-bytes 100 --force"):
-        result = run("convert", dump, tmp_path / "q.jsonl", "-q", *options.split(), *extra.split())
+    for extra in ((), ("--chunk-bytes", "100", "--force")):
+        result = run("convert", dump, tmp_path / "q.jsonl", "-q", "-j1", *options.split(), *extra)
         assert (result.returncode, result.stderr.removeprefix("so2docs: ")) == (0, words)
 
 

@@ -51,17 +51,6 @@ def test_dash_is_standard_output_uncompressed(folder: Path, samples: Path) -> No
     assert [path.name for path in folder.iterdir()] == ["Posts.xml"]
 
 
-def test_jsonl_is_not_compressed(folder: Path, samples: Path) -> None:
-    assert run("convert", "Posts.xml", "out.jsonl", cwd=folder).returncode == 0
-    assert (folder / "out.jsonl").read_bytes() == (samples / "posts.jsonl").read_bytes()
-
-
-@pytest.mark.parametrize("level", ["0", "1", "3", "9"])
-def test_every_level_gives_the_same_documents(folder: Path, samples: Path, level: str) -> None:
-    assert run("convert", "Posts.xml", "q.gz", "--level", level, cwd=folder).returncode == 0
-    assert gzip.decompress((folder / "q.gz").read_bytes()) == (samples / "posts.jsonl").read_bytes()
-
-
 def test_the_gzip_stream_is_one_member_without_time_or_name(folder: Path) -> None:
     run("convert", "Posts.xml", cwd=folder)
     data = (folder / "questions.jsonl.gz").read_bytes()
@@ -90,12 +79,6 @@ def test_refuses_to_overwrite(folder: Path) -> None:
         r"so2docs: questions\.jsonl\.gz: exists .* --update, .* --force\n", result.stderr
     )
     assert (folder / "questions.jsonl.gz").read_text() == "precious"
-
-
-def test_force_overwrites(folder: Path) -> None:
-    (folder / "questions.jsonl.gz").write_text("precious")
-    assert run("convert", "Posts.xml", "--force", cwd=folder).returncode == 0
-    assert sum(1 for _ in so2docs.read(folder / "questions.jsonl.gz")) == 8
 
 
 def test_a_missing_dump_is_a_one_line_error(folder: Path) -> None:
@@ -142,12 +125,6 @@ def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str)
     assert message in result.stderr
 
 
-def test_a_missing_folder(folder: Path) -> None:
-    result = run("convert", "Posts.xml", "nope/q.jsonl.gz", cwd=folder)
-    assert result.returncode == 1
-    assert "nope/q.jsonl.gz: the folder nope does not exist" in result.stderr
-
-
 def test_version_and_short_help(folder: Path) -> None:
     assert run("--version", cwd=folder).stdout.startswith(f"so2docs {so2docs.__version__} (")
     help_text = run("convert", "-h", cwd=folder).stdout
@@ -159,13 +136,6 @@ def test_without_a_command_it_shows_the_help(folder: Path) -> None:
     result = run_process(cwd=folder)
     assert result.returncode in (0, 2)  # The messages of click 8.1 and of later versions.
     assert "Usage: so2docs" in result.stdout + result.stderr
-
-
-def test_a_closed_pipe_ends_the_command_quietly(folder: Path) -> None:
-    script = f"{sys.executable} -m so2docs convert Posts.xml - --quiet | head -c 10"
-    result = subprocess.run(script, shell=True, cwd=folder, capture_output=True, check=False)
-    assert result.stdout == b'{"Id":1,"P'
-    assert result.stderr == b""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

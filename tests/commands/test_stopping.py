@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.dumps import some_rows, write_dump
-from support.places import SAMPLES
+from support.places import LONG, SAMPLES
 
 import so2docs
 from so2docs.errors import RESUMES, STARTS_OVER
@@ -127,7 +127,7 @@ main()
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
 def test_while_it_imports(number: int, code: int, word: str) -> None:
-    every = 1 if os.environ.get("SO2DOCS_LONG") else 5
+    every = 1 if LONG else 5
     result = subprocess.run(
         [sys.executable, "-c", AT_IMPORTS, *map(str, (number, code, every)), "convert", "--help"],
         capture_output=True,

@@ -23,7 +23,7 @@ from support.table_sites import SITE, converted, expected
 import so2docs
 
 CHECKOUT = SAMPLES.parent
-WAYS = [(1, None), (1, 700), (3, 700), (3, 5000), (2, None)]
+WAYS = [(1, None), (1, 700), (3, 700)]
 SETS = [("comments",), ("links",), ("votes",), ("users",), ("comments", "users"), tuple(FILES)]
 
 
@@ -158,11 +158,6 @@ def test_missing_table(name: str, file: str, site: Path, tmp_path: Path) -> None
         ):
             so2docs.convert(source, tmp_path / "questions.jsonl.gz", nest=[name])
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
-
-
-def test_folder_without_posts(tmp_path: Path) -> None:
-    with pytest.raises(so2docs.DumpError, match=r"without a Posts\.xml"):
-        so2docs.convert(tmp_path, tmp_path / "questions.jsonl.gz")
 
 
 def test_unknown_table(tmp_path: Path) -> None:

@@ -339,16 +339,6 @@ def test_location_of_a_truncation_in_an_archive(
     assert failed.value.location == same.value.location
 
 
-def test_two_dumps_in_one(write_file: Callable[[bytes], Path], output: Path) -> None:
-    with pytest.raises(so2docs.MalformedDumpError, match="after its closing </posts>") as failed:
-        so2docs.convert(write_file(gzip.compress(PLAIN + PLAIN)), output, jobs=1, chunk_bytes=1000)
-    place = failed.value.location
-    assert place is not None
-    assert place.offset == PLAIN.rindex(b"<row ")
-    assert place.line == 1 + PLAIN.count(b"\n", 0, place.offset)
-    assert place.last_id == 21
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
     pipe = tmp_path / "pipe"
@@ -357,16 +347,6 @@ def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) ->
         pipe.write_bytes(gzip.compress(PLAIN))
         assert running.wait(timeout=60) == 0
     assert everything(output.parent) == expected
-
-
-@pytest.mark.parametrize(
-    "end", [b"\n<!-- the end -->\n", b"<?pi?>" + b" " * 100_000, b"<!--" + b"-x" * 60_000 + b"-->"]
-)
-def test_comments_after_the_root(
-    end: bytes, write_file: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
-) -> None:
-    so2docs.convert(write_file(gzip.compress(PLAIN + end)), output, jobs=1)
-    assert output.read_bytes() == expected[output.name]
 
 
 @pytest.mark.parametrize("form", ["7z-lzma2", "zip-deflate"])

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from support.command import start
 from support.dumps import some_rows, write_dump
+from support.places import LONG
 from support.processes import children
 
-LONG = bool(os.environ.get("SO2DOCS_LONG"))
 ROUNDS = 40 if LONG else 2
 SECONDS = 40
 FORMS = {

@@ -19,8 +19,6 @@ from so2docs.dump.dump import open_dump, slices
 from so2docs.errors import RESUMES, STARTS_OVER
 from so2docs.store import disk
 
-LONG = bool(os.environ.get("SO2DOCS_LONG"))
-
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:

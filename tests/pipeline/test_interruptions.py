@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 from support.command import COMMAND
 from support.dumps import left_by, row, some_rows, write_dump
-from support.places import CHECKOUT
+from support.places import CHECKOUT, LONG
 from support.processes import children, members
 
 import so2docs
 from so2docs.errors import RESUMES, STARTS_OVER
 
-LONG = bool(os.environ.get("SO2DOCS_LONG"))
 CHUNK_BYTES = 700_000
 CONVERT = (
     "import logging, sys, so2docs; logging.basicConfig(level=logging.INFO, format='%(message)s'); "

@@ -15,7 +15,7 @@ import pytest
 from support.command import run_process
 from support.dumps import END, answer, left_by, question, some_rows, write_dump
 from support.messages import heard
-from support.places import CHECKOUT
+from support.places import CHECKOUT, LONG
 
 import so2docs
 from so2docs.options.request import Fingerprint
@@ -28,7 +28,6 @@ from so2docs.scan import chunk as chunk_side
 from so2docs.spill import FORMAT, Spill
 
 CHUNK_BYTES = 3000
-LONG = bool(os.environ.get("SO2DOCS_LONG"))
 ROWS = some_rows(150)
 
 
@@ -362,7 +361,7 @@ def test_a_byte_changed_anywhere_in_the_spill_is_noticed(
     for path, size in sizes.items():
         # Test every byte of a block, which is small; the index is mostly empty pages.
         places = range(size) if path.suffix == ".blocks" else range(0, size, 997)
-        for at in [*places][:: 1 if os.environ.get("SO2DOCS_LONG") else 31]:
+        for at in [*places][:: 1 if LONG else 31]:
             shutil.rmtree(output.parent)
             shutil.copytree(kept, output.parent)
             with path.open("r+b") as file:
