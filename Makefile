@@ -129,7 +129,7 @@ fuzz-core: $(SANITIZED)/so2docs
 	  $(BIN)/python fuzz/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
 
 docs: $(VENV)/installed-test
-	$(BIN)/python -m cogapp -r -I tests so2docs/options/keywords.py so2docs/types.py
+	$(BIN)/python -m cogapp -r -I tests so2docs/__init__.py so2docs/options/keywords.py so2docs/types.py
 	$(BIN)/python -m cogapp -r -I tests docs/cli.md docs/api.md
 	$(BIN)/python packaging/man.py man
 

@@ -61,97 +61,53 @@ if TYPE_CHECKING:
     from so2docs.sqlite.build import Database, to_sqlite
     from so2docs.statistics.stats import Scores, Stats, stats
 
-# `open` is left out, so that `from so2docs import *` does not hide the builtin.
+# `open` is left out of `__all__`, so that `from so2docs import *` does not hide the builtin.
+# [[[cog
+# import cog
+# from support.public_names import text
+# cog.outl(text(cog.inFile))
+# ]]]
 __all__ = [
-    "ArchiveError",
-    "ChangedDumpError",
-    "Changes",
-    "ClusterError",
-    "Collection",
-    "Database",
-    "DiskFullError",
-    "DocumentNotFoundError",
-    "Documents",
-    "DumpError",
-    "DumpNotFoundError",
-    "FlatTable",
-    "Frame",
-    "Inspection",
-    "InternalError",
-    "Location",
-    "MalformedDumpError",
-    "OptionError",
-    "OutputError",
-    "OutputExistsError",
-    "OutputNotFoundError",
-    "Recipe",
-    "RecipeError",
-    "Report",
-    "RowCounts",
-    "Scores",
-    "Selection",
-    "Setting",
-    "SiteResult",
-    "So2docsError",
-    "SpillError",
-    "SpillTakenError",
-    "Stats",
-    "StrictError",
-    "Summary",
-    "TableCounts",
-    "TablesReport",
-    "Tags",
-    "TagsReport",
-    "TruncatedDumpError",
-    "Verified",
-    "WorkerDiedError",
-    "__version__",
-    "convert",
-    "convert_all",
-    "diff",
-    "documents",
-    "for_each_site",
-    "inspect",
-    "read",
-    "stats",
-    "tables",
-    "tags",
-    "to_sqlite",
-    "verify",
-]
-
+    "ArchiveError", "ChangedDumpError", "Changes", "ClusterError", "Collection", "Database",
+    "DiskFullError", "DocumentNotFoundError", "Documents", "DumpError", "DumpNotFoundError",
+    "FlatTable", "Frame", "Inspection", "InternalError", "Location", "MalformedDumpError",
+    "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError", "Recipe",
+    "RecipeError", "Report", "RowCounts", "Scores", "Selection", "Setting", "SiteResult",
+    "So2docsError", "SpillError", "SpillTakenError", "Stats", "StrictError", "Summary",
+    "TableCounts", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError", "Verified",
+    "WorkerDiedError", "__version__", "convert", "convert_all", "diff", "documents",
+    "for_each_site", "inspect", "read", "stats", "tables", "tags", "to_sqlite", "verify",
+]  # fmt: skip
 _MODULES = {
-    "changes.diff": ("Changes", "diff"),
-    "changes.compare": ("Summary",),
-    "metadata.manifest": ("Verified", "verify"),
-    "api.convert": ("Documents", "convert", "documents"),
-    "flat.report": ("FlatTable", "TablesReport"),
-    "flat.tables": ("tables",),
-    "api.tags": ("Tags", "TagsReport", "tags"),
-    "folders": ("for_each_site",),
-    "inspection.inspect": ("Inspection", "inspect"),
-    "reader.collection": ("Collection", "open"),
-    "reader.frames": ("Frame", "Selection"),
-    "reader.reading": ("read",),
-    "recipes.recipe": ("Recipe", "Setting"),
-    "counts": ("RowCounts", "TableCounts"),
-    "report": ("Report",),
-    "api.batch": ("convert_all",),
-    "api.sites": ("SiteResult",),
-    "sqlite.build": ("Database", "to_sqlite"),
-    "statistics.stats": ("Scores", "Stats", "stats"),
-}
-"""Public names by module; those not listed here are in `so2docs.errors`."""
+    "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "changes.diff",
+    "ClusterError": "errors", "Collection": "reader.collection", "Database": "sqlite.build",
+    "DiskFullError": "errors", "DocumentNotFoundError": "errors", "Documents": "api.convert",
+    "DumpError": "errors", "DumpNotFoundError": "errors", "FlatTable": "flat.report",
+    "Frame": "reader.frames", "Inspection": "inspection.inspect", "InternalError": "errors",
+    "Location": "errors", "MalformedDumpError": "errors", "OptionError": "errors",
+    "OutputError": "errors", "OutputExistsError": "errors", "OutputNotFoundError": "errors",
+    "Recipe": "recipes.recipe", "RecipeError": "errors", "Report": "report", "RowCounts": "counts",
+    "Scores": "statistics.stats", "Selection": "reader.frames", "Setting": "recipes.recipe",
+    "SiteResult": "api.sites", "So2docsError": "errors", "SpillError": "errors",
+    "SpillTakenError": "errors", "Stats": "statistics.stats", "StrictError": "errors",
+    "Summary": "changes.compare", "TableCounts": "counts", "TablesReport": "flat.report",
+    "Tags": "api.tags", "TagsReport": "api.tags", "TruncatedDumpError": "errors",
+    "Verified": "metadata.manifest", "WorkerDiedError": "errors", "convert": "api.convert",
+    "convert_all": "api.batch", "diff": "changes.diff", "documents": "api.convert",
+    "for_each_site": "folders", "inspect": "inspection.inspect", "open": "reader.collection",
+    "read": "reader.reading", "stats": "statistics.stats", "tables": "flat.tables",
+    "tags": "api.tags", "to_sqlite": "sqlite.build", "verify": "metadata.manifest",
+}  # fmt: skip
+# [[[end]]]
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use, so that the command line can set up its signal handlers first."""
-    if name not in __all__ and name != "open":
+    if name not in _MODULES:
         raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
     from importlib import import_module
 
-    places = [module for module, names in _MODULES.items() if name in names]
-    value = getattr(import_module(f"so2docs.{(places or ['errors'])[0]}"), name)
+    value = getattr(import_module(f"so2docs.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 
