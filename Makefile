@@ -6,7 +6,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 CORE := setup.py $(wildcard so2docs/parse/native/*)
 
-.PHONY: demo test test-long test-spark test-browser test-datasets fuzz faults format docs bench bench-sources profile sanitize fuzz-core clean
+.PHONY: demo test test-long test-spark test-browser test-datasets fuzz faults format docs bench bench-recipes bench-sources profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
