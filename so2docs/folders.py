@@ -7,8 +7,9 @@ unchanged.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack, overload
 
@@ -25,7 +26,6 @@ from so2docs.api.sites import (
     run_sites,
 )
 from so2docs.api.tags import Tags, TagsFile, tags
-from so2docs.changes.compare import Operation
 from so2docs.changes.diff import Changes, ChangesFile, diff
 from so2docs.dump.opening import Catalog
 from so2docs.dump.unreadable import unreadable_output
@@ -39,11 +39,16 @@ from so2docs.flat.report import TablesReport
 from so2docs.flat.tables import tables
 from so2docs.inspection.inspect import Inspection, inspect, locate_all
 from so2docs.metadata.manifest import Manifest, Verified, load, verify
-from so2docs.options.choices import ChangesFormat
-from so2docs.options.keywords import DatabaseKeywords, TableKeywords, TagsKeywords
-from so2docs.options.products import DatabaseOptions
+from so2docs.options.keywords import (
+    DatabaseKeywords,
+    SiteChangesKeywords,
+    TableKeywords,
+    TagsKeywords,
+)
+from so2docs.options.products import ChangesOptions, ComparisonOptions, DatabaseOptions
 from so2docs.options.request import read_options
 from so2docs.options.sites import site_from_name
+from so2docs.options.table import options_of
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import MANIFEST
@@ -113,18 +118,11 @@ def for_each_site(
     sources: tuple[PathLike, PathLike],
     folder: PathLike | None = None,
     *,
-    only: Iterable[Operation] | str | None = None,
-    ignore: Sequence[str] | str | None = None,
-    format: ChangesFormat = "changes",
-    deleted: PathLike | None = None,
-    elasticsearch_index: str = "questions",
-    site_field: str | None = None,
     report: PathLike | None = None,
-    update: bool = False,
-    force: bool = False,
     jobs: int | None = None,
     progress: bool = False,
     when_done: WhenDone | None = None,
+    **keywords: Unpack[SiteChangesKeywords],
 ) -> list[SiteResult]: ...
 def for_each_site(
     function: Callable[..., Any], sources: Any, folder: PathLike | None = None, **keywords: Any
@@ -192,46 +190,36 @@ def _diff_all(
     folders: tuple[PathLike, PathLike],
     changes_dir: PathLike | None,
     *,
-    only: Iterable[Operation] | str | None = None,
-    ignore: Sequence[str] | str | None = None,
-    format: ChangesFormat = "changes",  # noqa: A002
-    deleted: PathLike | None = None,
-    elasticsearch_index: str = "questions",
-    site_field: str | None = None,
     report: PathLike | None = None,
-    update: bool = False,
-    force: bool = False,
     jobs: int | None = None,
     progress: bool = False,
     when_done: WhenDone | None = None,
+    **keywords: Unpack[SiteChangesKeywords],
 ) -> list[SiteResult]:
     old_dir, new_dir = (os.fspath(folder) for folder in folders)
-    diff("", "", only=only, ignore=ignore).check(format, deleted)
+    kwargs: dict[str, Any] = {**keywords}
+    counted: dict[str, Any] = {
+        name: kwargs.pop(name) for name in options_of(ComparisonOptions) if name in kwargs
+    }
+    options = read_options(ChangesOptions, kwargs)
+    diff("", "", **counted).check(options)
     old, new = outputs_in(old_dir), outputs_in(new_dir)
     check_holds_outputs(new_dir, new)
     failures = {} if report is None else read_failures(os.fspath(report))
     folder, ids = (
-        None if path is None else _made(path, old_dir, new_dir) for path in (changes_dir, deleted)
+        None if path is None else _made(path, old_dir, new_dir)
+        for path in (changes_dir, options.deleted)
     )
     if folder is not None and ids is not None and os.path.samefile(folder, ids):
         raise OptionError(f"{ids}: is the folder of the changes; give another {flag('deleted')}")
-    how: dict[str, Any] = {
-        "format": format,
-        "elasticsearch_index": elasticsearch_index,
-        "site_field": site_field,
-        "counted": {"only": only, "ignore": ignore},
-        "update": update,
-        "force": force,
-    }
-    end = ".ravendbdump" if format == "ravendb" else ".jsonl.gz"
+    end = ".ravendbdump" if options.format == "ravendb" else ".jsonl.gz"
     tasks = []
     for site in sorted({*old, *new}):
         target = "" if folder is None else os.path.join(folder, site + end)
         removed = None if ids is None else os.path.join(ids, f"{site}.jsonl.gz")
         pair = old.get(site), new.get(site)
-        work = partial(
-            _diff_site, *pair, target=target, deleted=removed, failure=failures.get(site), **how
-        )
+        how = replace(options, deleted=removed)
+        work = partial(_diff_site, *pair, target, counted, how, failure=failures.get(site))
         size = input_size([*old.get(site, ()), *new.get(site, ())])
         tasks.append(SiteTask(site, target or (old.get(site) or new[site])[0], size, work))
     return run_sites(tasks, jobs, progress=progress, when_done=when_done)
@@ -254,15 +242,13 @@ def _readable_or_empty(paths: list[str] | None, other: str) -> Iterator[str]:
 def _diff_site(
     old: list[str] | None,
     new: list[str] | None,
-    *,
     target: str,
-    failure: str | None,
     counted: dict[str, Any],
-    update: bool,
-    force: bool,
-    **settings: Any,
+    options: ChangesOptions,
+    *,
+    failure: str | None,
 ) -> Done:
-    """Compare the outputs of one site ; None stands for a missing output."""
+    """Compare the outputs of one site; None stands for a missing output."""
     if new is None:
         assert old is not None
         if failure is not None:
@@ -272,10 +258,10 @@ def _diff_site(
     with _readable_or_empty(old, new_path) as old_path:
         changes = diff(old_path, new_path, **counted)
         if target:
-            product = ChangesFile(changes, target, **settings)
-            if product.find(force=force, update=update) is not None:
+            product = ChangesFile(changes, target, options)
+            if product.find(force=options.force, update=options.update) is not None:
                 return UP_TO_DATE, target, None
-            summary = product.build(force=force, update=update)
+            summary = product.build(force=options.force, update=options.update)
         else:
             summary = changes.count()
     if old is None:

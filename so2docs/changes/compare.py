@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
 from so2docs.counts import Counts
-
-Operation = Literal["added", "changed", "deleted"]
-
-OPERATIONS: tuple[Operation, ...] = ("added", "changed", "deleted")
+from so2docs.options.choices import Operation
 
 ANSWERS = "Answers"
 

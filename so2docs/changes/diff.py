@@ -6,28 +6,34 @@ Dumps are converted to temporary outputs first.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 import orjson
 
 from so2docs.api.convert import convert_validated, find_input, options_for
-from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, Summary, compare
+from so2docs.changes.compare import Change, Summary, compare
 from so2docs.changes.differences import iterate_differences
 from so2docs.changes.formats import make_format
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
-from so2docs.options.choices import ChangesFormat
-from so2docs.options.field_paths import parse_field_names
-from so2docs.options.keywords import DocumentKeywords
-from so2docs.options.option import choose
-from so2docs.options.request import Fingerprint, build_options, validate_keywords
+from so2docs.options.keywords import ChangesKeywords, ComparisonKeywords, spell_out
+from so2docs.options.products import ChangesOptions, ComparisonOptions
+from so2docs.options.request import (
+    Fingerprint,
+    build_options,
+    build_run_options,
+    read_options,
+    recorded,
+    validate_keywords,
+)
+from so2docs.options.table import OF_ITERATOR, options_of, taken_by
 from so2docs.output.file import Target
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record, within_64_bits
-from so2docs.progress import bar, log
+from so2docs.progress import Shown, bar, log
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
 from so2docs.reader.reading import is_output, read_start
@@ -38,7 +44,7 @@ VERSION = 1
 
 @contextmanager
 def open_input(
-    path: str, *, work_dir: str | None, progress: bool, **options: Any
+    path: str, *, work_dir: str | None, progress: Shown, **options: Any
 ) -> Iterator[Collection]:
     """Open an output, or convert a dump to a temporary output and open it.
 
@@ -46,7 +52,7 @@ def open_input(
         So2docsError: The input cannot be converted or opened.
     """
     if not os.path.isdir(path) and is_output(path, read_start(path)):
-        with open_output(path, progress=progress) as collection:
+        with open_output(path, progress=progress is True) as collection:
             yield collection
         return
     # The output is temporary, so errors must mention neither resuming nor an excerpt.
@@ -59,7 +65,7 @@ def open_input(
         except DumpError as error:
             error.excerpt_path = None
             raise
-        with open_output(converted, progress=progress) as collection:
+        with open_output(converted, progress=progress is True) as collection:
             yield collection
 
 
@@ -104,14 +110,13 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The inputs to compare, and the changes to report."""
+    """The inputs to compare, and the options."""
 
     old: str
     new: str
-    only: frozenset[str]
-    ignored: frozenset[str]
+    options: ComparisonOptions
     work_dir: str | None
-    progress: bool
+    progress: Shown
     conversion: dict[str, Any]
 
 
@@ -153,32 +158,14 @@ class Changes:
                 pass
         return self.summary
 
-    def write(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        format: ChangesFormat = "changes",  # noqa: A002
-        deleted: str | os.PathLike[str] | None = None,
-        elasticsearch_index: str = "questions",
-        site_field: str | None = None,
-        update: bool = False,
-        force: bool = False,
-    ) -> Summary:
+    @spell_out(options_of(ChangesOptions))
+    def write(self, path: str | os.PathLike[str], **keywords: Unpack[ChangesKeywords]) -> Summary:
         """Write the changes to a file, unless the file is up to date.
 
         Args:
             path: Name of the file; its extension determines the compression (`.gz`, `.zst`,
                 otherwise none). `-` is standard output.
-            format: `changes`: one object per line, and a last line with their number. `jsonl`: the
-                new documents.
-                `elasticsearch`: `index` and `delete` actions for the bulk API. `mongodb`: lines
-                for `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
-            deleted: File for the ids of deleted documents, one object per line; needed for `jsonl`
-                and `mongodb`, which have no form for deletions.
-            elasticsearch_index: Name of the Elasticsearch index.
-            site_field: Field added by `convert --site-field`, for ids such as `SITE/1`.
-            update: Replace a file made from other outputs or with other options.
-            force: Overwrite existing files.
+            keywords: Options: `so2docs.options.keywords.ChangesKeywords`.
 
         Returns:
             The counts of the changes.
@@ -188,32 +175,21 @@ class Changes:
                 compared.
             OutputError: A file exists already, or cannot be read or written.
         """
-        product = ChangesFile(
-            self,
-            path,
-            deleted,
-            format=format,
-            elasticsearch_index=elasticsearch_index,
-            site_field=site_field,
-        )
-        return product.build(force=force, update=update)
+        options = read_options(ChangesOptions, keywords)
+        product = ChangesFile(self, path, options)
+        return product.build(force=options.force, update=options.update)
 
-    def check(self, format: ChangesFormat, deleted: object) -> None:  # noqa: A002
+    def check(self, options: ChangesOptions) -> None:
         """Refuse a format that cannot represent these changes.
 
-        Args:
-            format: Format of the changes, as in `write`.
-            deleted: File for the ids of deleted documents, as in `write`.
-
         Raises:
-            OptionError: The format is unknown, or has no form for deletions.
+            OptionError: The format has no form for deletions.
         """
-        choose("format", format, get_args(ChangesFormat))
-        if deleted is not None or "deleted" not in self.request.only:
+        if options.deleted is not None or "deleted" not in self.request.options.only:
             return
-        if not make_format(format, "", None).deletes:
+        if not make_format(options.format, "", None).deletes:
             raise OptionError(
-                f"{flag('format', format)} cannot represent deletions: give "
+                f"{flag('format', options.format)} cannot represent deletions: give "
                 f"{flag('deleted', 'FILE')} for their ids, or {flag('only', 'added,changed')}"
             )
 
@@ -249,7 +225,7 @@ class Changes:
         with bar("comparing", total, shown=request.progress) as progress_bar:
             for question_id, before, after in iterate_differences(old, new, progress_bar.update):
                 try:
-                    change = compare(question_id, before, after, request.ignored)
+                    change = compare(question_id, before, after, request.options.ignore)
                     if change is not None:
                         self.summary.add(change)
                 except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
@@ -260,7 +236,7 @@ class Changes:
                 if change is None:
                     continue
                 changed += before is not None
-                if change.operation in request.only:
+                if change.operation in request.options.only:
                     yield change
         self.summary.unchanged = len(old) - changed
 
@@ -269,27 +245,20 @@ class ChangesFile(Product[Summary]):
     """A changes file as a product, optionally with a file for the ids of deleted documents."""
 
     def __init__(
-        self,
-        changes: Changes,
-        path: str | os.PathLike[str],
-        deleted: str | os.PathLike[str] | None,
-        **options: Any,
+        self, changes: Changes, path: str | os.PathLike[str], options: ChangesOptions
     ) -> None:
-        changes.check(options["format"], deleted)
-        names = ("format", "elasticsearch_index", "site_field")
-        self._lines = make_format(*map(options.__getitem__, names))
-        options["deleted"] = deleted is not None
-        self._deleted = None if deleted is None else os.fspath(deleted)
+        changes.check(options)
+        self._lines = make_format(options.format, options.elasticsearch_index, options.site_field)
+        self._deleted = options.deleted
         path, request, files = os.fspath(path), changes.request, []
+        how = recorded(options) | recorded(request.options)
         if path != "-":
             sides = [_identify(request, role) for role in ("old", "new")]
             files = [file for side in sides for file in side]
             if any(file.role not in ("old", "new") for file in files):
                 made = build_options(request.conversion, core="python")
-                options |= within_64_bits(Fingerprint.of(made).by_option())
-        options |= {"only": sorted(request.only), "ignore": sorted(request.ignored)}
-        record = make_record("diff", VERSION, options, files)
-        super().__init__(path, record, (request.old, request.new))
+                how = within_64_bits(Fingerprint.of(made).by_option()) | how
+        super().__init__(path, make_record("diff", VERSION, how, files), (request.old, request.new))
         self._changes, self._request = changes, request
 
     @property
@@ -331,16 +300,11 @@ def _identify(request: _Request, role: str) -> list[File]:
     return [file._replace(role=f"{role} {file.role}") for file in find_input(path, tables)]
 
 
+@spell_out(options_of(ComparisonOptions) | taken_by(*OF_ITERATOR))
 def diff(
     old: str | os.PathLike[str],
     new: str | os.PathLike[str],
-    *,
-    only: Iterable[Operation] | str | None = None,
-    ignore: Sequence[str] | str | None = None,
-    work_dir: str | os.PathLike[str] | None = None,
-    progress: bool = False,
-    jobs: int | None = None,
-    **conversion: Unpack[DocumentKeywords],
+    **keywords: Unpack[ComparisonKeywords],
 ) -> Changes:
     """Compare two outputs of the same site, converted with the same options.
 
@@ -351,48 +315,28 @@ def diff(
         old: An output of `convert` (`jsonl`, compressed or not), or a dump in any form, which is
             converted to a temporary output first.
         new: A later output or dump of the same site.
-        only: Kinds of changes to report: any of `added`, `changed` and `deleted`, in a list or in
-            text such as `added,changed`. All if None. `summary` always counts all changes.
-        ignore: Fields such as `ViewCount,LastActivityDate,Answers.CommentCount`. Documents that
-            differ only in these fields count as unchanged.
-        work_dir: Folder for converted dumps; the system's temporary folder if None.
-        progress: Show progress bars.
-        jobs: Worker processes for converting dumps; all cores if None.
-        conversion: Options of `convert` for dumps, such as `nest=["comments"]`.
+        keywords: Options: `so2docs.options.keywords.ComparisonKeywords`. All except `only`,
+            `ignore` and `progress` apply to dumps.
 
     Returns:
         An iterator over changes, in ascending order of question id: `{"op": "added", "Id": 4,
         "document": {...}}`, `{"op": "changed", "Id": 6, "fields": ["Score"], "answers": {"added":
         [], "edited": [9], "deleted": []}, "document": {...}}` with the new document, `{"op":
-        "deleted", "Id": 8}`.
+        "deleted", "Id": 8}`. `summary` always counts all changes.
 
     Raises:
         OptionError: A name in `only` or `ignore` is unknown, or an option has a value that is not
             allowed.
         TypeError: An option is unknown.
     """
-    kwargs = validate_keywords({**conversion, "jobs": jobs}, "documents", "local")
+    kwargs: dict[str, Any] = {**keywords}
+    own = {name: kwargs.pop(name) for name in options_of(ComparisonOptions) if name in kwargs}
+    options = read_options(ComparisonOptions, own)
+    kwargs = validate_keywords(kwargs, *OF_ITERATOR)
     build_options(kwargs, core="python")
-    choice = only.split(",") if isinstance(only, str) else OPERATIONS if only is None else only
-    operations = frozenset(name.strip() for name in choice)
-    if not operations or not operations <= set(OPERATIONS):
-        names = ",".join(sorted(operations))
-        raise OptionError(
-            f"{flag('only')} is {names!r}; it must be one or more of: {', '.join(OPERATIONS)}"
-        )
-    ignored = parse_field_names("ignore", ignore or ())
-    for name in ignored:
-        if "." in name.removeprefix(f"{ANSWERS}."):
-            whole = name.split(".")[0]
-            raise OptionError(f"{flag('ignore', name)}: name a whole field, such as {whole}")
+    run = build_run_options(
+        {name: kwargs.pop(name) for name in ("work_dir", "progress") if name in kwargs}
+    )
     return Changes(
-        _Request(
-            os.fspath(old),
-            os.fspath(new),
-            operations,
-            frozenset(ignored),
-            None if work_dir is None else os.fspath(work_dir),
-            progress,
-            kwargs,
-        )
+        _Request(os.fspath(old), os.fspath(new), options, run.work_dir, run.progress, kwargs)
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from so2docs.commands.options import command, quiet, table_option
+from so2docs.commands.options import command, given_keywords, product_options, quiet, table_option
 from so2docs.commands.terminal import show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import ChangesFormat
+from so2docs.options.products import ChangesOptions, ComparisonOptions
+from so2docs.options.table import options_of
 
 
 @command(
@@ -25,50 +26,18 @@ from so2docs.options.choices import ChangesFormat
 @click.argument("new", type=click.Path())
 @click.argument("changes", required=False, type=click.Path())
 @click.option(
-    "--only",
-    metavar="NAMES",
-    help="Write only changes of these kinds.  [default: added,changed,deleted]",
-)
-@click.option(
-    "--ignore",
-    metavar="NAMES",
-    help="Ignore changes to these fields, such as ViewCount,Answers.CommentCount.",
-)
-@click.option(
     "--summary", is_flag=True, help="Print a table that counts the changes, without writing them."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option(
-    "--format",
-    "-f",
-    type=click.Choice(get_args(ChangesFormat)),
-    default="changes",
-    show_default=True,
-    help="Format of CHANGES; all formats except `changes` update a database from OLD to NEW.",
-)
-@click.option(
-    "--deleted",
-    metavar="FILE",
-    help="With --format jsonl or mongodb, write the ids of deleted questions to FILE (for folders, "
-    "to a folder).",
-)
-@table_option(
-    "elasticsearch_index",
-    "Index for --format elasticsearch.",
-    default="questions",
-    show_default=True,
-)
+@product_options(ComparisonOptions, ChangesOptions)
 @click.option(
     "--report",
     metavar="FILE",
     help="For folders, the report of the conversion to NEW: sites that failed are not gone.",
 )
-@table_option("site_field", "Field that contains the site's name, for ids such as SITE/1.")
 @table_option("nest", "Nest these tables when converting dumps.")
 @table_option("jobs", "Number of worker processes for dumps and for folders.")
 @table_option("work_dir", "Folder for the outputs that are made from dumps.")
-@table_option("update")
-@table_option("force", "Overwrite existing files.")
 @quiet
 def diff(
     old: str,
@@ -97,10 +66,12 @@ def diff(
     from so2docs.reader.folder import is_folder_of_outputs
 
     counts_only = changes is None and (summary or as_json)
-    of_dumps = {name: options.pop(name) for name in ("nest", "work_dir")}
-    counted = {name: options.pop(name) for name in ("only", "ignore", "jobs")}
+    options = given_keywords(options)
+    of_dumps = {name: options.pop(name) for name in ("nest", "work_dir") if name in options}
+    names = (*options_of(ComparisonOptions), "jobs")
+    counted = {name: options.pop(name) for name in names if name in options}
     if is_folder_of_outputs(old) or is_folder_of_outputs(new):
-        for name in filter(of_dumps.get, of_dumps):
+        for name in of_dumps:
             raise OptionError(
                 f"{flag(name)} applies only to dumps, but "
                 f"{old if is_folder_of_outputs(old) else new} is a folder of outputs"
@@ -115,7 +86,7 @@ def diff(
             **counted,
             **options,
         )
-    if options.pop("report") is not None:
+    if "report" in options:
         raise OptionError(f"{flag('report')} applies only to folders of outputs")
     found = compare(old, new, **counted, **of_dumps, progress=shows_progress(quiet))
     result = found.count() if counts_only else found.write(changes or "-", **options)

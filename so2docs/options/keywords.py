@@ -44,14 +44,6 @@ NestName = Literal[
     "badges",
     "all",
 ]
-FormatName = Literal[
-    "jsonl",
-    "json",
-    "elasticsearch",
-    "mongodb",
-    "ravendb",
-    "parquet",
-]
 RecipeName = Literal[
     "preferences",
     "pairs",
@@ -68,6 +60,14 @@ RecipeName = Literal[
     "dpo",
     "sft",
     "rag",
+]
+FormatName = Literal[
+    "jsonl",
+    "json",
+    "elasticsearch",
+    "mongodb",
+    "ravendb",
+    "parquet",
 ]
 
 
@@ -217,6 +217,37 @@ class TagsKeywords(TypedDict, total=False):
     jobs: int | None
     work_dir: str | os.PathLike[str] | None
     progress: bool | Callable[[int, int | None, str], object]
+
+
+class ComparisonKeywords(IteratorKeywords, total=False):
+    """Options of `so2docs.diff`."""
+
+    only: str | Iterable[Literal["added", "changed", "deleted"]] | None
+    ignore: str | Iterable[str] | None
+
+
+class ChangesKeywords(TypedDict, total=False):
+    """Options of `so2docs.Changes.write`."""
+
+    site_field: str | None
+    format: Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
+    deleted: str | os.PathLike[str] | None
+    elasticsearch_index: str
+    update: bool
+    force: bool
+
+
+class SiteChangesKeywords(TypedDict, total=False):
+    """Options of `so2docs.for_each_site` for `diff`."""
+
+    only: str | Iterable[Literal["added", "changed", "deleted"]] | None
+    ignore: str | Iterable[str] | None
+    site_field: str | None
+    format: Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
+    deleted: str | os.PathLike[str] | None
+    elasticsearch_index: str
+    update: bool
+    force: bool
 
 
 # [[[end]]]

@@ -14,13 +14,23 @@ from functools import partial
 from typing import Any, get_args
 
 from so2docs.errors import OptionError, did_you_mean, flag
-from so2docs.options.choices import Core, Search, SplitBy, SqlSystem, TableErrors, TableFormat
+from so2docs.options.choices import (
+    ChangesFormat,
+    Core,
+    Operation,
+    Search,
+    SplitBy,
+    SqlSystem,
+    TableErrors,
+    TableFormat,
+)
+from so2docs.options.field_paths import parse_field_names
 from so2docs.options.option import IdList, choose, contradiction, entries, names, option, path
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host
 from so2docs.options.table import PartFilters, like
 from so2docs.progress import Shown
-from so2docs.schema import DUMP
+from so2docs.schema import ANSWERS, DUMP
 
 _TABLE_FORMATS = {"db": "sqlite", "ndjson": "jsonl"}
 _SYSTEMS = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "sqlserver"}
@@ -248,3 +258,94 @@ class DatabaseOptions:
                 raise OptionError(
                     f"{name} apply to one site; leave out {flag('site_field')} or the {name}"
                 )
+
+
+def _operations(name: str, value: str | Iterable[str] | None) -> frozenset[str]:
+    every = get_args(Operation)
+    operations = names(name, every if value is None else value)
+    for operation in operations or ("",):
+        if operation not in every:
+            raise OptionError(
+                f"{flag(name)} is {operation!r}; it must be one or more of: {', '.join(every)}"
+            )
+    return frozenset(operations)
+
+
+def _whole_fields(name: str, value: str | Iterable[str] | None) -> frozenset[str]:
+    fields = parse_field_names(name, value or ())
+    for field in fields:
+        if "." in field.removeprefix(f"{ANSWERS}."):
+            whole = field.split(".")[0]
+            raise OptionError(f"{flag(name, field)}: name a whole field, such as {whole}")
+    return frozenset(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonOptions:
+    """Options for comparing two outputs."""
+
+    only: frozenset[str] = option(
+        "Input",
+        "output",
+        "Report only changes of these kinds: added, changed, deleted.",
+        frozenset(get_args(Operation)),
+        accepts=str | Iterable[Operation] | None,
+        default_keyword=None,
+        parse=_operations,
+        metavar="NAMES",
+        usually="all kinds are reported",
+        remember=sorted,
+    )
+    ignore: frozenset[str] = option(
+        "Input",
+        "output",
+        "Ignore changes to these fields, such as ViewCount,Answers.CommentCount.",
+        frozenset(),
+        accepts=str | Iterable[str] | None,
+        default_keyword=None,
+        parse=_whole_fields,
+        metavar="NAMES",
+        more="Documents that differ only in these fields count as unchanged.",
+        remember=sorted,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesOptions:
+    """Options for writing changes to a file."""
+
+    format: ChangesFormat = option(
+        "Output",
+        "output",
+        "Format of the changes; all formats except `changes` update a database from OLD to NEW.",
+        "changes",
+        flags=("-f",),
+        more="`changes` has one object per line, and a last line with their number; `jsonl` has "
+        "the new documents; `elasticsearch`, `mongodb` and `ravendb` have the lines for the bulk "
+        "API, for `mongoimport --mode=upsert` and for the import of RavenDB.",
+    )
+    deleted: str | None = option(
+        "Output",
+        "output",
+        "With {format=jsonl} or mongodb, write the ids of deleted questions to FILE (for folders, "
+        "to a folder).",
+        more="These formats have no form for deletions.",
+        accepts=str | os.PathLike[str] | None,
+        parse=path,
+        metavar="FILE",
+        remember=lambda value: value is not None,
+    )
+    elasticsearch_index: str = like(
+        "elasticsearch_index",
+        "Index for {format=elasticsearch}.",
+        accepts=str,
+        default="questions",
+        is_rare=False,
+    )
+    site_field: str | None = like(
+        "site_field",
+        "Field that contains the site's name, for ids such as SITE/1.",
+        remember=None,
+    )
+    update: bool = like("update")
+    force: bool = like("force", "Overwrite existing files.")

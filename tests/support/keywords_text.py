@@ -8,7 +8,13 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from so2docs.options.option import Option
-from so2docs.options.products import DatabaseOptions, TableOptions, TagsOptions
+from so2docs.options.products import (
+    ChangesOptions,
+    ComparisonOptions,
+    DatabaseOptions,
+    TableOptions,
+    TagsOptions,
+)
 from so2docs.options.table import OPTIONS, QuestionFilters, options_of, taken_by
 
 CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
@@ -39,30 +45,43 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
 ]
 
 
-PRODUCTS: list[tuple[str, type, str]] = [
-    ("QuestionKeywords", QuestionFilters, "Options of `Collection.where`."),
-    ("TableKeywords", TableOptions, "Options of `so2docs.tables`."),
-    ("DatabaseKeywords", DatabaseOptions, "Options of `so2docs.to_sqlite`."),
-    ("TagsKeywords", TagsOptions, "Options of `so2docs.tags`."),
+PRODUCTS: list[tuple[str, str, tuple[type, ...], str]] = [
+    ("QuestionKeywords", "TypedDict", (QuestionFilters,), "Options of `Collection.where`."),
+    ("TableKeywords", "TypedDict", (TableOptions,), "Options of `so2docs.tables`."),
+    ("DatabaseKeywords", "TypedDict", (DatabaseOptions,), "Options of `so2docs.to_sqlite`."),
+    ("TagsKeywords", "TypedDict", (TagsOptions,), "Options of `so2docs.tags`."),
+    ("ComparisonKeywords", "IteratorKeywords", (ComparisonOptions,), "Options of `so2docs.diff`."),
+    ("ChangesKeywords", "TypedDict", (ChangesOptions,), "Options of `so2docs.Changes.write`."),
+    (
+        "SiteChangesKeywords",
+        "TypedDict",
+        (ComparisonOptions, ChangesOptions),
+        "Options of `so2docs.for_each_site` for `diff`.",
+    ),
 ]
 
 
 def options_in(name: str) -> dict[str, Option]:
     """Return the options in a class of keywords, including those of its base classes."""
-    kinds = [kind for product, kind, _ in PRODUCTS if product == name]
-    return options_of(*kinds) if kinds else OPTIONS
+    for product, bases, kinds, _ in PRODUCTS:
+        if product == name:
+            return options_of(*kinds) | ({} if bases == "TypedDict" else options_in(bases))
+    return OPTIONS
 
 
 def text() -> str:
     """Return the source of all classes, and of the types of options with named choices."""
-    options = taken_by(*(place for *_, where, _ in CLASSES for place in where))
-    options = options_of(*(kind for _, kind, _ in PRODUCTS)) | options
-    types = [_literal(entry) for entry in options.values() if _takes_only_names(entry)]
+    options = [
+        *(entry for _, _, kinds, _ in PRODUCTS for entry in options_of(*kinds).values()),
+        *taken_by(*(place for *_, where, _ in CLASSES for place in where)).values(),
+    ]
+    named = {entry.name: entry for entry in options if _takes_only_names(entry)}
+    types = [_literal(entry) for entry in named.values()]
     classes = [
         class_text(name, bases, taken_by(*where), about) for name, bases, where, about in CLASSES
     ]
     classes += [
-        class_text(name, "TypedDict", options_of(kind), about) for name, kind, about in PRODUCTS
+        class_text(name, bases, options_of(*kinds), about) for name, bases, kinds, about in PRODUCTS
     ]
     return "\n\n\n".join(["\n".join(types), *classes])
 
@@ -102,7 +121,8 @@ def spelled(hint: Any) -> str:
     if hint is type(None):
         return "None"
     if get_origin(hint) is Iterable or isinstance(hint, type):
-        return re.sub(r"\b(?:collections\.abc|typing|builtins|so2docs[\w.]+)\.", "", _name(hint))
+        text = re.sub(r"\b(?:collections\.abc|typing|builtins|so2docs[\w.]+)\.", "", _name(hint))
+        return text.replace("'", '"')
     return re.sub(r"\b(?:collections\.abc|typing|so2docs[\w.]+)\.", "", str(hint)).replace("'", '"')
 
 
