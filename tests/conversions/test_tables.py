@@ -372,7 +372,7 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), chunk_bytes=20_
 def test_large_site(jobs: int, large_site: tuple[Path, list[bytes]], tmp_path: Path) -> None:
     folder, expected = large_site
     actual = converted(
-        folder, tmp_path / "questions.jsonl.gz", FILES, jobs=jobs, chunk_bytes=20_000
+        folder, tmp_path / "questions.jsonl.gz", ["all"], jobs=jobs, chunk_bytes=20_000
     )
     assert actual == expected
 
