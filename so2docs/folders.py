@@ -15,9 +15,9 @@ from typing import Any, Unpack, overload
 
 from so2docs.api.batch import read_failures
 from so2docs.api.sites import (
-    DAMAGED,
     Done,
     SiteResult,
+    SiteState,
     SiteTask,
     WhenDone,
     input_size,
@@ -59,8 +59,6 @@ from so2docs.sqlite.build import Database, find_database, to_sqlite
 from so2docs.statistics.stats import Stats, stats
 
 PathLike = str | os.PathLike[str]
-
-NEW, GONE = "new", "gone"
 
 
 @overload
@@ -253,23 +251,23 @@ def _diff_site(
         assert old is not None
         if failure is not None:
             raise OutputError(f"no output, because the conversion failed: {failure}")
-        return GONE, old[0], None
+        return Done("gone", old[0])
     new_path = readable(new)
     with _readable_or_empty(old, new_path) as old_path:
         changes = diff(old_path, new_path, **counted)
         if target:
             product = ChangesFile(changes, target, options)
             if product.find(force=options.force, update=options.update) is not None:
-                return UP_TO_DATE, target, None
+                return Done(UP_TO_DATE, target)
             summary = product.build(force=options.force, update=options.update)
         else:
             summary = changes.count()
     if old is None:
         summary.old_path = ""
-        return NEW, target or new_path, summary
+        return Done("new", target or new_path, summary)
     posts = summary.questions
-    state = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
-    return state, target or new_path, summary
+    state: SiteState = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
+    return Done(state, target or new_path, summary)
 
 
 def _count_all(
@@ -288,7 +286,7 @@ def _count_all(
 
 def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
     path = readable(paths)
-    return "counted", path, stats(path, jobs=jobs, progress=progress)
+    return Done("counted", path, stats(path, jobs=jobs, progress=progress))
 
 
 def _verify_all(
@@ -331,7 +329,7 @@ def _manifests(folder: str) -> dict[str, list[str]]:
 
 
 def _verify(path: str) -> Done:
-    return "verified", path, verify(path)
+    return Done("verified", path, verify(path))
 
 
 def _make_databases(
@@ -363,7 +361,7 @@ def _make_databases(
 def _make_database(paths: list[str], target: str, settings: dict[str, Any]) -> Done:
     product = find_database(readable(paths), target, **settings)
     options = product.options
-    return _build(product, "made", force=options.force, update=options.update)
+    return _build(product, force=options.force, update=options.update)
 
 
 def _write_all_tables(
@@ -379,7 +377,7 @@ def _write_all_tables(
 
 def _write_tables(source: str, output: str, **kwargs: Any) -> Done:
     report = tables(source, output, **kwargs)
-    return ("made", output, report) if report.is_new else (UP_TO_DATE, output, None)
+    return Done("made", output, report) if report.is_new else Done(UP_TO_DATE, output)
 
 
 def _write_all_tags(
@@ -398,7 +396,7 @@ def _write_all_tags(
 
 def _write_tags(source: str, output: str, *, update: bool, force: bool, **kwargs: Any) -> Done:
     product = TagsFile(tags(source, **kwargs), output)
-    return _build(product, "made", force=force, update=update)
+    return _build(product, force=force, update=update)
 
 
 def _inspect_all(
@@ -424,14 +422,14 @@ def _tables_of_others(paths: list[str]) -> set[str]:
 
 def _inspect(source: str, output: str, **kwargs: Any) -> Done:
     inspection = inspect(source, **kwargs)
-    return "inspected" if inspection.is_sound else DAMAGED, output, inspection
+    return Done("inspected" if inspection.is_sound else "damaged", output, inspection)
 
 
-def _build(product: Product[Any], state: str, *, force: bool, update: bool) -> Done:
-    """Make the product of a site unless it is up to date; return `state` if it is made."""
+def _build(product: Product[Any], *, force: bool, update: bool) -> Done:
+    """Make the product of a site unless it is up to date."""
     if product.find(force=force, update=update) is not None:
-        return UP_TO_DATE, product.path, None
-    return state, product.path, product.build(force=force, update=update)
+        return Done(UP_TO_DATE, product.path)
+    return Done("made", product.path, product.build(force=force, update=update))
 
 
 def _outputs(folder: PathLike) -> dict[str, list[str]]:

@@ -122,7 +122,7 @@ def convert_all(
 
 def _convert(source: str, output: str, **kwargs: Any) -> Done:
     report = convert_validated(source, output, kwargs)
-    return ("converted", output, report) if report.is_new else (UP_TO_DATE, output, None)
+    return Done("converted", output, report) if report.is_new else Done(UP_TO_DATE, output)
 
 
 def _with_earlier(

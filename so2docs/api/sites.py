@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from so2docs.counts import plural
 from so2docs.dump.kinds import members_with
@@ -30,7 +30,7 @@ from so2docs.errors import (
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
-from so2docs.output.provenance import UP_TO_DATE
+from so2docs.output.provenance import UP_TO_DATE, State
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress, Shown, about, collect, log_about, warn_by_kind
 from so2docs.report import Report
@@ -45,8 +45,11 @@ _PACKED = 5
 
 _PLAIN = (".xml", ".json", ".jsonl")
 
-DAMAGED = "damaged"
-"""State of a dump that was inspected and is damaged."""
+SiteState = Literal[
+    State, "converted", "made", "changed", "unchanged", "new", "gone", "counted", "verified",
+    "inspected", "damaged", "failed",
+]  # fmt: skip
+"""What became of a site, or the state of an existing output that was left unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,8 @@ class SiteResult:
     Attributes:
         site: Name of the site, from the name of its dump or output.
         output: File or folder written; if nothing is written, the file read.
-        state: Outcome in a word or two: `converted`, `made`, `changed`, `unchanged`, `new`, `gone`,
-            `counted`, `verified`, `inspected`, `damaged` or `up to date`; `another
-            input`, `other options` or `unknown` if an existing output was left unchanged; or
-            `failed`.
+        state: What was done, such as `converted` or `failed`; or, if an existing output was left
+            unchanged, its state, such as `up to date` or `other options`.
         result: Return value for the site, such as a `Report`; None if the site failed or was up to
             date.
         error: Error of a failed site; None otherwise.
@@ -69,7 +70,7 @@ class SiteResult:
 
     site: str
     output: str
-    state: str
+    state: SiteState
     result: Any = None
     error: Exception | None = None
     source: str = ""
@@ -105,12 +106,18 @@ class SiteResult:
 
 def exit_code(results: Iterable[SiteResult]) -> int:
     """Return 1 if a site failed or its dump is damaged, otherwise 0."""
-    return int(any(result.error is not None or result.state == DAMAGED for result in results))
+    return int(any(result.error is not None or result.state == "damaged" for result in results))
 
 
 WhenDone = Callable[[SiteResult], object]
-Done = tuple[str, str, Any]
-"""State, output and result of a site, as in `SiteResult`."""
+
+
+class Done(NamedTuple):
+    """The outcome for a site; the fields are those of `SiteResult`."""
+
+    state: SiteState
+    output: str
+    result: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,7 @@ class SiteTask:
         keywords = {"jobs": jobs, "progress": progress} if self.is_divisible else {}
         try:
             with about(self.site):
-                state, output, result = self.work(**keywords)
+                done = self.work(**keywords)
         except ExistingOutputError as error:
             return SiteResult(self.site, self.output, error.state, None, error, self.source)
         except (So2docsError, OSError) as error:
@@ -162,7 +169,7 @@ class SiteTask:
                 raise
             explained = error if isinstance(error, So2docsError) else explain_os_error(error)
             return SiteResult(self.site, self.output, "failed", None, explained, self.source)
-        return SiteResult(self.site, output, state, result, source=self.source)
+        return SiteResult(self.site, done.output, done.state, done.result, source=self.source)
 
     def discard(self) -> None:
         """Remove the files left by a killed worker, unless the work can be resumed."""

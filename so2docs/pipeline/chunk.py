@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import orjson
@@ -405,6 +405,7 @@ class _RowFiling(RowSink):
             self._write_buckets(self._bounties, 0)
 
     def finish(self) -> None:
+        self.look_up()
         super().finish()
         self._write_buckets(self._bounties, 0)
 
@@ -480,20 +481,21 @@ def open_sink(
     table: Table, options: Options, posts_map: str, writer: BlockWriter
 ) -> Iterator[RowSink]:
     """Open the sink that files the rows of a table; at the end, write the remaining rows."""
-    steps: RowSink
-    if table == POSTS:
-        yield (steps := _PostFiling(options, writer))
-    elif table.name == "badges":
-        yield (steps := _BadgeFiling(options, writer))
-    elif not table.kind:
-        yield (steps := _UserFiling(options, writer))
-    else:
-        with IdMap(posts_map) if posts_map else nullcontext(Unknown()) as id_map:
+    with ExitStack() as stack:
+        sink: RowSink
+        if table == POSTS:
+            sink = _PostFiling(options, writer)
+        elif table.name == "badges":
+            sink = _BadgeFiling(options, writer)
+        elif not table.kind:
+            sink = _UserFiling(options, writer)
+        else:
+            id_map = stack.enter_context(IdMap(posts_map)) if posts_map else Unknown()
             is_restored = options.filters.as_of is not None and table.file == _WHOLE_HISTORY.file
             filing = _RevisionFiling if is_restored else _RowFiling
-            yield (steps := filing(table, options, writer, id_map))
-            steps.look_up()
-    steps.finish()
+            sink = filing(table, options, writer, id_map)
+        yield sink
+        sink.finish()
 
 
 @contextmanager

@@ -60,7 +60,10 @@ class PendingCopies:
         """Add copies to make before the next checkpoint counts."""
         for copy in copies:
             joined = self._gathered[-1].join(copy) if self._gathered else None
-            self._gathered[-1 if joined else len(self._gathered) :] = [joined or copy]
+            if joined is None:
+                self._gathered.append(copy)
+            else:
+                self._gathered[-1] = joined
 
     def send(self, temporary: Collection[str], checkpoint: Any) -> None:
         """Start all added copies for a checkpoint, and then the removal of the temporary files.
