@@ -25,6 +25,7 @@ import so2docs
 from faults.verdict import Result
 from so2docs.__main__ import main
 from so2docs.commands.convert import convert as COMMAND  # noqa: N812
+from so2docs.commands.terminal import show_sites
 
 with suppress(ImportError):
     import pyarrow.parquet  # noqa: F401  # Otherwise each conversion to Parquet imports it.
@@ -208,7 +209,7 @@ def _set_chunk_bytes(chunk_bytes: int) -> None:
         command = command.__wrapped__
     names = command.__globals__
     for name, value in list(names.items()):
-        if value in (so2docs.convert, so2docs.convert_all):
+        if value in (so2docs.convert, show_sites):
             names[name] = partial(value, chunk_bytes=chunk_bytes)
 
 

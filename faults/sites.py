@@ -87,4 +87,4 @@ def arguments(
         return [*map(str, paths), *(word for name in nest for word in ("--nest", name))]
     names = TABLES if nest == ("all",) else nest
     tables = site(folder, size)
-    return ["-", *(word for name in names for word in (f"--{name}", str(tables / TABLES[name])))]
+    return ["-", *(f"--table={name}={tables / TABLES[name]}" for name in names)]
