@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         WorkerDiedError,
     )
     from so2docs.flat.report import FlatTable, TablesReport
+    from so2docs.flat.stream import TableStream, stream_table
     from so2docs.flat.tables import tables
     from so2docs.folders import for_each_site
     from so2docs.inspection.inspect import Inspection, inspect
@@ -74,9 +75,10 @@ __all__ = [
     "OptionError", "OutputError", "OutputExistsError", "OutputNotFoundError", "Recipe",
     "RecipeError", "Report", "RowCounts", "Scores", "Selection", "Setting", "SiteResult",
     "So2docsError", "SpillError", "SpillTakenError", "Stats", "StrictError", "Summary",
-    "TableCounts", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError", "Verified",
-    "WorkerDiedError", "__version__", "convert", "convert_all", "diff", "documents",
-    "for_each_site", "inspect", "read", "stats", "tables", "tags", "to_sqlite", "verify",
+    "TableCounts", "TableStream", "TablesReport", "Tags", "TagsReport", "TruncatedDumpError",
+    "Verified", "WorkerDiedError", "__version__", "convert", "convert_all", "diff", "documents",
+    "for_each_site", "inspect", "read", "stats", "stream_table", "tables", "tags", "to_sqlite",
+    "verify",
 ]  # fmt: skip
 _MODULES = {
     "ArchiveError": "errors", "ChangedDumpError": "errors", "Changes": "changes.diff",
@@ -90,13 +92,14 @@ _MODULES = {
     "Scores": "statistics.stats", "Selection": "reader.frames", "Setting": "recipes.recipe",
     "SiteResult": "api.sites", "So2docsError": "errors", "SpillError": "errors",
     "SpillTakenError": "errors", "Stats": "statistics.stats", "StrictError": "errors",
-    "Summary": "changes.compare", "TableCounts": "counts", "TablesReport": "flat.report",
-    "Tags": "api.tags", "TagsReport": "api.tags", "TruncatedDumpError": "errors",
-    "Verified": "metadata.manifest", "WorkerDiedError": "errors", "convert": "api.convert",
-    "convert_all": "api.batch", "diff": "changes.diff", "documents": "api.convert",
-    "for_each_site": "folders", "inspect": "inspection.inspect", "open": "reader.collection",
-    "read": "reader.reading", "stats": "statistics.stats", "tables": "flat.tables",
-    "tags": "api.tags", "to_sqlite": "sqlite.build", "verify": "metadata.manifest",
+    "Summary": "changes.compare", "TableCounts": "counts", "TableStream": "flat.stream",
+    "TablesReport": "flat.report", "Tags": "api.tags", "TagsReport": "api.tags",
+    "TruncatedDumpError": "errors", "Verified": "metadata.manifest", "WorkerDiedError": "errors",
+    "convert": "api.convert", "convert_all": "api.batch", "diff": "changes.diff",
+    "documents": "api.convert", "for_each_site": "folders", "inspect": "inspection.inspect",
+    "open": "reader.collection", "read": "reader.reading", "stats": "statistics.stats",
+    "stream_table": "flat.stream", "tables": "flat.tables", "tags": "api.tags",
+    "to_sqlite": "sqlite.build", "verify": "metadata.manifest",
 }  # fmt: skip
 # [[[end]]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from typing import Any
 
 import click
@@ -26,6 +27,7 @@ from so2docs.schema import DUMP
     so2docs tables stackoverflow.com-Votes.7z votes --split month
     so2docs tables sample.stackexchange.com.7z sample --format duckdb
     so2docs tables sample.stackexchange.com.7z sample --format csv --load postgres
+    so2docs tables sample.stackexchange.com.7z - --only posts --format csv
     so2docs tables 2024-07/*.7z --output-dir tables
     """
 )
@@ -57,6 +59,9 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
 
     With --split, each table is a Hive-partitioned folder:
     DIR/Posts/year=2019/month=3/Posts.parquet.
+
+    If DIR is -, the table of --only is written to standard output: as an Arrow stream with --format
+    arrow, or as uncompressed csv or jsonl.
     """
     keywords = given_keywords(options)
     from so2docs.flat.tables import tables as write_tables
@@ -65,6 +70,11 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
         return show_sites(write_tables, paths, output_dir, quiet=quiet, **keywords)
     if len(paths) != 2:
         raise click.UsageError("give DUMP and DIR; for several dumps, give --output-dir DIR")
+    if paths[1] == "-":
+        from so2docs.flat.stream import write_stream
+
+        write_stream(paths[0], sys.stdout.buffer, **keywords, progress=shows_progress(quiet))
+        return 0
     report = write_tables(*paths, **keywords, progress=shows_progress(quiet))
     if not quiet:
         tell(report)

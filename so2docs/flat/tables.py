@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,11 +55,12 @@ from so2docs.output.part_files import (
 )
 from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
+from so2docs.output.segments import Segment
 from so2docs.output.segments import remove as remove_stored
 from so2docs.parse.core import choose_core
 from so2docs.processes.worker import peak_memory
+from so2docs.progress import Shown
 from so2docs.report import check_placed
-from so2docs.scan.chunk import ChunkResult
 from so2docs.scan.table import LARGE_CHUNK_BYTES, TableReader, start_reader
 from so2docs.schema import DUMP, POSTS
 from so2docs.store.disk import disk_errors
@@ -93,7 +95,7 @@ class _TableFiles(Product[list[FlatTable]]):
         self.files = files
         self.is_split = is_split
         self.results: list[FlatTable] | None = None
-        self.run: _Run | None = None
+        self.run: Run | None = None
 
     @property
     def name(self) -> str:
@@ -170,8 +172,12 @@ def tables(
         raise OptionError("tables are read from files; give an archive, a folder or a file")
     _check_is_folder(where)
     options = read_options(TableOptions, keywords)
-    progress = options.progress  # Workers get the options, and may be unable to import a function.
-    options = replace(options, core=choose_core(options.core), progress=False)
+    if options.format == "arrow":
+        raise OptionError(
+            f"{flag('format', 'arrow')} is for one table on standard output; give - in place of "
+            "the folder, or in Python, call so2docs.stream_table"
+        )
+    options, progress = for_workers(options)
     needed = ("pyarrow", "duckdb") if options.format == "duckdb" else ("pyarrow",)
     require_packages(flag("format", options.format), *needed)
     dialect = None if options.load is None else _find_dialect(options.load)
@@ -182,12 +188,7 @@ def tables(
     # Files can be resumed, since a repeated call skips complete tables; a database cannot, since it
     # is renamed only after its last table.
     with disk_errors(), resumable(lambda: bool(report)), Catalog() as catalog:
-        files = find_dump_tables(source, options.only, catalog)
-        read_first = []
-        if options.has_part or options.has_drops or options.as_of is not None:
-            read_first = find_dump_tables(source, ("posts",), catalog)
-        if options.has_part or options.as_of is not None:
-            read_first = find_dump_tables(source, (), catalog)
+        files, read_first = find_files(source, options, catalog)
         targets = _targets(source, where, files, options, read_first)
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
@@ -196,21 +197,9 @@ def tables(
         pending = [file for target in targets if target.results is None for file in target.files]
         with (
             new_folder(where),
-            temporary_folder(options.work_dir or where) as work,
-            start_reader(pending, work, jobs=options.jobs, progress=progress) as reader,
+            open_run(source, options, pending, read_first, folder=where, progress=progress) as run,
         ):
-            report.jobs = reader.workers.jobs
-            restored = None
-            writes_posts = any(file.table == POSTS for file in pending)
-            if options.as_of is not None and (writes_posts or (pending and options.has_part)):
-                restored = _restore(source, options, work)
-            path = restored and restored.path
-            selections = select_rows(
-                Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, path),
-                present=[file.table.name for file in read_first],
-                written=[file.table.name for file in pending],
-            )
-            run = _Run(options, selections, reader, work, restored=restored)
+            report.jobs = run.reader.workers.jobs
             for target in targets:
                 results = target.results
                 if results is None:
@@ -221,9 +210,61 @@ def tables(
             if dialect is not None:
                 loaded = [table for table in DUMP.values() if table.name in report]
                 write_file(script, definitions(loaded, dialect, load=True).encode())
-            report.peak_memory_bytes = peak_memory() + sum(reader.workers.peaks.values())
+            report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
+
+
+def for_workers(options: TableOptions) -> tuple[TableOptions, Shown]:
+    """Take the progress from the options, because workers may be unable to import a function."""
+    return replace(options, core=choose_core(options.core), progress=False), options.progress
+
+
+def find_files(
+    source: str, options: TableOptions, catalog: Catalog
+) -> tuple[list[TableFile], list[TableFile]]:
+    """Find the tables to write, and those to read before for filters or the date."""
+    files = find_dump_tables(source, options.only, catalog)
+    if options.has_part or options.as_of is not None:
+        return files, find_dump_tables(source, (), catalog)
+    return files, find_dump_tables(source, ("posts",), catalog) if options.has_drops else []
+
+
+@contextmanager
+def open_run(
+    source: str,
+    options: TableOptions,
+    pending: list[TableFile],
+    read_first: list[TableFile],
+    *,
+    folder: str | None,
+    progress: Shown,
+) -> Iterator[Run]:
+    """Start workers to read tables, and find the rows to keep.
+
+    Args:
+        source: The dump.
+        options: The options, for workers.
+        pending: Tables to read.
+        read_first: Tables that are read before for filters or the date.
+        folder: Folder for temporary files, unless the options have one.
+        progress: Show a progress bar.
+    """
+    with (
+        temporary_folder(options.work_dir or folder) as work,
+        start_reader(pending, work, jobs=options.jobs, progress=progress) as reader,
+    ):
+        restored = None
+        writes_posts = any(file.table == POSTS for file in pending)
+        if options.as_of is not None and (writes_posts or (pending and options.has_part)):
+            restored = _restore(source, options, work)
+        path = restored and restored.path
+        selections = select_rows(
+            Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, path),
+            present=[file.table.name for file in read_first],
+            written=[file.table.name for file in pending],
+        )
+        yield Run(options, selections, reader, work, restored=restored)
 
 
 def _check_is_folder(path: str) -> None:
@@ -304,13 +345,13 @@ def _restore(source: str, options: TableOptions, work: str) -> _Restored:
     return _Restored(*write_restored(source, options, work))
 
 
-class _Run:
+class Run:
     """Reads tables and writes their files.
 
     Args:
         options: The options.
         selections: Filter of the rows of each table, by name.
-        reader: Reader of the tables.
+        reader: Reader of the tables, also an attribute.
         work: Folder for temporary files.
         restored: The posts of a date, in place of those of the dump.
     """
@@ -328,7 +369,7 @@ class _Run:
         self._work = work
         self._options = options
         self._selections = selections
-        self._reader = reader
+        self.reader = reader
 
     def write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
         """Write the tables of a target under temporary names, and return their counts."""
@@ -339,7 +380,7 @@ class _Run:
         dialect = None if self._options.load is None else DIALECTS[self._options.load]
         writer = writer_for(path, self._options.format, dialect)
         try:
-            results = [self._read(file, writer, strays, target.name) for file in target.files]
+            results = [self._copy(file, writer, strays, target.name) for file in target.files]
             files_written = writer.finish()
             for table in results:
                 table.files = len(files_written)
@@ -354,14 +395,27 @@ class _Run:
             raise
         return results
 
-    def _read(self, file: TableFile, writer: TableWriter, strays: Output, path: str) -> FlatTable:
-        """Read a whole table, pass its segments to the writer, and return the counts.
+    def _copy(self, file: TableFile, writer: TableWriter, strays: Output, path: str) -> FlatTable:
+        """Read a whole table, pass its segments to the writer, and return the counts."""
+        table = FlatTable(file.table.name, path)
+        writer.begin(TableColumns(file.table))
+        for segments, stray_segments in self.read(file, table):
+            for segment in segments:
+                writer.append(segment)
+            for segment in stray_segments:
+                strays.append(segment)
+        return table
+
+    def read(
+        self, file: TableFile, table: FlatTable
+    ) -> Iterator[tuple[list[Segment], list[Segment]]]:
+        """Yield the segments of a table and those of its strays, chunk by chunk, and count rows.
+
+        The segments are removed after use.
 
         Raises:
             InternalError: Rows were lost.
         """
-        table = FlatTable(file.table.name, path)
-        writer.begin(TableColumns(file.table))
         selection = self._selections[table.name]
 
         def visit(chunk: Chunk) -> partial[Any]:
@@ -374,26 +428,17 @@ class _Run:
                 table.rows = table.filtered = self._restored.left_out
                 catalog = stack.enter_context(Catalog())
                 (read,) = find_dump_tables(self._restored.path, (POSTS.name,), catalog)
-            opened = self._reader.open(read, visit, self._work, LARGE_CHUNK_BYTES)
+            opened = self.reader.open(read, visit, self._work, LARGE_CHUNK_BYTES)
             dump, results = stack.enter_context(opened)
             for result in results:
-                self._append(result, writer, strays, table)
+                segments, strays, misfits = result.value
+                yield segments, strays
+                remove_stored(segments, strays)
+                table += result.tally
+                table.misfits += misfits
+                table.written += sum(segment.documents for segment in segments)
             table.repaired_characters += dump.chunk_end(LARGE_CHUNK_BYTES).repaired
         check_placed(file.name, table.rows, table.rows - table.unaccounted)
-        return table
-
-    def _append(
-        self, result: ChunkResult, writer: TableWriter, strays: Output, table: FlatTable
-    ) -> None:
-        segments, stray_segments, misfits = result.value
-        for segment in segments:
-            writer.append(segment)
-        for segment in stray_segments:
-            strays.append(segment)
-        remove_stored(segments, stray_segments)
-        table += result.tally
-        table.misfits += misfits
-        table.written += sum(segment.documents for segment in segments)
 
 
 def _strays_path(path: str) -> str:

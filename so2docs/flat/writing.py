@@ -82,7 +82,7 @@ class ParquetEncoder(Encoder):
         return footer.join_footers(metadata, journal)
 
 
-class _LinesEncoder(Encoder):
+class LinesEncoder(Encoder):
     """Base class of encoders for line-based formats, compressed with gzip."""
 
     compression = "gzip"
@@ -101,7 +101,7 @@ class _LinesEncoder(Encoder):
         return self.segment(lines, documents=table.num_rows)
 
 
-class CsvEncoder(_LinesEncoder):
+class CsvEncoder(LinesEncoder):
     """CSV (RFC 4180) with a header; a missing value is empty, and an empty string is `""`."""
 
     def __init__(self, schema: Any, dialect: Dialect | None = None) -> None:
@@ -125,7 +125,7 @@ class CsvEncoder(_LinesEncoder):
         return sink.getvalue()
 
 
-class JsonLinesEncoder(_LinesEncoder):
+class JsonLinesEncoder(LinesEncoder):
     """JSON lines: each row is an object of all columns, with dates in the format of the dump."""
 
     def lines(self, table: Any) -> bytes:
@@ -148,8 +148,8 @@ class SqliteEncoder(Encoder):
         return self.segment(data, documents=table.num_rows)
 
 
-class DuckdbEncoder(Encoder):
-    """Encodes rows as an Arrow stream, which the main process inserts into DuckDB."""
+class ArrowEncoder(Encoder):
+    """Encodes rows as an Arrow stream, which the main process reads."""
 
     def encode(self, table: Any) -> Segment:
         """Encode the rows as an Arrow stream."""
@@ -166,7 +166,8 @@ ENCODERS: dict[TableFormat, type[Encoder]] = {
     "csv": CsvEncoder,
     "jsonl": JsonLinesEncoder,
     "sqlite": SqliteEncoder,
-    "duckdb": DuckdbEncoder,
+    "duckdb": ArrowEncoder,
+    "arrow": ArrowEncoder,
 }
 
 
@@ -289,7 +290,7 @@ class SqliteWriter(TableWriter):
 
     def append(self, segment: Segment) -> None:
         """Insert the rows of a segment."""
-        rows = pickle.loads(_read(segment))
+        rows = pickle.loads(read(segment))
         with sqlite_file.explained(self._path):
             self._connection.executemany(self._insert, rows)
 
@@ -333,7 +334,7 @@ class DuckdbWriter(TableWriter):
         """Insert the rows of a segment."""
         import pyarrow as pa
 
-        rows = pa.ipc.open_stream(_read(segment)).read_all()
+        rows = pa.ipc.open_stream(read(segment)).read_all()
         for index, column in enumerate(rows.schema):
             if pa.types.is_timestamp(column.type):
                 naive = rows.column(index).cast(pa.timestamp("ms"))
@@ -394,7 +395,12 @@ def _create(table: Table, types: Mapping[Type, str]) -> str:
     return f'CREATE TABLE "{table.stem}" ({", ".join([*columns, f"{OTHER} {types[TEXT]}"])})'
 
 
-def _read(segment: Segment) -> bytes:
+def read(segment: Segment) -> bytes:
+    """Return the bytes of a segment.
+
+    Raises:
+        OutputError: Its file is truncated.
+    """
     with open(segment.path, "rb") as file:
         file.seek(segment.offset)
         data = file.read(segment.size)

@@ -16,7 +16,7 @@ Errors = Literal["repair", "skip", "strict"]
 TableErrors = Literal["repair", "skip"]
 Operation = Literal["added", "changed", "deleted"]
 ChangesFormat = Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
-TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
+TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
 SqlSystem = Literal["postgres", "mysql", "sqlserver", "clickhouse"]
 Search = Literal["titles", "all", "none"]
 

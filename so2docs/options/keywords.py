@@ -157,6 +157,34 @@ class QuestionKeywords(TypedDict, total=False):
     sample: str | float | None
 
 
+class RowKeywords(TypedDict, total=False):
+    """Options of `so2docs.stream_table`."""
+
+    tags: str | Iterable[str]
+    all_tags: bool
+    min_score: int | None
+    min_answers: int | None
+    max_answers: int | None
+    answered: bool
+    accepted: bool
+    since: str | date | None
+    until: str | date | None
+    sample: str | float | None
+    min_answer_score: int | None
+    max_body: str | int | None
+    sample_size: int | None
+    keep_users: str | os.PathLike[str] | Iterable[int] | None
+    keep_posts: str | os.PathLike[str] | Iterable[int] | None
+    drop_users: str | os.PathLike[str] | None
+    drop_posts: str | os.PathLike[str] | None
+    as_of: str | date | None
+    errors: Literal["repair", "skip"]
+    jobs: int | None
+    core: Literal["auto", "python", "compiled"]
+    work_dir: str | os.PathLike[str] | None
+    progress: bool | Callable[[int, int | None, str], object]
+
+
 class TableKeywords(TypedDict, total=False):
     """Options of `so2docs.tables`."""
 
@@ -180,15 +208,15 @@ class TableKeywords(TypedDict, total=False):
     drop_posts: str | os.PathLike[str] | None
     as_of: str | date | None
     errors: Literal["repair", "skip"]
-    format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
+    format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
     load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
     split: Literal["year", "month"] | None
-    update: bool
-    force: bool
     jobs: int | None
     core: Literal["auto", "python", "compiled"]
     work_dir: str | os.PathLike[str] | None
     progress: bool | Callable[[int, int | None, str], object]
+    update: bool
+    force: bool
 
 
 class DatabaseKeywords(TypedDict, total=False):

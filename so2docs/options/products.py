@@ -85,11 +85,11 @@ _FILTERS_OF_ROWS = {"since", "until", "drop_users", "drop_posts"}
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions(PartFilters):
-    """Options for writing the tables of a dump as flat files.
+class RowOptions(PartFilters):
+    """Options for reading the rows of tables.
 
     With any filter except dates and drop lists, only the part of the site that belongs to the
-    selected questions is written.
+    selected questions is read.
     """
 
     since: str | None = like(
@@ -113,45 +113,12 @@ class TableOptions(PartFilters):
         "types of posts are left out. Other tables have the rows that existed. Columns whose "
         "former values are unknown, such as `Reputation`, are null.",
     )
-    only: tuple[str, ...] = option(
-        "Input",
-        "run",
-        f"Write only these tables of the dump: {', '.join(DUMP)}.",
-        (),
-        accepts=str | Iterable[str],
-        choices=partial(tuple, DUMP),
-        parse=_table_names,
-        metavar="TABLES",
-    )
-    format: TableFormat = option(
-        "Output",
-        "output",
-        "Format of the files; csv and jsonl are compressed with gzip; sqlite and duckdb write one "
-        "database with all tables.",
-        "parquet",
-        parse=lambda name, value: choose(name, value, get_args(TableFormat), _TABLE_FORMATS),
-    )
-    load: SqlSystem | None = option(
-        "Output",
-        "output",
-        "With {format=csv}, also write load.sql, which loads the tables into this system.",
-        more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
-        parse=lambda name, value: value and choose(name, value, get_args(SqlSystem), _SYSTEMS),
-    )
-    split: SplitBy | None = option(
-        "Output",
-        "output",
-        "Write a folder of files for each year or month of the rows.",
-        more="The folders are Hive-partitioned: `Posts/year=2019/Posts.parquet`.",
-    )
     errors: TableErrors = like(
         "errors",
         "Fail at rows that are not well-formed XML, or skip them as strays.",
         accepts=TableErrors,
         choices=partial(get_args, TableErrors),
     )
-    update: bool = like("update", "Replace tables made from another input or with other options.")
-    force: bool = like("force", "Overwrite existing files.")
     jobs: int | None = like("jobs")
     core: Core = like("core")
     work_dir: str | None = like(
@@ -175,8 +142,47 @@ class TableOptions(PartFilters):
         """Whether rows that are not well-formed XML become strays."""
         return self.errors == "skip"
 
+
+@dataclass(frozen=True, slots=True)
+class TableOptions(RowOptions):
+    """Options for writing the tables of a dump as flat files."""
+
+    only: tuple[str, ...] = option(
+        "Input",
+        "run",
+        f"Write only these tables of the dump: {', '.join(DUMP)}.",
+        (),
+        accepts=str | Iterable[str],
+        choices=partial(tuple, DUMP),
+        parse=_table_names,
+        metavar="TABLES",
+    )
+    format: TableFormat = option(
+        "Output",
+        "output",
+        "Format of the files; csv and jsonl are compressed with gzip; sqlite and duckdb write one "
+        "database with all tables; arrow is only for standard output.",
+        "parquet",
+        parse=lambda name, value: choose(name, value, get_args(TableFormat), _TABLE_FORMATS),
+    )
+    load: SqlSystem | None = option(
+        "Output",
+        "output",
+        "With {format=csv}, also write load.sql, which loads the tables into this system.",
+        more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
+        parse=lambda name, value: value and choose(name, value, get_args(SqlSystem), _SYSTEMS),
+    )
+    split: SplitBy | None = option(
+        "Output",
+        "output",
+        "Write a folder of files for each year or month of the rows.",
+        more="The folders are Hive-partitioned: `Posts/year=2019/Posts.parquet`.",
+    )
+    update: bool = like("update", "Replace tables made from another input or with other options.")
+    force: bool = like("force", "Overwrite existing files.")
+
     def __post_init__(self) -> None:
-        PartFilters.__post_init__(self)
+        RowOptions.__post_init__(self)
         if self.split is not None and self.format in DATABASE_FILES:
             raise OptionError(
                 f"{flag('split', self.split)} contradicts {flag('format', self.format)}, "

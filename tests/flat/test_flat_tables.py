@@ -44,7 +44,7 @@ from so2docs.scan import table as scan_table
 from so2docs.scan.chunk import ChunkResult, ChunkTask, read_chunk
 from so2docs.schema import DUMP
 
-FORMATS = get_args(TableFormat)
+FORMATS = [form for form in get_args(TableFormat) if form != "arrow"]
 START = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 

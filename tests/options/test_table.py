@@ -103,7 +103,7 @@ def test_it_is_a_typed_keyword_and_in_the_docs(with_another: Path) -> None:
         for entry in kind.body
         if isinstance(entry, ast.AnnAssign) and ast.unparse(entry.target) == "max_score"
     }
-    kinds = ("DocumentKeywords", "QuestionKeywords", "TableKeywords")
+    kinds = ("DocumentKeywords", "QuestionKeywords", "RowKeywords", "TableKeywords")
     assert declared == dict.fromkeys(kinds, "int | None")
     assert "--max-score N" in (with_another / "docs/cli.md").read_text(encoding="utf-8")
 

@@ -12,6 +12,7 @@ from so2docs.options.products import (
     ChangesOptions,
     ComparisonOptions,
     DatabaseOptions,
+    RowOptions,
     TableOptions,
     TagsOptions,
 )
@@ -47,6 +48,7 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
 
 PRODUCTS: list[tuple[str, str, tuple[type, ...], str]] = [
     ("QuestionKeywords", "TypedDict", (QuestionFilters,), "Options of `Collection.where`."),
+    ("RowKeywords", "TypedDict", (RowOptions,), "Options of `so2docs.stream_table`."),
     ("TableKeywords", "TypedDict", (TableOptions,), "Options of `so2docs.tables`."),
     ("DatabaseKeywords", "TypedDict", (DatabaseOptions,), "Options of `so2docs.to_sqlite`."),
     ("TagsKeywords", "TypedDict", (TagsOptions,), "Options of `so2docs.tags`."),
