@@ -7,13 +7,14 @@ and the full-text index; this process reads documents and inserts rows.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import sqlite3
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TypeGuard, Unpack, cast
@@ -167,9 +168,12 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
 
 
 _BATCH = 500
+"""Number of documents in a batch; 2,000 need 413 MiB of memory for 100 MB of a dump."""
 _BATCH_BYTES = 8 * 1024 * 1024
 _MOST_MAKERS = 2
 """Maximum number of processes that make rows; two are as fast as the inserts."""
+_OBJECTS = 100_000
+"""New objects before a garbage collection: rows have no reference cycles."""
 _MADE_AT_THE_END = ("tags", "question_tags")
 
 
@@ -355,6 +359,7 @@ class DatabaseFile(Product[Database]):
         path, options = self.path, self.options
         with resumable(False):
             with (
+                _rare_collections(),
                 temporary_folder(os.path.dirname(path) or ".") as folder,
                 explained(path),
                 closing(connect(part_path(path))) as connection,
@@ -408,6 +413,17 @@ def _read_tags(tags: Any, jobs: int | None, lists: dict[str, Any]) -> Iterable[d
 
 def _is_output_of_tags(path: PathLike) -> bool:
     return split_compression(os.fspath(path))[0].endswith(".jsonl")
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Collect garbage rarely, if at all: this saves 3 % of the time of a single process."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(thresholds[0] and _OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 class _Building:

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -77,6 +78,8 @@ def _alternative(image: re.Match[str]) -> str:
 _LEAST, _MOST = -(1 << 63), 1 << 63
 _LEVEL = 1
 """The zstd compression level of pages. Level 3 saves 1 % of a database for 2 % of the time."""
+_SORTED = frozenset({"answers", "texts"})
+"""Tables whose rows follow their questions, in a different order from their ids."""
 _PAGE_BYTES = 96 * 1024
 """Bytes of JSON in a page; a larger document has a page of its own."""
 
@@ -180,8 +183,14 @@ class TableRows:
         self._page_bytes = self._page_number = 0
 
     def take(self) -> dict[str, list[Row]]:
-        """Return the rows, by table."""
+        """Return the rows, by table, in the order of their keys if this is a number.
+
+        SQLite inserts sorted rows faster, and fills its pages better.
+        """
         self._end_page()
+        if self._site_field is None:
+            for table in _SORTED & self._rows.keys():
+                self._rows[table].sort(key=itemgetter(0))
         if self._users:
             self._rows["users"] = list(self._users.values())
         return self._rows
@@ -270,6 +279,8 @@ class TableRows:
         """
         post_id = post["Id"]
         for key, table in NESTED.items():
+            if key not in post:
+                continue
             if table.shape == "counts":
                 self._counts(post, table, path, (*site, post_id), question_id)
             elif (nested := self._part(post, key, list, path)) is not None:

@@ -14,7 +14,6 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from operator import itemgetter
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -36,22 +35,12 @@ class Texts(NamedTuple):
     first_row: int
 
 
-class _Index(NamedTuple):
-    """An unfinished index, with the texts that are not in it yet."""
-
-    connection: Connection
-    waiting: list[Row]
-
-
 _CACHE_KIB = 16 * 1024
 _HASH_BYTES = 16 * 1024 * 1024
 _MOST_SEGMENTS = 1_000
 """Number of segments on a level before they are merged; FTS5 allows twice as many in all."""
 
-_TEXTS = 8_000
-"""Number of texts in a segment."""
-
-_indexes: dict[str, _Index] = {}
+_connections: dict[str, Connection] = {}
 
 
 def index_texts(
@@ -84,38 +73,33 @@ def index_texts(
         with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
             deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
     finally:
-        if index := _indexes.pop(path, None):
-            index.connection.close()
+        if connection := _connections.pop(path, None):
+            connection.close()
 
 
 def _index(path: str, sql: str, texts: Texts | None) -> None:
     """Add the texts of a batch to the index; if `texts` is None, complete the index."""
-    if path not in _indexes:
-        connection = connect(path, _CACHE_KIB)
-        _indexes[path] = _Index(connection, [])
+    connection = _connections.get(path)
+    if connection is None:
+        connection = _connections[path] = connect(path, _CACHE_KIB)
         connection.execute(sql)
         _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
         # Give words in titles more weight than words in bodies.
         connection.execute(
             "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0, 1.0)')"
         )
-    connection, waiting = _indexes[path]
     if texts is not None:
-        waiting += [  # The texts are the last columns.
-            (row[0] + texts.first_row, *row[-len(TEXTS) :]) for row in unpack(texts.rows)
-        ]
-    if waiting and (texts is None or len(waiting) >= _TEXTS):
-        waiting.sort(key=itemgetter(0))  # A smaller number than the last one starts a new segment.
+        # Rows are sorted, because a smaller number than the last one starts a new segment; the
+        # texts are their last columns.
         connection.executemany(
-            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})", waiting
+            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
+            ((row[0] + texts.first_row, *row[-len(TEXTS) :]) for row in unpack(texts.rows)),
         )
-        waiting.clear()
-    if texts is not None:
         return
     connection.execute("INSERT INTO search(search) VALUES ('optimize')")
     _configure(connection, automerge=4, crisismerge=16)  # Restore the defaults.
     connection.execute("COMMIT")
-    _indexes.pop(path).connection.close()
+    _connections.pop(path).close()
 
 
 def _configure(connection: Connection, **values: int) -> None:
