@@ -6,7 +6,6 @@ profiles (https://stackoverflow.com/help/licensing).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from so2docs.domain import license_at
@@ -15,6 +14,8 @@ from so2docs.recipes.recipe import TEXT, Schema, array
 from so2docs.schema import CONTENT, HISTORY_TYPES
 
 Row = dict[str, Any]
+Author = tuple[str, str | None]
+"""Display name and profile URL."""
 
 FIELDS = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
 """Attributes of a post that are needed for the attribution."""
@@ -33,6 +34,8 @@ AUTHORS: Schema = array(
 
 _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
 """Names of history events that contain a text of the post; their authors must be credited."""
+_NESTED = frozenset({"Comments", "History", "Editors"})
+"""Rows of a post that have users."""
 
 
 def user_url(base: str, user_id: int) -> str:
@@ -59,17 +62,18 @@ def attribute(question: Row, host: str) -> Row:
         RecipeError: A post of the dump already has an attribute `Url`, `Licenses` or `Authors`.
     """
     answers = question.pop("Answers", None)
-    posts = [question, *(answers or ())]
-    _check_names(posts)
-    for post in posts:
-        kind = "questions" if post is question else "a"
-        _attribute_post(post, host, f"https://{host}/{kind}/{post['Id']}")
-    parts = [part for post in posts for part in (post, *_comments(post), *_revisions(post))]
-    question["Licenses"] = sorted(
-        {part["ContentLicense"] for part in parts if "ContentLicense" in part}
-    )
     base = f"https://{host}"
-    authors = {(name, url): None for part in parts for name, url in credit(part, base)}
+    licenses: set[str] = set()
+    authors: dict[Author, None] = {}
+    for post in (question, *(answers or ())):
+        _check_names(post)
+        for part in _attribute_post(post, base):
+            if (name := part.get("ContentLicense")) is not None:
+                licenses.add(name)
+            if (author := credit(part, base)) is not None:
+                authors[author] = None
+        post["Url"] = f"{base}/{'questions' if post is question else 'a'}/{post['Id']}"
+    question["Licenses"] = sorted(licenses)
     question["Authors"] = [
         {"DisplayName": name} if url is None else {"DisplayName": name, "Url": url}
         for name, url in authors
@@ -79,29 +83,30 @@ def attribute(question: Row, host: str) -> Row:
     return question
 
 
-def _check_names(posts: list[Row]) -> None:
-    """Reject posts that already have an attribute in `KEYS`; no published dump has any."""
-    for post in posts:
-        for name in KEYS.intersection(post):
-            raise RecipeError(
-                f"post {post['Id']}: the dump has an attribute {name}, which attribution "
-                f"adds; convert without {flag('attribution', True)}"
-            )
+def _check_names(post: Row) -> None:
+    """Reject a post that already has an attribute in `KEYS`; no published dump has any."""
+    if KEYS.isdisjoint(post):
+        return
+    name = min(KEYS.intersection(post))
+    raise RecipeError(
+        f"post {post['Id']}: the dump has an attribute {name}, which attribution "
+        f"adds; convert without {flag('attribution', True)}"
+    )
 
 
-def _attribute_post(post: Row, host: str, url: str) -> None:
+def _attribute_post(post: Row, base: str) -> list[Row]:
+    """Complete licences and users of a post; return the post and its rows with a text by users."""
     _license(post)
-    post["Url"] = url
-    for user in (post.get("Owner"), post.get("LastEditor")):
-        _link(user, host)
-    for part in (*_comments(post), *_revisions(post)):
+    _link(post.get("Owner"), base)
+    _link(post.get("LastEditor"), base)
+    if _NESTED.isdisjoint(post):
+        return [post]
+    parts = [*_rows(post, "Comments"), *_revisions(post)]
+    for part in parts:
         _license(part)
-    for row in (*_comments(post), *_rows(post, "History"), *_rows(post, "Editors")):
-        _link(row.get("User"), host)
-
-
-def _comments(post: Row) -> list[Row]:
-    return _rows(post, "Comments")
+    for row in (*_rows(post, "Comments"), *_rows(post, "History"), *_rows(post, "Editors")):
+        _link(row.get("User"), base)
+    return [post, *parts]
 
 
 def _revisions(post: Row) -> list[Row]:
@@ -119,20 +124,19 @@ def _rows(post: Row, key: str) -> list[Row]:
 
 
 def _license(part: Row) -> None:
-    name = license_at(part.get("CreationDate"))
-    if "ContentLicense" not in part and name is not None:
+    if "ContentLicense" not in part and (name := license_at(part.get("CreationDate"))) is not None:
         part["ContentLicense"] = name
 
 
-def _link(user: Any, host: str) -> None:
+def _link(user: Any, base: str) -> None:
     if isinstance(user, dict) and "Id" in user:
-        user["Url"] = user_url(f"https://{host}", user["Id"])
+        user["Url"] = user_url(base, user["Id"])
 
 
-def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the display name and the profile URL of the author of a post, comment or revision.
+def credit(part: Row, base: str) -> Author | None:
+    """Return the display name and the profile URL of the author of a post, comment or revision.
 
-    The URL is None if the user id is unknown; nothing is yielded for an unknown author. For a
+    The URL is None if the user id is unknown; the result is None for an unknown author. For a
     suggested edit, the proposer is the author.
 
     Args:
@@ -152,12 +156,12 @@ def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
         user_id = proposer
     if user_id is not None:
         # Without a name, use `user` and the id, as the site does.
-        yield name or f"user{user_id}", user_url(base, user_id)
-    elif name:
-        yield name, None
+        return name or f"user{user_id}", user_url(base, user_id)
+    return (name, None) if name else None
 
 
-def writers(post: Row, base: str) -> dict[tuple[str, str | None], None]:
-    """Return the authors of a post and its nested revisions as dictionary keys: see `credit`."""
-    parts = (post, *_revisions(post))
-    return {author: None for part in parts for author in credit(part, base)}
+def writers(post: Row, base: str) -> list[Author]:
+    """Return the authors of a post and its nested revisions, each once: see `credit`."""
+    parts = (post, *_revisions(post)) if "History" in post else (post,)
+    authors = (credit(part, base) for part in parts)
+    return list(dict.fromkeys(author for author in authors if author is not None))
