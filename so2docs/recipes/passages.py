@@ -66,6 +66,7 @@ class Splitter:
         self._tokenizer = tokenizer
         self._most = max_length or (CHARACTERS if tokenizer is None else TOKENS)
         self._overlap = overlap or 0
+        self._size = max(1, self._most - self._overlap - 2) if self._overlap else self._most
         if self._overlap >= self._most:
             raise OptionError(
                 f"{flag('settings', f'overlap={overlap}')} must be less than the length of a "
@@ -75,6 +76,9 @@ class Splitter:
 
     def cut(self, text: str) -> Iterator[tuple[int, str]]:
         """Yield the passages of a text, each with its position."""
+        if self._is_passage(text):
+            yield 0, text
+            return
         blocks = list(_blocks(text)) if "```" in text else []
         previous: _Passage | None = None
         for start, end in self._joined(text, list(self._ranges(text, blocks)), blocks):
@@ -89,10 +93,14 @@ class Splitter:
             yield passage.start, passage.text
             previous = passage
 
+    def _is_passage(self, text: str) -> bool:
+        """Whether the whole text is one passage, as the text of most posts is."""
+        is_short = self._tokenizer is None and len(text) <= self._size
+        return is_short and bool(text.strip(" >\n")) and text == text.strip()
+
     def _ranges(self, text: str, blocks: list[_Block]) -> Iterator[tuple[int, int]]:
         """Yield the ranges of passages, short enough for the overlap to be added later."""
-        size = self._most - self._overlap
-        size = max(1, size - 2) if self._overlap else size
+        size = self._size
         splitter = make_splitter(self._tokenizer, size)
         for low, high in _windows(text, max(_WINDOW, 8 * self._most)):
             for start, part in splitter.chunk_indices(text[low:high]):
@@ -179,17 +187,18 @@ def _windows(text: str, size: int) -> Iterator[tuple[int, int]]:
 
 def _blocks(text: str) -> Iterator[_Block]:
     """Yield the fenced code blocks of a text written by `parse.markdown`."""
-    at, fence = 0, ""
-    language, start, code = "", 0, 0
-    for line in text.split("\n"):
-        end = min(at + len(line) + 1, len(text))
+    fence = language = ""
+    start = code = end = 0
+    while (mark := text.find("```", end)) >= 0:
+        at = max(end, text.rfind("\n", end, mark) + 1)
+        stop = text.find("\n", mark)
+        stop, end = (len(text), len(text)) if stop < 0 else (stop, stop + 1)
         if not fence:
-            if opening := _OPENING.fullmatch(line):
+            if opening := _OPENING.fullmatch(text, at, stop):
                 fence, language, start, code = opening[1], opening[2], at, end
-        elif line.lstrip(" >") == fence:
+        elif text[at:stop].lstrip(" >") == fence:
             yield _Block(fence, language, start, code, at, end)
             fence = ""
-        at = end
 
 
 def _with_fences(text: str, start: int, end: int, blocks: list[_Block]) -> _Passage:

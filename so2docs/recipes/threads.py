@@ -114,17 +114,22 @@ def chunks(
         is_answer = post is not question
         parts = [f"# {title}"] if title and not is_answer else []
         text = "\n\n".join(part for part in (*parts, posts.text(post)) if part)
-        metadata = {**posts.source(question, post), **posts.origin(question, post)}
+        id_ = posts.record_id(question, post["Id"])
+        answer_id = {"answer_id": post["Id"]} if is_answer else {}
+        columns = {
+            "accepted": posts.is_accepted(post, question),
+            **posts.source(question, post),
+            **posts.origin(question, post),
+        }
         for number, (start, passage) in enumerate(splitter.cut(text)):
             yield {
-                "id": posts.record_id(question, post["Id"], number),
+                "id": f"{id_}-{number}",
                 "qid": question["Id"],
-                **({"answer_id": post["Id"]} if is_answer else {}),
+                **answer_id,
                 "start": start,
                 "title": title,
                 "text": passage,
-                "accepted": posts.is_accepted(post, question),
-                **metadata,
+                **columns,
             }
 
 
