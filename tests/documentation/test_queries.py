@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not ARCHIVE.exists():
         pytest.skip(NO_DUMPS)
     folder = tmp_path_factory.mktemp("queries")
-    (folder / ARCHIVE.name).symlink_to(ARCHIVE)
+    (folder / "sample.stackexchange.com.7z").symlink_to(ARCHIVE)
     with py7zr.SevenZipFile(ARCHIVE) as archive:
         archive.extract(folder / "xml", targets=["Posts.xml", "Users.xml"])
     shell(block("Queries over", "console").splitlines()[-1].removeprefix("$ "), folder)
