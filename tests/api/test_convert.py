@@ -211,9 +211,8 @@ def _dumps(draw: st.DrawFn) -> list[str]:
     return rows
 
 
-@settings(
-    max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "20")),
-)
+@pytest.mark.long
+@settings(max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "60")))
 @given(rows=_dumps(), chunk_bytes=st.integers(1, 400), answers_by=st.sampled_from(["id", "votes"]))
 def test_any_rows_in_any_order_nest_as_in_memory(
     tmp_path: Path, rows: list[str], chunk_bytes: int, answers_by: str

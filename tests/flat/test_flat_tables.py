@@ -127,7 +127,7 @@ def test_same_bytes_for_any_jobs_core_and_source(
     outputs = []
     ways: list[tuple[Path, int, Core]] = [
         (site, 1, "auto"),
-        (site, 2, "auto"),
+        *([(site, 2, "auto")] if form != "parquet" else []),  # Workers are slow to start.
         (site, 1, "python"),
         (archive, 2, "auto"),
     ]
@@ -136,7 +136,7 @@ def test_same_bytes_for_any_jobs_core_and_source(
         so2docs.tables(source, folder, format=form, jobs=jobs, core=core)
         outputs.append(contents(folder))
     # A database has its tables in reading order, which depends on the archive.
-    comparable = outputs[:3] if form == "sqlite" else outputs
+    comparable = outputs[:-1] if form == "sqlite" else outputs
     assert all(one == outputs[0] for one in comparable)
     if form == "parquet":
         assert pq.ParquetFile(tmp_path / "0" / "Posts.parquet").metadata.num_row_groups > 3
