@@ -94,6 +94,7 @@ ONLY_USERS = {
         "flat.chunk",
         "flat.columns",
         "flat.part",
+        "flat.script",
         "flat.stream",
         "flat.writing",
         "output.formats.arrow",

@@ -81,7 +81,7 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
         if options["load"]:
             from so2docs.flat.sql import DIALECTS
 
-            run = " && ".join(DIALECTS[options["load"]].run)
+            run = " && ".join(DIALECTS[options["load"]].run[-1 if options["single_file"] else 0 :])
             suggest(f"cd {shlex.quote(paths[1])} && {run}")
         if options["format"] == "parquet" and not options["split"]:
             path = os.path.join(paths[1], DUMP[next(iter(report))].file)

@@ -24,6 +24,7 @@ from so2docs.flat.chunk import open_columns
 from so2docs.flat.columns import RowSelection, TableColumns
 from so2docs.flat.part import Scanner, select_rows
 from so2docs.flat.report import FlatTable, TablesReport
+from so2docs.flat.script import write_script
 from so2docs.flat.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
 from so2docs.flat.writing import EXTENSIONS, TableWriter, writer_for
 from so2docs.options.choices import (
@@ -209,7 +210,10 @@ def tables(
                 report.tables |= {table.name: table for table in results}
             if dialect is not None:
                 loaded = [table for table in DUMP.values() if table.name in report]
-                write_file(script, definitions(loaded, dialect, load=True).encode())
+                if options.single_file and options.load is not None:
+                    write_script(script, loaded, options.load)
+                else:
+                    write_file(script, definitions(loaded, dialect, load=True).encode())
             report.peak_memory_bytes = peak_memory() + sum(run.reader.workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report

@@ -210,6 +210,7 @@ class TableKeywords(TypedDict, total=False):
     errors: Literal["repair", "skip"]
     format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
     load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
+    single_file: bool
     split: Literal["year", "month"] | None
     jobs: int | None
     core: Literal["auto", "python", "compiled"]

@@ -172,6 +172,13 @@ class TableOptions(RowOptions):
         more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
         parse=lambda name, value: value and choose(name, value, get_args(SqlSystem), _SYSTEMS),
     )
+    single_file: bool = option(
+        "Output",
+        "run",
+        "With {load=postgres} or mysql, write the rows into load.sql, too.",
+        False,
+        more="The script then needs no other file, as in `/docker-entrypoint-initdb.d`.",
+    )
     split: SplitBy | None = option(
         "Output",
         "output",
@@ -190,6 +197,9 @@ class TableOptions(RowOptions):
             )
         if self.load is not None and self.format != "csv":
             raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
+        if self.single_file and self.load not in {"postgres", "mysql"}:
+            needed = f"{flag('load', 'postgres')} or {flag('load', 'mysql')}"
+            raise OptionError(f"{flag('single_file', True)} needs {needed}")
         if self.load is not None and self.split is not None:
             raise contradiction("load", "split")
 

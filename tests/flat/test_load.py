@@ -244,14 +244,21 @@ SYSTEMS = {"postgres": postgres, "mysql": mysql, "clickhouse": clickhouse}
 
 
 @pytest.mark.readers
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    ("system", "single_file"),
+    [*((system, False) for system in SYSTEMS), ("postgres", True), ("mysql", True)],
+)
 def test_every_value_in_the_database(
-    system: SqlSystem, site: Path, short_folder: Path, tmp_path: Path
+    system: SqlSystem, single_file: bool, site: Path, short_folder: Path, tmp_path: Path
 ) -> None:
-    folder = short_folder / f"{system}-{site.name[:4]}"
+    folder = short_folder / f"{system}-{single_file:d}-{site.name[:4]}"
     folder.mkdir()
     with SYSTEMS[system](folder) as load:
-        so2docs.tables(site, tmp_path / "out", format="csv", load=system)
+        options: dict[str, Any] = {"format": "csv", "load": system, "single_file": single_file}
+        so2docs.tables(site, tmp_path / "out", **options)
+        if single_file:
+            for path in (tmp_path / "out").glob("*.csv.gz"):
+                path.unlink()
         read, printed = load(tmp_path / "out")
         for table in DUMP.values():
             if not (site / table.file).exists():
@@ -432,6 +439,7 @@ def test_pyarrow_without_support_for_null_words(
         ({"load": "oracle", "format": "csv"}, "postgres"),
         ({"load": "postgres"}, "csv"),
         ({"load": "postgres", "format": "csv", "split": "year"}, "load and split contradict"),
+        ({"load": "clickhouse", "format": "csv", "single_file": True}, "needs load='postgres' or"),
     ],
 )
 def test_invalid_options(
