@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from importlib.resources import as_file, files
+from typing import Any
 
 import click
 
@@ -47,7 +48,7 @@ def recipes(name: str | None) -> None:
         for line in lines:
             click.echo(f"  {line}")
     click.echo("\nrecord:")
-    _show_record(recipe)
+    _show_record(choice.spec)
 
 
 def _title(recipe: Recipe) -> str:
@@ -61,12 +62,12 @@ def _columns(recipe: Recipe) -> list[str]:
     return [f"{name}: {recipe.meanings.get(name, '')}".rstrip(": ") for name in names]
 
 
-def _show_record(recipe: Recipe) -> None:
+def _show_record(spec: Any) -> None:
     from so2docs.api.convert import documents
 
     with (
         as_file(files("so2docs") / "sample" / "sample.stackexchange.com.7z") as dump,
-        documents(dump, recipe=recipe, jobs=1) as records,
+        documents(dump, recipe=spec, jobs=1) as records,
     ):
         for record in records:
             click.echo(f"  {json.dumps(_shorten(record), ensure_ascii=False)}")
