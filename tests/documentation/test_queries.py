@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import json
 import re
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+import lxml.html
 import py7zr
 import pytest
 from support.flat_oracle import Row, read_back, rows_of
@@ -26,11 +29,16 @@ PAGE = (CHECKOUT / "docs" / "queries.md").read_text(encoding="utf-8")
 
 def block(heading: str, language: str) -> str:
     """Return the code under a heading; without a heading, at the start of the page."""
-    section = re.split(r"^##? ", PAGE, flags=re.MULTILINE)
-    (text,) = [part for part in section if part.startswith(heading)]
-    match = re.search(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    match = re.search(rf"^```{language}\n(.*?)^```", section(heading), re.DOTALL | re.MULTILINE)
     assert match is not None
     return match[1]
+
+
+def section(heading: str) -> str:
+    """Return the text under a heading."""
+    sections = re.split(r"^##? ", PAGE, flags=re.MULTILINE)
+    (text,) = [part for part in sections if part.startswith(heading)]
+    return text
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +163,53 @@ def test_a_part_by_words(folder: Path, database: Any, posts: list[Row]) -> None:
     part = read_back(folder / "yeast", DUMP["posts"], "parquet")
     assert {post["Id"] for post in part if post["PostTypeId"] == 1} == threads
     assert 5 < len(threads) < 500
+    _, complement = re.findall(r"^COPY.*?;$", section(heading), re.DOTALL | re.MULTILINE)
+    target = folder / "others.txt"
+    database.execute(complement.replace("'others.txt'", f"'{target}'"))
+    shell(re.findall(r"^so2docs .*", section(heading), re.MULTILINE)[1], folder)
+    others = read_back(folder / "others", DUMP["posts"], "parquet")
+    rest = {post["Id"] for post in posts if post["PostTypeId"] == 1} - threads
+    assert {post["Id"] for post in others if post["PostTypeId"] == 1} == rest
+
+
+def test_code_and_links(database: Any, posts: list[Row]) -> None:
+    rows = database.execute(block("Code and links", "sql")).fetchall()
+    answers = {post["Id"]: post for post in posts if post["PostTypeId"] == 2}
+    assert [row[0] for row in rows] == sorted(answers)
+    for number, question_id, has_code, blocks, links in rows:
+        document = lxml.html.fromstring(f"<div>{answers[number]['Body']}</div>")
+        assert question_id == answers[number]["ParentId"]
+        assert has_code == bool(document.xpath("//code"))
+        assert [html.unescape(code) for code in blocks] == [
+            code.text_content() for code in document.xpath("//pre/code")
+        ]
+        assert [html.unescape(link) for link in links] == document.xpath("//a/@href")
+    assert any(row[4] for row in rows)
+
+
+def test_graph(
+    folder: Path, database: Any, posts: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    database.execute(block("A graph", "sql"))
+    users = {str(user["Id"]) for user in rows_of(folder / "xml" / "Users.xml", DUMP["users"])}
+    threads = {str(post["Id"]): post for post in posts if post["PostTypeId"] in (1, 2)}
+    nodes, people, wrote, answers = (
+        list(csv.DictReader(Path(f"{name}.csv").read_text("utf-8").splitlines()))
+        for name in ("nodes-posts", "nodes-users", "wrote", "answers")
+    )
+    assert {row["id:ID(Post)"]: row[":LABEL"] for row in nodes} == {
+        key: ("Question", "Answer")[post["PostTypeId"] - 1] for key, post in threads.items()
+    }
+    assert {row["id:ID(User)"] for row in people} == users
+    assert sorted((row[":START_ID(User)"], row[":END_ID(Post)"]) for row in wrote) == sorted(
+        (str(post["OwnerUserId"]), key)
+        for key, post in threads.items()
+        if str(post["OwnerUserId"]) in users
+    )
+    assert {row[":START_ID(Post)"]: row[":END_ID(Post)"] for row in answers} == {
+        key: str(post["ParentId"]) for key, post in threads.items() if post["PostTypeId"] == 2
+    }
 
 
 def test_markdown(folder: Path, posts: list[Row]) -> None:

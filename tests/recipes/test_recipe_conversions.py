@@ -621,8 +621,8 @@ def test_retrieval_set_of_links(links: str, unpacked_dumps: Path, tmp_path: Path
     ("options", "message"),
     [
         ({"settings": {"links": "all"}}, "must be duplicate or linked or both"),
-        ({"settings": {"links_until": "2020-02-30"}}, "must be a date in UTC"),
-        ({"settings": {"links_until": "soon"}}, "must be a date in UTC"),
+        ({"settings": {"links_until": "2020-02-30"}}, "links_until of beir is"),
+        ({"settings": {"links_until": "soon"}}, "links_until of beir is"),
         ({"settings": {"links": "both"}, "accepted": True}, "contradicts accepted"),
     ],
 )
