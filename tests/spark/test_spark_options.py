@@ -114,7 +114,7 @@ def test_strict_rejects_strays_found_by_the_merge(session: Any, tmp_path: Path) 
         assert str(message).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
         assert [name for name in files_of(out / dump.stem) if name != "_error.xml"] == ["_run"]
     with pytest.raises(so2docs.StrictError, match="question_not_in_dump: post 11"):
-        on_spark.convert(session, sites[:2], out, strict=True)
+        on_spark.convert(session, sites[:2], out, errors="strict")
 
 
 @pytest.mark.spark
