@@ -67,6 +67,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
             counts = report.tables[step.table.name]
             clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
         spill.index()
+        spill.merge_only(step.table.sequence for step in session.tables)
         SecondPass(spill, options, names, first_questions, users=users).run(workers, report)
     clock.step("nesting and writing", report.rows, report.output_bytes, 0)
     print(report)

@@ -135,7 +135,8 @@ def test_every_truncation_and_every_changed_byte_is_an_error_or_harmless(archive
             except DumpError:
                 continue
             harmless += 1
-    assert harmless <= 4  # The minor version, for instance.
+    # The minor version, and bits that the decoders ignore; the times in the header decide which.
+    assert harmless <= 8
 
 
 def test_any_header_gives_files_or_an_error() -> None:

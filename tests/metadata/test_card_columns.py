@@ -23,6 +23,7 @@ EVERYTHING = {
 }
 WAYS: list[dict[str, Any]] = [
     {},
+    {"as_of": "2020-01-01"},
     EVERYTHING,
     *({"recipe": name} for name in RECIPES.own),
     {"recipe": "pairs", "settings": {"conversational": True, "implicit_prompt": True}},

@@ -127,6 +127,8 @@ _FILTERS: dict[str, Any] = {
     "sample": "90%",
     "sample_size": 5,
     "as_of": None,
+    "drop_users": None,
+    "drop_posts": None,
 }
 
 
