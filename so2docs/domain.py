@@ -16,6 +16,9 @@ _NAME = "CC BY-SA "
 _DAY = r"\d{4}-\d\d-\d\d"
 _LICENSE_DAY = re.compile(_DAY, re.ASCII)
 _DATE = re.compile(rf"{_DAY}T\d\d:\d\d:\d\d(\.\d{{1,3}})?", re.ASCII)
+MOMENT = re.compile(rf"({_DAY})T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{{1,3}}))?", re.ASCII)
+"""A date of a dump in parts: day, hour, minute, second and milliseconds."""
+
 _TYPED_DATE = re.compile(rf"{_DAY}(T\d\d:\d\d(:\d\d(\.\d{{1,3}})?)?)?", re.ASCII)
 
 SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (

@@ -47,7 +47,7 @@ PURE = {
     "errors": set[str](),
     "schema": set[str](),
     "parse.keys": set[str](),
-    "parse.posts": {"parse.keys", "schema"},
+    "parse.posts": {"domain", "parse.keys", "schema"},
     "counts": set[str](),
     "as_of": {
         "counts",

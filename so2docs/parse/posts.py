@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from so2docs.domain import MOMENT
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, PAIR_BYTES, QUESTION
 from so2docs.schema import BOOLEAN, DATE, INTEGER, NUMBERS, RESERVED, TEXT, TEXTS
 
@@ -171,16 +172,13 @@ def tags(text: str) -> list[str]:
     return [text] if text else []
 
 
-_DATE = re.compile(
-    r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{1,3}))?", re.ASCII
-)
 _EPOCH = date(1970, 1, 1).toordinal()
 _BOOLEANS = {"true": True, "false": False}
 
 
 def milliseconds(text: str) -> int | None:
     """Convert a date of a dump (UTC) to Unix time in milliseconds; None if it is not a date."""
-    match = _DATE.fullmatch(text)
+    match = MOMENT.fullmatch(text)
     days = None if match is None else _days(match[1])
     if match is None or days is None:
         return None

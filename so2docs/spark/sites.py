@@ -161,24 +161,29 @@ def names(dumps: Sequence[str]) -> list[str]:
     """Name each dump as `site_from_name` does.
 
     Dumps that would share a name, such as several dates of one site, keep the dates in their names,
-    and are distinguished by as many parent folders as necessary.
+    and are distinguished by as many parent folders as necessary. Names are also folders of the
+    output, so no name may be a parent of another.
 
     Raises:
         OptionError: Two dumps cannot be distinguished.
     """
     places = [_place(path) for path in dumps]
-    names_ = [without_date(parts[-1]) for parts in places]
-    for depth in range(1, max(map(len, places)) + 2):
-        counts = Counter(names_)
-        if len(counts) == len(dumps):
+    counts = Counter(without_date(parts[-1]) for parts in places)
+    for parts in places:
+        if counts[bare := without_date(parts[-1])] == 1:
+            parts[-1] = bare
+    counts = Counter(parts[-1] for parts in places)
+    for depth in range(1, max(map(len, places)) + 1):
+        names_ = ["/".join(parts[-(depth if counts[parts[-1]] > 1 else 1) :]) for parts in places]
+        above = {name[:at] for name in names_ for at, letter in enumerate(name) if letter == "/"}
+        if len(set(names_)) == len(names_) and above.isdisjoint(names_):
             return names_
-        first, second, *_ = (
-            path for path, name in zip(dumps, names_, strict=True) if counts[name] > 1
-        )
-        names_ = [
-            name if counts[name] == 1 else "/".join(parts[-depth:])
-            for parts, name in zip(places, names_, strict=True)
-        ]
+    shared = next(name for name in names_ if names_.count(name) > 1 or name in above)
+    first, second, *_ = (
+        dump
+        for dump, name in zip(dumps, names_, strict=True)
+        if f"{name}/".startswith(f"{shared}/")
+    )
     raise OptionError(
         f"{first} and {second} have the same name; convert them one by one, into different folders"
     )

@@ -182,7 +182,9 @@ def test_the_version_imports_no_command_and_no_options() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     imported = result.stdout.splitlines()[-1].split()
-    allowed = "_version __main__ cli commands commands.signals commands.terminal errors escape"
+    allowed = (
+        "_version __main__ cli commands commands.signals commands.terminal domain errors escape"
+    )
     allowed += " options options.choices parse parse._core parse.core parse.keys parse.posts"
     allowed += " progress registry schema"
     assert {name.removeprefix("so2docs.") for name in imported} <= {*allowed.split()}
