@@ -36,7 +36,7 @@ PAGES = (
     *(f"docs/tutorials/{name}.md" for name in ("database", "dataset", "notebook")),
     MANY_SITES,
 )
-OTHERS = ("jq", "sqlite3", "psql", "curl", "mongoimport", "zstd")
+OTHERS = ("clickhouse", "jq", "sqlite3", "psql", "curl", "mongoimport", "zstd")
 """Programs that may be missing, and servers that do not exist here."""
 BLOCKS = re.compile(
     r"(?:^<!-- (\S+\.py) -->\n)?^```(console|python|sh|sql)\n(.*?)^```", re.DOTALL | re.MULTILINE
