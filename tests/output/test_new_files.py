@@ -95,6 +95,7 @@ def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -
 
     assert so2docs.to_sqlite(documents(), path, force=True).rows["questions"] == 2
     assert {entry.name for entry in tmp_path.iterdir()} == {
+        ".q.db.record",
         "q.db",
         "q.metadata.json",
         "q.datasette.yaml",
