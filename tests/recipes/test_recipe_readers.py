@@ -63,7 +63,7 @@ def converted(dump: Path, folder: Path, name: str, **options: Any) -> list[dict[
     """Convert into a folder; return the records of the output."""
     folder.mkdir()
     so2docs.convert(dump, folder / f"data.{name}", card=True, **options)
-    plain = {key: value for key, value in options.items() if not key.startswith("split_")}
+    plain = {key: value for key, value in options.items() if key != "split"}
     return list(so2docs.documents(dump, **plain))
 
 
@@ -205,7 +205,8 @@ def test_hugging_face_loads_both_formats_of_a_folder(
 def test_hugging_face_loads_flat_metadata(
     recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
-    options = {"recipe": recipe, "metadata": "flat", "nest": "comments", "body": "html"}
+    options = {"recipe": recipe, "nest": "comments", "body": "html"}
+    options |= {"settings": "metadata=flat"}
     records = converted(dump, tmp_path / "set", name, **options)
     dataset = load_dataset(str(tmp_path / "set"), split="train")
     assert without_nulls(dataset.to_list()) == without_nulls(records)
@@ -404,5 +405,5 @@ def test_the_last_step_of_the_tutorial(
         assert min(split.num_rows for split in dataset.values()) > 0
     (tmp_path / "empty").mkdir()
     options: Any = {"recipe": "qa", "split": "train=0.99,test=0.01", "card": True}
-    so2docs.convert("beer.stackexchange.com.7z", "empty/qa.jsonl.gz", **options)
+    so2docs.convert("sample.stackexchange.com.7z", "empty/qa.jsonl.gz", **options)
     assert list(load_dataset("empty", "qa")) == ["train"]
