@@ -39,7 +39,7 @@ Each command is a function in a module of its name.
 """
 
 RARE_COMMANDS = {
-    "card": "Write a card for an output: Markdown for Hugging Face, and Croissant.",
+    "card": "Write a card for an output: Markdown for Hugging Face.",
     "completion": "Print a completion script for a shell.",
     "schema": "Print the JSON Schema of the documents.",
     "selftest": "Check this installation.",

@@ -18,7 +18,7 @@ from so2docs.commands.terminal import tell
 @click.option("--force", is_flag=True, help="Replace a README.md that so2docs did not write.")
 @quiet
 def card(output: str, *, force: bool, quiet: bool) -> None:
-    """Write README.md, croissant.json and a manifest next to OUTPUT, as convert --card does.
+    """Write README.md and a manifest next to OUTPUT, as convert --card does.
 
     The facts come from the manifest next to OUTPUT, or from the record in OUTPUT, which does not
     contain the SHA-256 of the dump. The card describes all outputs in the folder that have a
@@ -29,6 +29,6 @@ def card(output: str, *, force: bool, quiet: bool) -> None:
     """
     from so2docs.metadata.card import describe_existing
 
-    names = describe_existing(output, force=force)
+    name = describe_existing(output, force=force)
     if not quiet:
-        tell(" and ".join(names))
+        tell(name)

@@ -1,7 +1,4 @@
-"""`--card`: write a manifest of an output, and describe its folder in a card.
-
-The card is `README.md`, a dataset card for Hugging Face, and `croissant.json`.
-"""
+"""`--card`: write a manifest of an output, and describe its folder in a dataset card."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from pathlib import Path
 
 from so2docs.dump.storage import is_url
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.metadata.croissant import croissant_text
 from so2docs.metadata.manifest import DESCRIBED, FORMAT, Manifest, load, locate, manifest_path
 from so2docs.metadata.outputs import DescribedOutput, find_outputs, find_recipe, folder_of_card
 from so2docs.metadata.readme import START, readme_text, title_of
@@ -23,17 +19,9 @@ from so2docs.output.product import Product
 from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance, make_record
 from so2docs.progress import log
 
-_CROISSANT = "croissant.json"
-_DAMAGE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Errors caused by values of unexpected types in a manifest."""
-
 
 def check_sources(sources: Iterable[object]) -> None:
-    """Check, before a dump is opened, that a card can read its files once more.
-
-    Raises:
-        OptionError: A source is a URL, a pipe or an open file.
-    """
+    """Refuse URLs, pipes and open files before they are read: a card reads the dump once more."""
     for source in sources:
         path = os.fspath(source) if isinstance(source, str | os.PathLike) else "-"
         is_special = os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
@@ -47,12 +35,7 @@ def check_sources(sources: Iterable[object]) -> None:
 def check_card(
     names: OutputPaths, options: Options, read: Iterable[str | None], *, force: bool
 ) -> None:
-    """Check, before the conversion, that the card can be written afterwards.
-
-    Raises:
-        OptionError: A card cannot describe this output.
-        OutputError: The card would replace another file, or a manifest in the folder is damaged.
-    """
+    """Check, before the conversion, that the card can be written afterwards."""
     if names.output == "-":
         raise OptionError(
             f"{flag('card', True)} writes a file next to the output; give the name of a file "
@@ -60,7 +43,7 @@ def check_card(
         )
     _check_format(options.form.format)
     folder = folder_of_card(names)
-    CardFiles(folder).check(filter(None, read), force=force)
+    Card(folder).check(filter(None, read), force=force)
     own = manifest_path(names.output)
     check_replaceable(own, read)
     find_outputs(folder, but=own)
@@ -69,17 +52,11 @@ def check_card(
 def write_card(names: OutputPaths, read: Sequence[str | None]) -> None:
     """Write the manifest and the card of a finished conversion; this reads its files once more.
 
-    Args:
-        names: The paths of the output.
-        read: The path of each input; None for an input that is not a file.
-
-    Raises:
-        So2docsError: A file cannot be written.
-        OSError: A file is missing.
+    `read` has the path of each input, or None for an input that is not a file.
     """
     Manifest.of_output(names.output, read).save(names.output)
     try:
-        CardFiles(folder_of_card(names)).build(force=True)
+        Card(folder_of_card(names)).build(force=True)
     except NothingToDescribeError as error:  # Only warn, since the output is complete.
         log.warning(error)
 
@@ -88,11 +65,8 @@ class NothingToDescribeError(OutputError):
     """All outputs that the card would describe are empty."""
 
 
-class CardFiles(Product[tuple[str, str]]):
-    """The card and the `croissant.json` of a folder as a product.
-
-    Both files are compared by their bytes, which the manifests in the folder determine.
-    """
+class Card(Product[str]):
+    """The card of a folder as a product, compared by its bytes, which the manifests determine."""
 
     is_updated = False
     patience = FOR_SMALL_FILES
@@ -100,23 +74,9 @@ class CardFiles(Product[tuple[str, str]]):
     def __init__(self, folder: str) -> None:
         super().__init__(os.path.join(folder, CARD), make_record("card", FORMAT, {}, ()))
         self._folder = folder
-        self._names = self.path, os.path.join(folder, _CROISSANT)
-
-    @property
-    def paths(self) -> list[str]:
-        """Both files behind links. The card is renamed first: the other is useless without it."""
-        return list(map(os.path.realpath, reversed(self._names)))
-
-    def existing_files(self) -> list[str]:
-        """Return the paths of the existing files, the card first."""
-        return list(filter(os.path.exists, self._names))
 
     def check(self, read: Iterable[str] = (), *, force: bool) -> None:
-        """Refuse to replace an input, or files that so2docs did not write.
-
-        Raises:
-            OutputError: The card may not be written.
-        """
+        """Refuse to replace an input, or a file that so2docs did not write."""
         if not os.path.exists(self._folder or "."):  # The conversion will make the folder.
             return
         check_folder(self.path)
@@ -132,54 +92,35 @@ class CardFiles(Product[tuple[str, str]]):
             return file.read(len(START)) in (START, b"")
 
     def compare(self) -> Comparison:
-        """Compare the existing files with those that the manifests in the folder would give."""
-        existing = self.existing_files()
-        if not existing:
+        """Compare the existing card with the one that the manifests in the folder would give."""
+        if not os.path.exists(self.path):
             return Comparison("missing")
         if not self._is_card():
-            has_other = os.path.exists(self.path)
-            reason = " and is not a card of so2docs" if has_other else " without a so2docs card"
-            return Comparison("unknown", reason)
-        if [Path(path).read_bytes() for path in existing] == self._texts():
+            return Comparison("unknown", " and is not a card of so2docs")
+        if Path(self.path).read_bytes() == self._text():
             return Comparison(UP_TO_DATE)
         return Comparison("another input", ", made from other manifests")
 
-    def load(self, records: list[Provenance]) -> tuple[str, str]:
-        """Return the paths of the card and of the `croissant.json`."""
-        return self._names
+    def load(self, records: list[Provenance]) -> str:
+        """Return the path of the card."""
+        return self.path
 
-    def make(self, files: NewFiles) -> tuple[str, str]:
-        """Write both files, and return their paths.
+    def make(self, files: NewFiles) -> str:
+        """Write the card, and return its path.
 
         Manifests are read under the lock on the card. The last of several processes that end at
         the same time therefore describes all outputs.
-
-        Raises:
-            NothingToDescribeError: All outputs in the folder are empty.
-            So2docsError: A manifest in the folder is damaged, or a file cannot be written.
         """
-        for path, data in zip(reversed(self.paths), self._texts(), strict=True):
-            files.write(path, data)
-        return self._names
+        files.write(self.path, self._text())
+        return self.path
 
-    def _texts(self) -> list[bytes]:
-        """Return the contents of both files, the card first."""
-        folder, outputs = self._folder, find_outputs(self._folder)
+    def _text(self) -> bytes:
+        outputs = find_outputs(self._folder)
         if not any(output.documents for output in outputs):
             raise NothingToDescribeError(
-                f"{folder or '.'}: no card is written, since no output in it has a document"
+                f"{self._folder or '.'}: no card is written, since no output in it has a document"
             )
-        try:
-            title, by_name = title_of(outputs), _by_configuration(outputs)
-            texts = readme_text(title, by_name), croissant_text(title, by_name)
-            return [text.encode() for text in texts]
-        except _DAMAGE as error:
-            paths = (os.path.join(folder, output.name) for output in outputs)
-            names = " or ".join(map(manifest_path, paths))
-            raise OutputError(
-                f"{names}: the manifest is damaged; convert the dump again with "
-                f"{flag('card', True)} and {flag('force', True)}"
-            ) from error
+        return readme_text(title_of(outputs), _by_configuration(outputs)).encode()
 
 
 def _by_configuration(outputs: list[DescribedOutput]) -> dict[str, DescribedOutput]:
@@ -190,7 +131,7 @@ def _by_configuration(outputs: list[DescribedOutput]) -> dict[str, DescribedOutp
     return dict(zip(names, outputs, strict=True))
 
 
-def describe_existing(output: str, *, force: bool = False) -> tuple[str, str]:
+def describe_existing(output: str, *, force: bool = False) -> str:
     """Write the card of an existing output unless it is up to date, and its manifest if missing.
 
     Args:
@@ -198,7 +139,7 @@ def describe_existing(output: str, *, force: bool = False) -> tuple[str, str]:
         force: Replace a `README.md` that is not a card of so2docs.
 
     Returns:
-        The paths of the card and of the `croissant.json`.
+        The path of the card.
 
     Raises:
         OutputError: The output is missing, has no provenance or was changed, or a file cannot be
@@ -217,7 +158,7 @@ def describe_existing(output: str, *, force: bool = False) -> tuple[str, str]:
         )
     recipe = find_recipe(manifest)
     is_by_site = recipe is not None and recipe.is_by_site
-    card = CardFiles(folder_of_card(OutputPaths(output, None, is_by_site=is_by_site)))
+    card = Card(folder_of_card(OutputPaths(output, None, is_by_site=is_by_site)))
     card.check(force=force)
     if not has_manifest:
         manifest.save(output)

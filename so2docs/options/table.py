@@ -774,8 +774,8 @@ class RunOptions:
         "Write a card for Hugging Face, and a manifest.",
         False,
         where="convert",
-        more="The files README.md, croissant.json and the manifest for `so2docs verify` are next "
-        "to the output. DUMP is reread to compute its SHA-256. With {force=True}, any other "
+        more="README.md and the manifest for `so2docs verify` are next to the output. "
+        "DUMP is reread to compute its SHA-256. With {force=True}, any other "
         "`README.md` there is replaced.",
     )
     tables: Tables = option(

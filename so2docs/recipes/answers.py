@@ -548,5 +548,4 @@ PREFERENCES = Recipe(
         "date": "date of the question",
         "metadata": "URLs of the question, the site and the author",
     },
-    croissant=("parquet",),
 )

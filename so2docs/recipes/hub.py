@@ -91,5 +91,4 @@ HUB = Recipe(
     summary="a question with its answers and comments, for the Hugging Face Hub",
     tasks=("question-answering", "text-generation"),
     meanings={"Tags": "tags of the question, such as `|taste|bottling|`"},
-    croissant=(),
 )

@@ -154,7 +154,6 @@ class Recipe:
         tasks: Task categories for cards, from https://huggingface.co/tasks.
         meanings: Meanings of the columns for cards, by name or path; a path takes precedence. A
             column without an entry has the `description` in the schema.
-        croissant: Formats in which mlcroissant 1.1 can read the records.
         configurations: For several files, the split and the file of each configuration that
             `datasets` loads.
         schemas: For several files, the schema of the records in each file of `configurations`.
@@ -188,7 +187,6 @@ class Recipe:
     aliases: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)
-    croissant: tuple[str, ...] = ("jsonl", "parquet")
     configurations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     schemas: Mapping[str, JsonSchema] = field(default_factory=dict)
 

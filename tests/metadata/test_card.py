@@ -16,7 +16,6 @@ import pytest
 from support.command import run
 from support.dumps import question, row, write_dump
 from support.manifests import describe_file, resealed
-from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
@@ -34,11 +33,6 @@ def convert(folder: Path, name: str = "questions.jsonl.gz", **keywords: Any) -> 
 
 def manifest_of(output: Path) -> Path:
     return output.with_name(f".{output.name}.manifest")
-
-
-def edit(output: Path, **values: Any) -> None:
-    path = manifest_of(output)
-    path.write_text(json.dumps(resealed(json.loads(path.read_text()), **values), indent=2))
 
 
 def sha256(path: Path) -> str:
@@ -89,43 +83,6 @@ def test_the_card(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "keywords", "kind"),
-    [
-        ("q.jsonl.gz", {}, ["application/jsonlines", "application/gzip"]),
-        ("q.jsonl", {"split": "2files"}, "application/jsonlines"),
-        ("q.parquet", {"nest": "comments"}, "application/x-parquet"),
-        ("q.json", {"recipe": "hub"}, "application/json"),
-    ],
-)
-def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Path) -> None:
-    """Every file with its hash, and every member of a document; mlcroissant checks the rest."""
-    output = tmp_path / name
-    so2docs.convert(SITE, output, card=True, **keywords)
-    manifest = json.loads((tmp_path / "croissant.json").read_text())
-    assert manifest["conformsTo"] == "http://mlcommons.org/croissant/1.1"
-    *objects, last = manifest["distribution"]
-    objects = objects if last["@type"] == "cr:FileSet" else [*objects, last]
-    assert (last["@type"] == "cr:FileSet") is ("split" in keywords)
-    for one in objects:
-        path = tmp_path / one["contentUrl"]
-        assert one["sha256"] == sha256(path)
-        assert one["contentSize"] == f"{path.stat().st_size} B"
-        assert one["encodingFormat"] == kind
-    if name != "q.parquet":  # mlcroissant cannot read such lists of objects.
-        assert not manifest["recordSet"]
-        return
-    (records,) = manifest["recordSet"]
-    fields = {field["name"].partition("/")[2]: field for field in records["field"]}
-    assert fields["Answers"]["repeated"] is True
-    inside = {field["name"].rpartition("/")[2]: field for field in fields["Answers"]["subField"]}
-    assert inside["Score"]["dataType"] == "sc:Integer"
-    assert inside["Score"]["source"]["transform"] == [{"jsonPath": "Score"}]
-    assert fields["CreationDate"]["dataType"] == "sc:DateTime"
-    for document in so2docs.documents(SITE, **{k: v for k, v in keywords.items() if k != "split"}):
-        assert document.keys() <= fields.keys()
-
-
-@pytest.mark.parametrize(
     ("name", "keywords"),
     [
         ("q.jsonl.gz", {"nest": "comments", "drop_fields": "Answers.Body", "sample": "90%"}),
@@ -138,20 +95,18 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
 def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_path: Path) -> None:
     """The same as `--card` writes, except the hash of the dump, which is only in a manifest."""
     output = tmp_path / name
-    card, croissant = tmp_path / "README.md", tmp_path / "croissant.json"
+    card = tmp_path / "README.md"
     so2docs.convert(SITE, output, card=True, **keywords)
-    expected = card.read_text(), croissant.read_text()
+    expected = card.read_text()
     card.unlink()
-    croissant.unlink()
     result = run("card", output)
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
-    assert (card.read_text(), croissant.read_text()) == expected
+    assert card.read_text() == expected
     manifest_of(output).unlink()
     result = run("card", output)
     assert result.returncode == 0, result.stderr
-    assert croissant.read_text() == expected[1]
     hashes = re.compile(r"^\| (?:not known|`\w{64}`) \|", re.MULTILINE)
-    assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", expected[0])
+    assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", expected)
     assert so2docs.verify(output).files == int(keywords.get("split", "1files")[0])
 
 
@@ -170,15 +125,6 @@ def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None
     assert result.returncode in (1, 2)
     assert problem in result.stderr
     assert not (tmp_path / "README.md").exists()
-
-
-def test_somebody_elses_croissant_stays(tmp_path: Path) -> None:
-    (tmp_path / "croissant.json").write_text("{}")
-    with pytest.raises(so2docs.OutputError, match="exists without a so2docs card"):
-        convert(tmp_path)
-    assert (tmp_path / "croissant.json").read_text() == "{}"
-    convert(tmp_path, force=True)
-    convert(tmp_path, "other.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -265,29 +211,14 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
     values = json.loads(whole)
     for key in values:
         manifest_of(output).write_text(json.dumps({k: v for k, v in values.items() if k != key}))
-        with pytest.raises(so2docs.OutputError, match=r"damaged|no manifest"):
+        with pytest.raises(so2docs.OutputError, match="damaged"):
             so2docs.verify(output)
-    elsewhere = {**describe_file(output), "name": "../x"}
-    for name, value in [("files", [elsewhere]), ("format", 2)]:
-        manifest_of(output).write_text(json.dumps(resealed(values, **{name: value})))
-        with pytest.raises(so2docs.OutputError, match="again with card=True"):
-            so2docs.verify(output)
+    manifest_of(output).write_text(json.dumps(resealed(values, format=2)))
+    with pytest.raises(so2docs.OutputError, match="again with card=True"):
+        so2docs.verify(output)
     manifest_of(output).unlink()
     with pytest.raises(so2docs.OutputError, match="No such file"):
         so2docs.verify(output)
-
-
-@pytest.mark.parametrize(
-    "properties", ["x", {"Title": []}, {"Title": {"type": "object", "properties": 5}}]
-)
-def test_a_manifest_with_a_schema_of_another_form(properties: Any, tmp_path: Path) -> None:
-    output = convert(tmp_path)
-    values = json.loads(manifest_of(output).read_bytes())
-    schema = {**values["schema"], "properties": properties}
-    manifest_of(output).write_text(json.dumps(resealed(values, schema=schema)))
-    result = run("card", output, "--force")
-    assert result.returncode == 1
-    assert "manifest is damaged" in result.stderr
 
 
 def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
@@ -377,9 +308,6 @@ def test_the_card_of_a_retrieval_set(tmp_path: Path) -> None:
     for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.jsonl"):
         assert (tmp_path / "again" / name).read_bytes() == (output / name).read_bytes()
     assert so2docs.verify(output).files == 4
-    croissant = json.loads((output / "croissant.json").read_text())
-    names = [record_set["name"] for record_set in croissant["recordSet"]]
-    assert names == ["default", "corpus", "queries"]
     with (output / "qrels" / "test.jsonl").open("ab") as qrels:
         qrels.write(b"\n")
     result = run("verify", output)
@@ -426,16 +354,14 @@ def test_the_language_of_a_site(site: str, language: str, tmp_path: Path) -> Non
     assert text.startswith(f"\n# {site}: qa\n") or f"# {site}: qa" in text
 
 
-@pytest.mark.parametrize("name", ["train.parquet", "train.jsonl.gz"])
-def test_a_card_for_hundreds_of_sites_is_small(name: str, tmp_path: Path) -> None:
-    sites = [tmp_path / f"site{number}.stackexchange.com" for number in range(370)]
+def test_a_card_of_many_sites_is_small(tmp_path: Path) -> None:
+    sites = [tmp_path / f"site{number}.stackexchange.com" for number in range(60)]
     sites[0].mkdir()
-    so2docs.convert(SITE, sites[0] / name, recipe="hub", card=True)
+    so2docs.convert(SITE, sites[0] / "train.parquet", recipe="hub", card=True, jobs=1)
     for folder in sites[1:]:
         shutil.copytree(sites[0], folder)
-    card.CardFiles(str(tmp_path)).build(force=True)
-    assert (tmp_path / "README.md").stat().st_size < 500_000
-    assert (tmp_path / "croissant.json").stat().st_size < 10_000_000
+    card.Card(str(tmp_path)).build(force=True)
+    assert (tmp_path / "README.md").stat().st_size < 60_000
 
 
 def test_several_outputs_share_a_card(tmp_path: Path) -> None:
@@ -488,9 +414,7 @@ def test_simultaneous_outputs_share_a_card(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path / "b.jsonl")
     saved = manifest.rename(tmp_path / "saved")
     with output_lock(str(tmp_path / "README.md")):
-        waiting = threading.Thread(
-            target=card.CardFiles(str(tmp_path)).build, kwargs={"force": True}
-        )
+        waiting = threading.Thread(target=card.Card(str(tmp_path)).build, kwargs={"force": True})
         waiting.start()
         time.sleep(0.3)
         saved.rename(manifest)
@@ -592,26 +516,6 @@ def test_other_filters_are_not_compared(tmp_path: Path) -> None:
         list(so2docs.diff(one, other))
     so2docs.convert(SAMPLES / "posts.xml", one, force=True)
     assert list(so2docs.diff(one, other)) == []
-
-
-def test_an_output_that_contradicts_its_manifest(tmp_path: Path) -> None:
-    output = convert(tmp_path, min_score=-3)
-    manifest = json.loads(manifest_of(output).read_text())
-    with so2docs.open(output) as docs:
-        assert docs.provenance is not None
-        assert (manifest["contract"], manifest["options"]) == (
-            docs.provenance.contract,
-            docs.provenance.options,
-        )
-        assert manifest["site"] == docs.provenance.site
-    edit(output, options={**manifest["options"], "min_score": 7})
-    with pytest.raises(so2docs.OutputError, match=r"other options \(min_score\) than"):
-        so2docs.verify(output)
-    edit(output, options=manifest["options"])
-    output.with_name(f".{output.name}.index").unlink()
-    with heard() as messages:
-        assert so2docs.verify(output)
-    assert any("no record" in message for message in messages)
 
 
 def test_the_card_includes_license_txt(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import so2docs
 from so2docs.api.tags import TagsFile, write_tags
 from so2docs.changes.diff import ChangesFile
 from so2docs.flat.tables import _TableFiles
-from so2docs.metadata.card import CardFiles, describe_existing
+from so2docs.metadata.card import Card, describe_existing
 from so2docs.metadata.manifest import manifest_path
 from so2docs.output.new_files import NewFiles
 from so2docs.output.paths import OutputOfConversion
@@ -269,7 +269,7 @@ def test_every_product_has_a_case() -> None:
             with suppress(ImportError):  # A package that is not installed, such as pyspark.
                 importlib.import_module(module.name)
     # The folder of a site needs Spark, so its case is in tests/spark/test_spark.py.
-    assert set(descendants(Product)) == {*CASES, CardFiles, SiteFolder}
+    assert set(descendants(Product)) == {*CASES, Card, SiteFolder}
 
 
 @pytest.mark.parametrize("case", CASES_OF_ALL, ids=lambda case: case.path)
@@ -356,8 +356,8 @@ def test_a_card_is_known_by_its_bytes(tmp_path: Path) -> None:
     folder = make_inputs(tmp_path)
     outputs = [str(folder / name) for name in ("old.jsonl", "new.jsonl")]
     for output in outputs:
-        card, croissant = map(Path, describe_existing(output))
-    product = CardFiles(str(folder))
+        card = Path(describe_existing(output))
+    product = Card(str(folder))
     before = version(card)
     for output in outputs:
         describe_existing(output)
@@ -367,11 +367,10 @@ def test_a_card_is_known_by_its_bytes(tmp_path: Path) -> None:
         assert product.compare().state == "another input"
         away.rename(manifest)
     text = card.read_text()
-    for path, other in ((croissant, "{}"), (card, text + "more")):
-        path.write_text(other)
-        assert product.compare().state == "another input"
-        assert describe_existing(outputs[1]) == (str(card), str(croissant))
-        assert product.compare().state == "up to date"
+    card.write_text(text + "more")
+    assert product.compare().state == "another input"
+    assert describe_existing(outputs[1]) == str(card)
+    assert product.compare().state == "up to date"
     card.write_text("# Mine")
     with pytest.raises(ExistingOutputError) as error:
         describe_existing(outputs[0])

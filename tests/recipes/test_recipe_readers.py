@@ -146,31 +146,6 @@ def test_hugging_face_loads_documents(
     assert [[answer["Id"] for answer in row] for row in dataset["Answers"]] == answers
 
 
-@pytest.mark.parametrize(("name", "options"), CARDS)
-def test_croissant_is_valid(name: str, options: dict[str, Any], dump: Path, tmp_path: Path) -> None:
-    mlcroissant = _reader("mlcroissant")
-    (tmp_path / "set").mkdir()
-    so2docs.convert(dump, tmp_path / "set" / f"data.{name}", card=True, **options)
-    described = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json").metadata
-    assert not described.ctx.issues.errors
-    assert len(described.record_sets) == (name == "parquet" and options.get("recipe") != "hub")
-
-
-@pytest.mark.parametrize("recipe", [None, *RECIPES])
-@pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
-def test_mlcroissant_reads_every_record_set(
-    name: str, recipe: str | None, unpacked_dumps: Path, tmp_path: Path
-) -> None:
-    mlcroissant = _reader("mlcroissant")
-    small = unpacked_dumps / "eosio.meta.stackexchange.com"
-    records = converted(small, tmp_path / "set", name, recipe=recipe, body="html")
-    dataset = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json")
-    nested = {"hub"} if name == "parquet" else {"hub", "preferences", None}
-    assert len(dataset.metadata.record_sets) == (recipe not in nested)
-    for record_set in dataset.metadata.record_sets:
-        assert sum(1 for _ in dataset.records(record_set.name)) == len(records)
-
-
 @pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
 def test_hugging_face_loads_shares(
     name: str, dump: Path, tmp_path: Path, load_dataset: Any
@@ -228,14 +203,6 @@ def test_hugging_face_loads_a_retrieval_set(
     so2docs.convert(dump, folder, recipe="beir", card=card)
     for name, (split, file) in BEIR.configurations.items():
         assert load_dataset(str(folder), name, split=split).to_list() == jsonl(folder / file)
-
-
-def test_mlcroissant_reads_records(dump: Path, tmp_path: Path) -> None:
-    mlcroissant = _reader("mlcroissant")
-    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="html")
-    loaded = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json").records("data")
-    prompts = [record["data/prompt"].decode() for record in loaded]
-    assert prompts == [record["prompt"] for record in records]
 
 
 def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
@@ -370,20 +337,6 @@ def _module_of_mteb(name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def test_mlcroissant_reads_a_retrieval_set(dump: Path, tmp_path: Path) -> None:
-    mlcroissant = _reader("mlcroissant")
-    folder = tmp_path / "set"
-    so2docs.convert(dump, folder, recipe="beir", card=True)
-    dataset = mlcroissant.Dataset(jsonld=folder / "croissant.json")
-    assert not dataset.metadata.ctx.issues.errors
-    for name, file in (
-        ("corpus", "corpus.jsonl"),
-        ("queries", "queries.jsonl"),
-        ("default", "qrels/test.jsonl"),
-    ):
-        assert sum(1 for _ in dataset.records(name)) == len(jsonl(folder / file))
 
 
 def test_the_last_step_of_the_tutorial(
