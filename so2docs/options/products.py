@@ -249,6 +249,7 @@ class DatabaseOptions:
         "Input",
         "output",
         "Include excerpts and wikis of tags from this output of so2docs tags, or this dump.",
+        usually="those of a dump",
         more="The result of `so2docs.tags` is also accepted.",
         accepts=str | os.PathLike[str] | Iterable[dict[str, Any]] | None,
         metavar="FILE",

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeGuard, Unpack, cast
 
@@ -24,7 +24,7 @@ import orjson
 from so2docs.api.tags import Tags
 from so2docs.api.tags import tags as read_tags
 from so2docs.domain import SCORE_BINS
-from so2docs.errors import OptionError, OutputError, flag, resumable
+from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.options.choices import Search, split_compression
 from so2docs.options.keywords import DatabaseKeywords, spell_out
 from so2docs.options.products import DatabaseOptions
@@ -65,6 +65,7 @@ from so2docs.sqlite.sources import (
     DocumentSource,
     PathLike,
     identify_profiles,
+    identify_tags,
     open_source,
     read_profiles,
 )
@@ -257,6 +258,7 @@ def find_database(
             "ids are only unique per site; for several inputs, name a column with "
             f"{flag('site_field')}"
         )
+    options = _with_tags_of_dump(sources, options)
     _check_lists(sources, options)
     tags, profiles = options.tag_texts, options.profiles
     files = [
@@ -265,15 +267,29 @@ def find_database(
         for file in item.identify(options.nest, options.as_of)
     ]
     if _is_path(tags):
-        files.append(File.of("tags", os.fspath(tags)))
+        path = os.fspath(tags)
+        files.append(File.of("tags", path) if _is_output_of_tags(path) else identify_tags(path))
     elif tags is not None:
         files.append(File.read_once("tags", ""))
     if profiles is not None:
         files.append(identify_profiles(profiles))
-    path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
+    output = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
     record = make_record("sqlite", FORMAT, recorded(options), files)
     lists = {name: keywords[name] for name in _LISTS if name in keywords}  # type: ignore[literal-required]
-    return DatabaseFile(path, record, sources, options, lists)
+    return DatabaseFile(output, record, sources, options, lists)
+
+
+def _with_tags_of_dump(sources: list[DocumentSource], options: DatabaseOptions) -> DatabaseOptions:
+    """Add the texts of tags from a dump that has them, unless it is restored as of a date."""
+    name = sources[0].name
+    is_dump = os.path.exists(name) and not sources[0].is_output
+    if not is_dump or (options.tag_texts, options.site_field, options.as_of) != (None, None, None):
+        return options
+    try:
+        identify_tags(name)
+    except DumpError:
+        return options
+    return replace(options, tag_texts=name)
 
 
 def _check_lists(sources: list[DocumentSource], options: DatabaseOptions) -> None:

@@ -166,6 +166,16 @@ def read_profiles(
                 yield result.value
 
 
+def identify_tags(dump: str) -> File:
+    """Identify the file that the tags of a dump are read from.
+
+    Raises:
+        DumpError: The dump has no tags.
+    """
+    [file] = identify_tables(dump, ("tags",), "give a folder or an archive with Tags.xml")
+    return file
+
+
 def identify_profiles(dump: str) -> File:
     """Identify the file that the profiles of users are read from.
 

@@ -48,7 +48,9 @@ def test_a_database_describes_tags_and_shows_them(site: Path, tmp_path: Path) ->
     assert run("tags", site, tags).returncode == 0
     again = tmp_path / "again.db"
     assert run("sqlite", output, again, "--tag-texts", tags).returncode == 0
-    for path in (database, again):
+    direct = tmp_path / "direct.db"
+    assert run("sqlite", site, direct, "--nest", "badges").returncode == 0
+    for path in (database, again, direct):
         connection = sqlite3.connect(path)
         rows = connection.execute("SELECT Name, Questions, Excerpt, Wiki FROM tags ORDER BY Name")
         assert rows.fetchall() == [("plain", 1, None, None), ("tea", 2, EXCERPT, WIKI)]
