@@ -15,11 +15,6 @@ from typing import Any
 
 from so2docs.formulas import MOST_CHARACTERS
 
-_MOST_EM = 200
-"""Maximum sum of the widths, heights and other sizes in a formula, in em; sizes are reduced
-to fit."""
-_MOST_MACROS = 200
-"""Maximum number of definitions kept for later formulas of a page."""
 _MOST_DEPTH = 200
 """Maximum nesting depth of groups; a deeper formula is shown as its source."""
 
@@ -37,14 +32,9 @@ def mathml(tex: str, *, is_block: bool, macros: dict[str, str] | None = None) ->
         return None
     macros = {} if macros is None else macros
     tex, found = _take_definitions(tex)
-    if len(macros) + len(found) <= _MOST_MACROS:
+    if sum(map(len, (macros | found).values())) <= MOST_CHARACTERS:
         macros |= found
-    known = macros | found
-    used = [name for name in _COMMAND.findall(tex) if name in known]
-    for name in used:  # The loop extends this list, because macros may use other macros.
-        used += {n for n in _COMMAND.findall(known[name]) if n in known} - set(used)
-    start = "".join(known[name] for name in dict.fromkeys(used))
-    return _convert(start + tex, is_block=is_block) if len(start) <= MOST_CHARACTERS else None
+    return _convert("".join(macros.values()) + tex, is_block=is_block)
 
 
 @lru_cache(maxsize=4096)
@@ -55,7 +45,7 @@ def _convert(tex: str, *, is_block: bool) -> str | None:
     for source in dict.fromkeys((tex, _COLOUR.sub("", tex))):
         with suppress(error):
             output = converter.convert_with_local_state(source, displaystyle=is_block)
-            return _bounded(_STYLE.sub(_style, output))
+            return _STYLE.sub(_style, output)
     return None
 
 
@@ -101,27 +91,10 @@ def _style(match: re.Match[str]) -> str:
     )
 
 
-_SIZE = re.compile(r'(?<= )(width|height|depth|voffset|linethickness)="-?([\d.]+)(r?em)"')
-
-
-def _bounded(output: str) -> str:
-    """Limit the sum of the sizes in MathML, so that no formula makes a page too wide."""
-    left = float(_MOST_EM)
-
-    def bound(match: re.Match[str]) -> str:
-        nonlocal left
-        size = min(float(match[2]), left)
-        left -= size
-        return match[0] if size == float(match[2]) else f'{match[1]}="{size:g}{match[3]}"'
-
-    return _SIZE.sub(bound, output)
-
-
 _DEFINITION = re.compile(
     r"\\(?P<kind>(?:re)?newcommand|DeclareMathOperator|def)\*?\s*\{?\s*"
     r"(?P<name>\\(?:[a-zA-Z]+|[^a-zA-Z]))\s*\}?\s*(?:\[(?P<count>\d)\]|(?P<arguments>(?:#\d)+))?\s*\{"
 )
-_COMMAND = re.compile(r"\\(?:[a-zA-Z]+|[^a-zA-Z])", re.DOTALL)
 
 
 def _take_definitions(tex: str) -> tuple[str, dict[str, str]]:
@@ -170,10 +143,10 @@ _RENAMED = re.compile(
     rf"\\(begin|end)\{{({'|'.join(_NAMES)})\*?\}}(?:(?<=at\}}|t\*\}})\s*\{{\d+\}})?"
 )
 _DROPPED = re.compile(
-    r"\\(?:label|require)\{[^{}]*\}|\\(?:bbox\s*(?:\[[^\[\]]*\])?|smash)(?![a-zA-Z])"
+    r"\\(?:label|require)\{[^{}]*\}"
     # math-core accepts limits only after operators.
     r"|(?<=\})\s*\\(?:no)?limits(?![a-zA-Z])"
-    r"|\\(?:displaylimits|scriptsize|footnotesize|small|large|Large|LARGE|huge|Huge)(?![a-zA-Z])"
+    r"|\\(?:small|large|Large|LARGE|huge|Huge)(?![a-zA-Z])"
 )
 _TEXT = re.compile(r"\\(?:mbox|hbox|textnormal)(?![a-zA-Z])")
 # On the sites, a colour applies to the next group only.
@@ -183,14 +156,7 @@ _SPECIAL = re.compile(r"(?<!\\)[_&#]")
 _ANGLE = re.compile(r"(\\(?:left|right|middle|[bB]igg?[lmr]?))\s*(<|>|\\[lg]t(?![a-zA-Z]))")
 _ANGLES = {"<": r"\langle ", r"\lt": r"\langle ", ">": r"\rangle ", r"\gt": r"\rangle "}
 _TAG = re.compile(r"\\tag\*?\{([^{}]*)\}")
-_WITH_GROUP = re.compile(r"\\(ce|text|substack|cases|matrix|pmatrix|eqalign)\s*\{")
-_PLAIN_TEX = {
-    "cases": "cases",
-    "matrix": "matrix",
-    "pmatrix": "pmatrix",
-    "eqalign": "aligned",
-    "substack": "matrix",
-}
+_WITH_GROUP = re.compile(r"\\(ce|text|substack|cases)\s*\{")
 
 
 def _rewritten(tex: str) -> str:
@@ -201,7 +167,7 @@ def _rewritten(tex: str) -> str:
     tex = _TAG.sub(r"\\qquad\\text{(\1)}", tex)
     tex = _ANGLE.sub(lambda m: m[1] + _ANGLES[m[2]], tex)
     tex = tex.replace(r"\begin{smallmatrix}", r"{\scriptstyle\begin{matrix}")
-    tex = tex.replace(r"\end{smallmatrix}", r"\end{matrix}}").replace(r"\hfill", r"\quad ")
+    tex = tex.replace(r"\end{smallmatrix}", r"\end{matrix}}")
     parts, at = [], 0
     for match in _WITH_GROUP.finditer(tex):
         if match.start() < at or (end := _group_end(tex, match.end())) is None:
@@ -230,10 +196,10 @@ def _with_group(command: str, group: str) -> str:
         parts[::2] = (_SPECIAL.sub(r"{\\\g<0>}", part) for part in parts[::2])
         text = [rf"\text{{{part}}}" if n % 2 == 0 else part for n, part in enumerate(parts)]
         return "".join(text) if len(parts) % 2 else rf"\text{{{group}}}"
-    name = _PLAIN_TEX[command]
     rows = _rewritten(group).replace(r"\cr", r"\\")
-    matrix = rf"\begin{{{name}}}{rows}\end{{{name}}}"
-    return rf"{{\scriptstyle {matrix}}}" if command == "substack" else matrix
+    if command == "cases":
+        return rf"\begin{{cases}}{rows}\end{{cases}}"
+    return rf"{{\scriptstyle\begin{{matrix}}{rows}\end{{matrix}}}}"
 
 
 _CHEMICAL = re.compile(
