@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import Annotated, Any, Literal
 
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from so2docs import __version__
 from so2docs.counts import plural
@@ -24,7 +24,7 @@ from so2docs.escape import remove_bidi_controls
 from so2docs.parse.markdown import to_markdown
 from so2docs.recipes.attribution import writers
 from so2docs.serve.query import END, START, parse
-from so2docs.serve.store import PAGE, Store, hints, one_deadline, search_all
+from so2docs.serve.store import PAGE, Store, one_deadline, search_all
 from so2docs.sqlite.rows import is_html
 
 CHARACTERS = 20_000
@@ -105,18 +105,17 @@ class Archive:
         parsed = parse(query)
         if parsed.is_empty:
             raise OptionError("; ".join(["the query is empty", *parsed.problems]))
-        if parsed.has_text and not any(store.about.has_search for store in stores):
+        if parsed.has_words and not any(store.about.has_search for store in stores):
             raise OptionError("this database has no full-text index; search only by filters")
         order = sort if parsed.has_words or sort != "relevance" else "newest"
         hits, count, is_cut = search_all(stores, parsed, order, limit * page)
         last = min(_MOST_PAGES, max(1, -(-count // limit)))
         if page > last:
             raise OptionError(f"page is {page}, but the last page is {last}")
-        parsed.problems += hints(stores, parsed)
         shown = hits[limit * (page - 1) :]
         lines = [f"{'More than ' * is_cut}{plural(count, 'result')}, page {page}", *parsed.problems]
         for number, (store, hit) in enumerate(shown, limit * (page - 1) + 1):
-            for row in store.with_excerpts(parsed, [hit]):
+            for row in store.summaries([hit], parsed.words):
                 lines.append(f"{number}. {_describe(row, store)}")
         if page < last:
             lines.append(f"More results: page={page + 1}")
@@ -308,23 +307,6 @@ def _line(text: object) -> str:
     return " ".join(remove_bidi_controls(str(text)[:_MOST_LINE]).split())
 
 
-class _Server(MCPServer):
-    """An MCP server that names each invalid argument in one line."""
-
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Any] | None = None
-    ) -> Any:
-        """Call a tool by name."""
-        try:
-            return await super().call_tool(name, arguments, context)
-        except ToolError as error:
-            if not isinstance(error.__cause__, ValidationError):
-                raise
-            problems = error.__cause__.errors()
-            lines = (f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in problems)
-            raise ToolError("; ".join(lines)) from None
-
-
 def make_mcp_server(stores: Mapping[str, Store]) -> MCPServer:
     """Make the MCP server; its method `run` communicates over standard input and output."""
 
@@ -342,7 +324,7 @@ def make_mcp_server(stores: Mapping[str, Store]) -> MCPServer:
 
     archive = Archive(stores)
     introduction = archive.instructions()
-    server = _Server("so2docs", instructions=introduction, version=__version__, log_level="ERROR")
+    server = MCPServer("so2docs", instructions=introduction, version=__version__, log_level="ERROR")
     marks = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (archive.search, archive.get_question, archive.get_answers):
         server.tool(annotations=marks, structured_output=False)(telling(tool))

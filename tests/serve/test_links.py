@@ -10,21 +10,20 @@ from typing import Any
 
 import pytest
 from support.places import DUMPS, NO_DUMPS
-from support.serve_site import served
+from support.serve_site import asked
 
 import so2docs
 from so2docs.serve.links import Link, find_links, parse_link
 
 for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
-httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+pytest.importorskip("httpx", reason="httpx is not installed")
 
 TEA, BEER = "tea.stackexchange.com", "alcohol.stackexchange.com"
 
 
-@pytest.mark.parametrize(
-    ("address", "link"),
-    [
+def test_addresses_of_pages() -> None:
+    for address, link in (
         ("/questions/1", (TEA, "post", "1", "1")),
         ("//tea.stackexchange.com/questions/1/x/2?noredirect=1#2", (TEA, "post", "2", "1")),
         ("http://www.tea.stackexchange.com/questions/1/x#5", (TEA, "post", "5", "1")),
@@ -46,13 +45,11 @@ TEA, BEER = "tea.stackexchange.com", "alcohol.stackexchange.com"
         ("ftp://tea.stackexchange.com/q/1", None),
         ("https://[tea/q/1", None),
         ("q/1", None),
-    ],
-)
-def test_addresses_of_pages(address: str, link: tuple[str, ...] | None) -> None:
-    assert parse_link(address, TEA) == link
-    if link is not None:
-        body = f'<a href="{address.replace("&", "&amp;")}">x</a>'
-        assert set(find_links([body], TEA)) == {Link(*link)}
+    ):
+        assert parse_link(address, TEA) == link
+        if link is not None:
+            body = f'<a href="{address.replace("&", "&amp;")}">x</a>'
+            assert set(find_links([body], TEA)) == {Link(*link)}
 
 
 @pytest.mark.parametrize("part", ["/", "//", "https://", '"/', "//a/q/1", "[tag:", "[tag:a"])
@@ -108,10 +105,7 @@ def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
     so2docs.to_sqlite([post(3, links("/q/3"), Answers=[answer], OwnerUserId=8)],
                       tmp_path / "beer.db", site=BEER)  # fmt: skip
     prefix = {"tea": "/tea.stackexchange.com", "beer": "/alcohol.stackexchange.com"}
-    with (
-        served(tmp_path / "tea.db", tmp_path / "beer.db") as address,
-        httpx.Client(base_url=address, timeout=60) as client,
-    ):
+    with asked(tmp_path / "tea.db", tmp_path / "beer.db") as client:
         page = client.get(f"{prefix['tea']}/questions/1").text
         hrefs = re.findall(r'<p><a href="([^"]*)"[^>]*>x</a></p>', page)
         paths = [re.sub(r"^/(\w+)/", lambda m: prefix[m[1]] + "/", path) for path in LINKS.values()]
@@ -132,7 +126,7 @@ def beer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, list[d
         pytest.skip(NO_DUMPS)
     database = tmp_path_factory.mktemp("beer") / "beer.stackexchange.com.db"
     so2docs.to_sqlite(archive, database, nest=("comments",))
-    with served(database) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with asked(database) as client:
         yield client, list(so2docs.documents(archive, nest=("comments",)))
 
 

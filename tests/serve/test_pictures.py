@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from support.command import run
-from support.serve_site import make, served
+from support.serve_site import asked, make
 
 import so2docs
 
 for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
-httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+pytest.importorskip("httpx", reason="httpx is not installed")
 
 PNG, GIF = b"\x89PNG\r\n\x1a\n....", b"GIF89a...."
 
@@ -31,10 +31,7 @@ def test_pictures_from_disk(tmp_path: Path) -> None:
     body = "".join(f'<p><img src="{source}" alt="A crumb"></p>' for source in sources)
     so2docs.to_sqlite([{"Id": 1, "Body": body, "Answers": []}], tmp_path / "q.db")
     images = (tmp_path / "pictures", tmp_path / "more.zip")
-    with (
-        served(make(tmp_path), tmp_path / "q.db", images=images) as address,
-        httpx.Client(base_url=address, timeout=60) as client,
-    ):
+    with asked(make(tmp_path), tmp_path / "q.db", images=images) as client:
         page = client.get("/bread.stackexchange.com/questions/900").text
         assert '<img src="/pictures/loaf" alt="A flat loaf" loading="lazy">' in page
         site = [path for path in client.get("/index.json").json() if "bread" not in path["path"]]

@@ -54,20 +54,23 @@ FORMULAS_BODY = (
 )
 
 
+def _application(paths: tuple[Path, ...], formulas: bool | None, images: tuple[Path, ...]) -> Any:
+    from so2docs.serve.app import application
+    from so2docs.serve.opening import open_stores
+    from so2docs.serve.pictures import Pictures
+
+    stores = open_stores([str(path) for path in paths], formulas=formulas)
+    return application(stores, Pictures([str(path) for path in images]), local=True)
+
+
 @contextmanager
 def served(
     *paths: Path, formulas: bool | None = None, images: tuple[Path, ...] = ()
 ) -> Iterator[str]:
     """Serve outputs or databases, and yield the URL of the server."""
-    from so2docs.serve.app import application, bind, make_server
-    from so2docs.serve.opening import open_stores
-    from so2docs.serve.pictures import Pictures
+    from so2docs.serve.app import bind, make_server
 
-    pictures = Pictures([str(path) for path in images])
-    app = application(
-        open_stores([str(path) for path in paths], formulas=formulas), pictures, local=True
-    )
-    server = make_server(app)
+    server = make_server(_application(paths, formulas, images))
     with bind("127.0.0.1", 0) as bound:
         thread = Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
@@ -76,6 +79,20 @@ def served(
         finally:
             server.should_exit = True
             thread.join()
+
+
+@contextmanager
+def asked(*paths: Path, images: tuple[Path, ...] = ()) -> Iterator[Any]:
+    """Yield a client that requests the pages of outputs or databases without a server."""
+    from starlette.testclient import TestClient
+
+    with TestClient(
+        _application(paths, None, images),
+        base_url="http://localhost",
+        raise_server_exceptions=False,
+        follow_redirects=False,
+    ) as client:
+        yield client
 
 
 def documents() -> list[dict[str, Any]]:
