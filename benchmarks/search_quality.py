@@ -57,7 +57,7 @@ def searches(database: Path) -> Iterator[dict[str, Search]]:
 
         def reader(words: str) -> list[int]:
             query = parse(words)
-            rows = store.with_excerpts(query, store.hits(query, "relevance").hits[: 9 * _FIRST])
+            rows = store.summaries(store.hits(query, "relevance").hits[: 9 * _FIRST])
             return [row["QuestionId"] for row in rows]
 
         def plain(words: str) -> list[int]:

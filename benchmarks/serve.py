@@ -52,7 +52,6 @@ def addresses(database: str, count: int, seed: int = 2) -> dict[str, list[str]]:
         "tags": [f"/tags?page={page}" for page in range(1, 20)],
         "user": [f"/users/{number}" for number in users],
         "search, words": [f"/search?q={quote(text)}" for text in queries(database, count)],
-        "search, operators": [f"/search?q={quote(sign)}" for sign in ("->", "!=", "=>", "::")],
         "search, score": [f"/search?q=score:{n}" for n in (1000, 200, 100, 50, 20, 10, 5, 1)],
         "search, answers": [f"/search?q=answers:{n}" for n in (50, 20, 10, 5, 3, 2, 1)],
         "search, no such tag": [f"/search?q=[nosuch{n}]" for n in range(20)],

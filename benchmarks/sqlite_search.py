@@ -55,7 +55,7 @@ def queries(database: str, count: int, seed: int = 1) -> list[str]:
 def search(store: Store, text: str) -> None:
     """Search for a text, and read the first page of results."""
     query = parse(text)
-    store.with_excerpts(query, store.hits(query, "relevance").hits[:PAGE])
+    store.summaries(store.hits(query, "relevance").hits[:PAGE], query.words)
 
 
 def latencies(database: str, count: int) -> tuple[list[float], list[float]]:

@@ -1,29 +1,23 @@
-"""Render bodies, comments and titles as safe HTML, and mark changes in texts. Pure functions.
+"""Render bodies, comments and titles as safe HTML, and mark changed lines. Pure functions.
 
 nh3 sanitizes bodies; links to pages of this reader become local, code is highlighted, and formulas
 become MathML. Every pattern takes linear time for any text.
-
-Two versions of a text are compared line by line, then changed lines word by word. The number of
-steps of a comparison is at most the number of pairs of equal items times the length of the shorter
-version. If this is too much, the old version is shown as removed and the new one as added.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
+from difflib import unified_diff
 from functools import cache
-from itertools import accumulate, takewhile
+from itertools import accumulate, chain, islice
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import nh3
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from so2docs.counts import plural
 from so2docs.escape import remove_bidi_controls, unescape
 from so2docs.formulas import pieces
 from so2docs.serve.links import AFTER_ADDRESS, parse_link, tag_link
@@ -31,115 +25,29 @@ from so2docs.serve.mathml import mathml
 from so2docs.serve.pictures import picture_key
 from so2docs.sqlite.rows import is_html
 
-_MOST_STEPS = 5_000_000
-"""Maximum number of steps for comparing the lines of two texts, and for comparing their words; this
-takes 0.15 s at worst."""
 _CONTEXT = 2
 """Number of unchanged lines shown before and after a change."""
-_MOST_SHOWN = 20_000
-"""Maximum number of characters shown of all changes in a text; of each unchanged line, at most a
-hundredth of this number is shown."""
-_LEAST_ALIKE = 0.3
-"""Minimum share of unchanged characters for showing two versions of lines as one text with
-marked words."""
-_WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-"""Matches a word or symbol with the white space after it, so that fewer items are equal."""
-
-Change = tuple[int, int, int, int]
-"""A change: start and end in the old sequence, then start and end in the new sequence."""
+_MOST_LINES = 1_000
+"""Maximum number of lines of which two versions are compared; otherwise, all of them are shown as
+changed, because the time of a comparison grows with the square of the number."""
 
 
 def diff(old: str, new: str) -> str:
-    """Return the changes between two texts as HTML, each with the unchanged lines around it."""
+    """Return the changed lines of a text as HTML, with the unchanged lines around them."""
     before, after = old.splitlines(), new.splitlines()
-    changes = _changes(before, after, _MOST_STEPS)
-    return "".join(_shown(before, after, changes))
+    lines: Iterator[str]
+    if len(before) + len(after) > _MOST_LINES:
+        lines = chain((f"-{line}" for line in before), (f"+{line}" for line in after))
+    else:
+        lines = islice(unified_diff(before, after, n=_CONTEXT, lineterm=""), 2, None)
+    return "".join(
+        '<div class="gap">…</div>' if line[0] == "@" else f"<{tag}>{_escape(line[1:])}</{tag}>"
+        for line in lines
+        for tag in [_LINES.get(line[0], "div")]
+    )
 
 
-def _changes(old: Sequence[str], new: Sequence[str], most: int) -> list[Change]:
-    """List the changes between two sequences, in order; a single one above `most` steps."""
-    first = _common(old, new)
-    last = _common(old[first:][::-1], new[first:][::-1])
-    a, b = old[first : len(old) - last], new[first : len(new) - last]
-    if not a and not b:
-        return []
-    counts = Counter(b)
-    if (sum(counts[item] for item in a) + len(a)) * min(len(a), len(b)) > most or not a or not b:
-        return [(first, first + len(a), first, first + len(b))]
-    return [
-        (first + i, first + j, first + k, first + m)
-        for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
-        if kind != "equal"
-    ]
-
-
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """Count the equal items at the start of two sequences."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-
-
-def _shown(before: list[str], after: list[str], changes: list[Change]) -> Iterator[str]:
-    remaining, at = _MOST_SHOWN, 0
-    for number, (i, j, k, m) in enumerate(changes):
-        start = max(at, i - _CONTEXT)
-        if start > at:
-            yield '<div class="gap">…</div>'
-        yield from (_line(line) for line in before[start:i])
-        if remaining <= 0:
-            rest = len(changes) - number
-            yield f'<div class="gap">{plural(rest, "more change")}</div>'
-            return
-        removed, added = "\n".join(before[i:j]), "\n".join(after[k:m])
-        marked = _words(removed, added, _MOST_STEPS // len(changes), remaining)
-        remaining -= len(removed) + len(added)
-        yield f'<div class="changed">{marked}</div>'
-        end = changes[number + 1][0] if number + 1 < len(changes) else len(before)
-        at = min(j + _CONTEXT, end)
-        yield from (_line(line) for line in before[j:at])
-    if at < len(before) and changes:
-        yield '<div class="gap">…</div>'
-
-
-def _line(line: str) -> str:
-    return f"<div>{_cut(line, _MOST_SHOWN // 100)}</div>"
-
-
-def _words(old: str, new: str, most: int, remaining: int) -> str:
-    """Return the changed lines as HTML, with the changed words marked.
-
-    If too much changed, return the old lines and then the new lines, each truncated to `remaining`
-    characters.
-    """
-    if old and new and len(old) + len(new) <= remaining:
-        before, after = _WORD.findall(old), _WORD.findall(new)
-        changes = _changes(before, after, most)
-        unchanged = len(old) - sum(len("".join(before[i:j])) for i, j, _, _ in changes)
-        if unchanged >= _LEAST_ALIKE * min(len(old), len(new)):
-            return "".join(_inline(before, after, changes))
-    parts = [
-        f"<{tag}>{_cut(text, remaining)}</{tag}>"
-        for tag, text in (("del", old), ("ins", new))
-        if text
-    ]
-    return "\n".join(parts)
-
-
-def _inline(before: list[str], after: list[str], changes: list[Change]) -> Iterator[str]:
-    at = 0
-    for i, j, k, m in changes:
-        yield str(escape("".join(before[at:i])))
-        if i < j:
-            yield f"<del>{escape(''.join(before[i:j]))}</del>"
-        if k < m:
-            yield f"<ins>{escape(''.join(after[k:m]))}</ins>"
-        at = j
-    yield str(escape("".join(before[at:])))
-
-
-def _cut(text: str, most: int) -> str:
-    """Truncate a text to `most` characters, and escape it for HTML."""
-    return str(escape(text if len(text) <= most else f"{text[:most]} …"))
-
+_LINES = {"-": "del", "+": "ins"}
 
 Kind = Literal["body", "comment", "title", "diff", "plain"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -28,13 +28,12 @@ from so2docs.serve.rendering import Renderings, Text
 from so2docs.serve.store import (
     ANSWER_SORTS,
     ANSWERS_PAGE,
+    LIST_SORTS,
     PAGE,
     SEARCH_SORTS,
-    SORTS,
     USER_SORTS,
     ResultPage,
     Store,
-    hints,
     one_deadline,
     search_all,
 )
@@ -78,10 +77,8 @@ _LINKED = {
     (True, True): "duplicates",
 }
 """Labels of links by whether the link marks a duplicate, and whether it leads to this question."""
-_MADE = ("title", "excerpt", "snippet", "tags", "base")
+_MADE = ("title", "snippet", "tags", "base")
 """Keys of rows that only templates use; JSON answers leave them out."""
-_SITE_SORTS = {"votes": "score", "activity": "active", "creation": "newest"}
-"""Sort orders of the reader, by the names that the sites use for them."""
 _NOT_INCLUDED = {
     "Comments": "comments",
     "Links": "links between questions",
@@ -216,14 +213,12 @@ class Pages:
         }
 
     def with_titles(self, rows: Iterable[Values]) -> list[Values]:
-        """Copy rows, with titles, excerpts and snippets as HTML, and tags as lists."""
-        sign = self.store.sign
-        texts_by_row = []
+        """Copy rows, with titles and snippets as HTML, and tags as lists."""
+        sign, texts_by_row = self.store.sign, []
         for row in rows:
-            texts = {name: row.get(name.title()) or "" for name in ("title", "excerpt", "snippet")}
-            if sign:
-                texts |= {n: without_cut_formula(t, sign) for n, t in texts.items() if n != "title"}
-            texts_by_row.append((row, texts))
+            text = row.get("Snippet") or ""
+            text = without_cut_formula(text, sign) if sign else text
+            texts_by_row.append((row, {"title": row["Title"] or "", "snippet": text}))
         titles = self._titles(text for _, texts in texts_by_row for text in texts.values() if text)
         return [
             {
@@ -304,8 +299,11 @@ class Pages:
     def front(self, request: Request) -> Response:
         """Show counts, plots, and the latest and best questions."""
         overview = self.store.site.overview
-        latest = self.store.questions(sort="newest").rows[:_ON_FRONT]
-        best = self.store.questions(sort="score").rows[:_ON_FRONT]
+        questions = Query(kinds=frozenset({"question"}))
+        latest, best = (
+            self.store.summaries(self.store.hits(questions, sort).hits[:_ON_FRONT])
+            for sort in ("newest", "score")
+        )
         data = {"overview": overview, "latest": latest, "best": best}
         values = {
             "title": self.store.site.title,
@@ -317,44 +315,43 @@ class Pages:
         return self._answer(request, "front.html", values, data)
 
     def questions(self, request: Request) -> Response:
-        """Show a list of questions: all, those from a year, or those with one or more tags.
-
-        `a+b` lists questions with both tags; `a+or+b` redirects to a search for either tag.
-        """
-        sort = _choice(request, "sort", SORTS, _SITE_SORTS)
-        text = request.path_params.get("tag") or request.query_params.get("tag", "")
-        tags = self.store.tag_names(text)
-        if "or" in tags[1:-1]:
-            text = " ".join(name if name == "or" else f"[{name}]" for name in tags)
-            return RedirectResponse(_address(f"{self.base}/search", {"q": text}), 302)
-        tags = list(dict.fromkeys(tags))
+        """Show a list of questions: all, those from a year, or those with all of some tags."""
+        sort, page = _choice(request, "sort", LIST_SORTS), page_number(request)
+        tags = self.store.tag_names(
+            request.path_params.get("tag", request.query_params.get("tag", ""))
+        )
         years = [] if tags else sorted(self.store.site.overview["questions_by_year"])
         year = request.query_params.get("year", "") if years else ""
         if year not in ("", *years):
             raise HTTPException(404, f"There are no questions from the year {year}.")
         unanswered = _is_set(request, "unanswered")
-        results = self.store.questions(
-            sort=sort, tags=tags, year=year, unanswered=unanswered, page=page_number(request)
+        text = " ".join(
+            ["is:question", f"created:{year}" * bool(year), "is:unanswered" * unanswered]
         )
+        query = parse(text)
+        for tag in tags:
+            query.add_tags(tag)
+        found = self.store.hits(query, sort)
+        rows = self.store.summaries(found.hits[PAGE * (page - 1) : PAGE * page])
+        results = ResultPage(rows, found.total, found.total > PAGE * page, page=page)
         heading = "Unanswered questions" if unanswered else "Questions"
         of_what = f" tagged {', '.join(tags)}" if tags else f" of {year}" if year else ""
         values = {
             "title": heading + of_what,
             "heading": heading,
-            "rows": self.with_titles(results.rows),
-            "sorts": list(SORTS),
+            "rows": self.with_titles(rows),
+            "sorts": LIST_SORTS,
             "tags": tags,
             "years": years if len(years) > 1 else [],
-            "related": self.store.related_tags(tags) if tags else [],
             **self._described(tags[0] if len(tags) == 1 else None),
         }
-        query = {
+        parameters = {
             "tag": " ".join(tags),
             "year": year,
             "sort": sort,
             "unanswered": "1" if unanswered else None,
         }
-        return self._list(request, "questions", results, query, values)
+        return self._list(request, "questions", results, parameters, values)
 
     def unanswered(self, request: Request) -> Response:
         """Redirect to the questions without an answer."""
@@ -392,7 +389,7 @@ class Pages:
                 "This database has no users; rebuild it from documents made with --nest users.",
             )
         like = request.query_params.get("like", "").strip()
-        sort = _choice(request, "sort", USER_SORTS)
+        sort = _choice(request, "sort", tuple(USER_SORTS))
         results = self.store.users(like, sort, page_number(request))
         values = {"title": "Users", "sorts": list(USER_SORTS)}
         query = {"like": like, "sort": sort}
@@ -409,7 +406,7 @@ class Pages:
         for kind in ("question", "answer"):
             query = parse(f"user:{user_id} is:{kind}")
             hits = self.store.hits(query, sort).hits[:_ON_PROFILE]
-            posts[f"{kind}s"] = self.store.with_excerpts(query, hits)
+            posts[f"{kind}s"] = self.store.summaries(hits)
         name = user["DisplayName"] or f"user {user_id}"
         about, website = user["AboutMe"] or "", user["WebsiteUrl"] or ""
         renderer = self._renderer([about, website])
@@ -526,13 +523,8 @@ class Pages:
             "revisions": {post_id: len(entries) for post_id, entries in events.items()},
         }
 
-    def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> thread.Known:
-        """Look up the users and questions that history entries refer to.
-
-        Args:
-            entries: Entries of the history.
-            numbers: Revision numbers by GUID; needed only for rollbacks.
-        """
+    def _known(self, entries: list[Values]) -> thread.Known:
+        """Look up the users and questions that history entries refer to."""
         titles = self.store.titles(thread.original_ids(entries))
         html_titles = self._titles(title for title in titles.values() if title)
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
@@ -541,7 +533,6 @@ class Pages:
             self.store.site.host,
             self.store.user_names(thread.user_ids(entries)),
             {number: html_titles.get(title or "") for number, title in titles.items()},
-            numbers or {},
             self._renderer(urls).address,
         )
 
@@ -554,16 +545,20 @@ class Pages:
                 "This database has no history; rebuild it from documents made with --nest history.",
             )
         results = self.store.revisions(post_id, page_number(request))
-        is_back = any(row.get("RollbackTo") for row in results.rows)
-        known = self._known(results.rows, self.store.revision_numbers(post_id) if is_back else None)
-        texts = (text for row in results.rows for text in thread.entry_texts(row))
+        known = self._known(results.rows)
+        texts = (text for row in results.rows for _, text in thread.entry_texts(row))
         rendered = self._render(Renderer(), texts)
         title = self.store.titles([question_id]).get(question_id) or f"Question {question_id}"
         values = {
             "title": f"Revisions: {title}",
             "heading": self._titles([title])[title],
             "post": {"id": post_id, "is_answer": post_id != question_id},
-            "rows": [known.entry(row) | thread.changes(row, rendered) for row in results.rows],
+            "rows": [
+                known.entry(row)
+                | {"number": row["Number"]}
+                | {"texts": [(name, rendered[text]) for name, text in thread.entry_texts(row)]}
+                for row in results.rows
+            ],
         }
         path = f"/posts/{post_id}/revisions"
         return self._list(request, "revisions", results, {}, values, path=path)
@@ -665,17 +660,16 @@ def _find(sites: Sequence[Pages], query: Query, sort: str, page: int) -> ResultP
     """Return a page of a search's results, merged from all sites."""
     pages = {site.store: site for site in sites}
     stores = list(pages)
-    if query.has_text and not any(store.about.has_search for store in stores):
+    if query.has_words and not any(store.about.has_search for store in stores):
         raise HTTPException(
             404, "This database has no full-text index; rebuild it with --search all."
         )
     hits, count, is_cut = search_all(stores, query, sort, PAGE * page)
-    query.problems += hints(stores, query)
     rows = []
     for store, run in groupby(hits[PAGE * (page - 1) :], key=lambda pair: pair[0]):
         site = pages[store]
         named = {"base": site.base, "Site": store.site.title} if len(sites) > 1 else {}
-        excerpts = store.with_excerpts(query, [hit for _, hit in run])
+        excerpts = store.summaries([hit for _, hit in run], query.words)
         rows += [row | named for row in site.with_titles(excerpts)]
     return ResultPage(rows, count, count > PAGE * page, is_cut, page)
 
@@ -709,10 +703,6 @@ def _search(
         "found": results,
         "sort": sort,
         "sorts": [name for name in SEARCH_SORTS if query.has_words or name != "relevance"],
-        "filters": [
-            (part, _address(path, {"q": " ".join(text.replace(part, " ", 1).split())}))
-            for part in query.filters
-        ],
         "rows": results.rows,
         **_page_links(path, {"q": text, "sort": sort}, results, most_pages),
     }
@@ -781,28 +771,15 @@ def _is_set(request: Request, name: str) -> bool:
     return request.query_params.get(name, "") not in ("", "0")
 
 
-def _choice(
-    request: Request,
-    name: str,
-    choices: Sequence[str] | Mapping[str, Any],
-    other_names: Mapping[str, str] | None = None,
-) -> str:
+def _choice(request: Request, name: str, choices: Sequence[str]) -> str:
     """Return the requested value of a parameter, or the first choice if there is none.
-
-    Args:
-        request: The request.
-        name: The parameter.
-        choices: Its valid values.
-        other_names: Other names of these values, in lower case.
 
     Raises:
         HTTPException: The requested value is unknown.
     """
-    names = tuple(choices)
-    chosen_name = request.query_params.get(name) or names[0]
-    chosen_name = (other_names or {}).get(chosen_name.lower(), chosen_name)
-    if chosen_name not in names:
+    chosen = request.query_params.get(name) or choices[0]
+    if chosen not in choices:
         raise HTTPException(
-            400, f"Unknown sort order {chosen_name!r}; choose one of {', '.join(names)}."
+            400, f"Unknown sort order {chosen!r}; choose one of {', '.join(choices)}."
         )
-    return chosen_name
+    return chosen

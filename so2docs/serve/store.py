@@ -14,11 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache, partial
-from itertools import zip_longest
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -27,22 +25,9 @@ from so2docs.dump.storage import FileIdentity, identify
 from so2docs.errors import OutputError
 from so2docs.formulas import formula_sign, looks_mathematical
 from so2docs.schema import ANSWERS, OTHER
-from so2docs.serve.query import (
-    COMMON,
-    END,
-    START,
-    Conditions,
-    Query,
-    fold,
-    has_match,
-    make_matcher,
-    mark,
-    parse_conditions,
-    quote_phrase,
-    snippet,
-)
+from so2docs.serve.query import COMMON, Query, fold, make_matcher, mark, quote_phrase, snippet
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
-from so2docs.sqlite.layout import LAYOUTS, NESTED, PROFILE, index_name, literal, quoted
+from so2docs.sqlite.layout import LAYOUTS, NESTED, PROFILE, quoted
 from so2docs.sqlite.rows import html_to_text, stored_documents
 
 PAGE = 20
@@ -53,13 +38,9 @@ REVISIONS_PAGE = 20
 _RANKED = 20_000
 """Maximum number of posts ranked in a search; ranking takes microseconds for each post with any of
 the words, so only the rarest words are used."""
-_HINTED, _HINTING = 4, 4
-"""Maximum number of unknown words that get a hint, and of sites searched for similar words."""
-_VOCABULARY = 3_000
-"""Maximum number of words of the index that are compared with an unknown word."""
 _STEMMERS = {"en": "porter", "es": "spanish", "pt": "portuguese", "ru": "russian"}
 MOST_RESULTS = 10_000
-_FEW = 2_000
+"""Maximum number of results that can be shown; more are only counted."""
 _EXCERPT = 6_000
 """Number of characters at the start of a body that are searched for a snippet."""
 _LIST_EXCERPT = 700
@@ -77,37 +58,43 @@ _RELATED_OF = 2_000
 _RELATED = 12
 _MOST_TAGS = 5
 """Maximum number of tags for finding related questions; no site allows more."""
-_IS_OF_TAG = "t.Tag = :tag0 AND t.QuestionId = q.Id"
-_IS_OF_YEAR = "q.CreationDate BETWEEN :year AND :year || '~'"
 _BETWEEN_TAGS = re.compile(r"\s+|\+(?=[^+\s])")
 """Separates tags in a URL. A name may end in plus signs, such as `c++`."""
 
-_BY_ID, _BY_SCORE, _BY_ACTIVITY, *_ = LAYOUTS["questions"].indexes
 SORTS = {
-    "newest": ("q.Id DESC", _BY_ID),
-    "score": ("q.Score DESC, q.Id DESC", _BY_SCORE),
-    "active": ("q.LastActivityDate DESC, q.Id DESC", _BY_ACTIVITY),
-    "oldest": ("q.Id", _BY_ID),
+    "newest": ("{p}.Id", "DESC"),
+    "score": ("{p}.Score", "DESC"),
+    "active": ("{p}.LastActivityDate", "DESC"),
+    "oldest": ("{p}.Id", "ASC"),
+    "relevance": ("s.Rank", "ASC"),
 }
-"""Orders of lists, each with the columns of its covering index."""
+"""Orders of posts, each with its key in SQL and its direction."""
+_POSTS = {
+    "question": "questions q",
+    "answer": "answers a JOIN questions q ON q.Id = a.ParentId",
+}
+LIST_SORTS = ("newest", "score", "active", "oldest")
 ANSWER_SORTS = ("votes", "newest", "oldest")
 SEARCH_SORTS = ("relevance", "newest", "score")
 USER_SORTS = {"reputation": "Reputation DESC, Id", "name": "DisplayName, Id", "newest": "Id DESC"}
 
 Row = dict[str, Any]
-Hit = tuple[bool, int, float]
-"""A search result: whether it is an answer, its id, and its rank or score."""
+Hit = tuple[bool, int, Any]
+"""A search result: whether it is an answer, its id, and the value by which it is sorted."""
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Found:
     """The results of a search on one site.
 
     Attributes:
-        hits: The results, in order.
-        is_cut: Whether more posts match than `hits` contains.
+        hits: The first results, in order.
+        total: Number of all results.
+        is_cut: Whether more posts match than were ranked.
     """
 
     hits: list[Hit]
+    total: int
     is_cut: bool = False
 
 
@@ -244,11 +231,6 @@ class Store:
         except queue.Empty:
             connection = connect_to_site(state.about, state.site)
             connection.row_factory = sqlite3.Row
-            connection.create_function("has_match", -1, has_match, deterministic=True)
-            if state.about.has_search:
-                connection.execute(
-                    "CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, search, row)"
-                )
             # Do not map files into memory: truncating one would kill the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
         deadline = _DEADLINE.get() or time.thread_time() + _SECONDS
@@ -283,21 +265,6 @@ class Store:
         with self._connection() as connection:
             row = connection.execute(sql, values).fetchone()
         return None if row is None else row[0]
-
-    def _narrow(self, table: str, alias: str, columns: tuple[str, ...] = ()) -> str:
-        """Return SQL that reads the rows of the site in a table through an index.
-
-        Args:
-            table: Name of the table.
-            alias: Alias of the rows in the query.
-            columns: Columns of the index; if empty, the first index of the table.
-        """
-        index = index_name(table, columns or LAYOUTS[table].indexes[0])
-        site_field = self.about.site_field
-        if site_field is None:
-            return f"main.{table} {alias} INDEXED BY {index}"
-        is_of_site = f"{quoted(site_field)} = {literal(str(self.site.name))}"
-        return f"(SELECT * FROM main.{table} INDEXED BY {index} WHERE {is_of_site}) {alias}"
 
     # Documents.
 
@@ -392,7 +359,7 @@ class Store:
             f"ORDER BY 2 DESC, 1 DESC LIMIT {10 * _RELATED}) r JOIN questions q "
             f"ON q.Id = r.QuestionId ORDER BY r.weight DESC, q.Score DESC, q.Id LIMIT {_RELATED}",
             id=question_id,
-            **_tag_values(tags[:_MOST_TAGS]),
+            **{f"tag{number}": tag for number, tag in enumerate(tags[:_MOST_TAGS])},
         )
 
     # History.
@@ -439,14 +406,6 @@ class Store:
         results.rows = revisions
         return results
 
-    def revision_numbers(self, post_id: int) -> dict[str, int]:
-        """Map the GUIDs of a post's history entries to their numbers, starting at 1."""
-        rows = self._rows(
-            "SELECT RevisionGUID FROM history WHERE PostId = :id ORDER BY CreationDate, Id",
-            id=post_id,
-        )
-        return {row["RevisionGUID"]: number for number, row in enumerate(rows, 1)}
-
     def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
         """Map the ids of users in this database to their names."""
         names = self._column("users", "DisplayName", user_ids) if self.has_users else {}
@@ -461,75 +420,135 @@ class Store:
         rows = self._rows(f"SELECT Id, {column} FROM {table} WHERE Id IN ({_comma_separated(ids)})")
         return {row["Id"]: row[column] for row in rows}
 
-    # Lists.
+    # Posts.
 
-    def questions(
-        self,
-        *,
-        sort: str = "newest",
-        tags: Sequence[str] = (),
-        year: str = "",
-        unanswered: bool = False,
-        page: int = 1,
-    ) -> ResultPage:
-        """Return a page of all questions, of those with all given tags, or of those from a year.
+    def hits(self, query: Query, sort: str) -> Found:
+        """Find the posts that match a query in an order of `SORTS`, and cache the result."""
+        searches = self._current().searches
+        key = f"{sort} {query!r}"
+        with self._lock:
+            if key in searches:
+                searches.move_to_end(key)
+                return searches[key]
+        found = self._find(query, sort)
+        with self._lock:
+            searches[key] = found
+            if len(searches) > _SEARCHES:
+                searches.popitem(last=False)
+        return found
 
-        For orders by date, questions are read from the index of a tag or of dates. For other
-        orders, all questions are read in that order if many of them meet the conditions; if few do,
-        only these are read and sorted.
+    def _find(self, query: Query, sort: str) -> Found:
+        """Run the query for `hits`.
+
+        Sorted by relevance, posts have at least one of the plain words, and each question is found
+        at most once. In other orders, posts have all words. Without words, only questions are
+        found, unless the query names an owner or a kind of post.
         """
-        order, index = SORTS[sort]
-        source, overview = self._narrow("questions", "q", index), self.site.overview
-        conditions = ["q.Answers = 0"] * unanswered
-        count: int | None = overview["unanswered" if unanswered else "questions"]
-        passing, is_by_date = 0, index == _BY_ID
-        tags = sorted(tags, key=self.tag)
-        if tags:
-            conditions += _have_tags(tags[1:], "q.Id")
-            count = passing = self._count_tagged(tags, conditions)
-        elif year:
-            conditions.append(_IS_OF_YEAR)
-            passing = overview["questions_by_year"].get(year, 0)
-            count = None if unanswered else passing
-        are_sorted = is_by_date or passing**2 < overview["questions"] * PAGE
-        if tags and are_sorted:
-            # CROSS JOIN forces SQLite to read the left table first.
-            source = f"question_tags t CROSS JOIN {source if is_by_date else 'questions q'}"
-            order = order.replace("q.Id", "t.QuestionId")
-            conditions.append(_IS_OF_TAG)
-        elif tags:
-            conditions.append(f"EXISTS (SELECT 1 FROM question_tags t WHERE {_IS_OF_TAG})")
-        elif year and are_sorted:
-            source = self._narrow("questions", "q", ("CreationDate",))
-            order = order.replace("q.Id", "q.CreationDate") if is_by_date else order
-        where = " AND ".join(conditions) or "1"
-        sql = f"SELECT q.Id FROM {source} WHERE {where} ORDER BY {order}"
-        results = self._page(sql, page, PAGE, year=year, **_tag_values(tags))
-        results.count = count
-        results.rows = self._summaries([row["Id"] for row in results.rows])
-        return results
-
-    def _count_tagged(self, tags: Sequence[str], conditions: Sequence[str]) -> int:
-        """Count the questions that have the first tag and meet the conditions."""
-        if not conditions:
-            return self.tag(tags[0])
-        source = f"question_tags t CROSS JOIN {self._narrow('questions', 'q')}"
-        where = " AND ".join([_IS_OF_TAG, *conditions])
-        sql = f"SELECT count(*) FROM {source} WHERE {where}"
-        return int(self._value(sql, **_tag_values(tags)))
-
-    def _summaries(self, question_ids: list[int]) -> list[Row]:
-        """Read the columns that lists show, for questions in the order of the given ids."""
-        name, join = self._owner("q")
-        rows = self._rows(
-            "SELECT q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, "
-            f"q.AcceptedAnswerId, q.OwnerUserId, {name} AS Owner, q.Answers, q.ClosedDate, "
-            f"substr(q.Body, 1, {_LIST_EXCERPT}) AS Body FROM questions q {join} "
-            f"WHERE q.Id IN ({_comma_separated(question_ids)})"
+        kinds, values, most = query.kinds, query.values, MOST_RESULTS
+        conditions, words, source, is_cut = query.where, "", "", False
+        if query.has_words:
+            match = self._match(query, is_ranked=sort == "relevance")
+            is_cut = self._count(match, _RANKED) > _RANKED
+            low, high = self._current().rows
+            values = values | {"match": match, "low": low, "high": high}
+            words = (
+                "WITH s AS (SELECT rowid AS Row, rank AS Rank FROM search "
+                "WHERE search MATCH :match "
+                f"AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT {_RANKED}) "
+            )
+            conditions, source, most = ["{p}.Row = s.Row", *conditions], "s CROSS JOIN ", _RANKED
+        elif len(kinds) > 1 and not query.has_owner:
+            kinds = frozenset({"question"})
+        key, direction = SORTS[sort]
+        # Leave the choice of indexes to SQLite: it finds those that cover the conditions.
+        posts = " UNION ALL ".join(
+            f"SELECT {kind == 'answer'} AS IsAnswer, {{p}}.Id AS Id, {key} AS Key, "
+            f"q.Id AS QuestionId FROM {source}{_POSTS[kind]} WHERE "
+            f"{' AND '.join(conditions) or 1}".format(p=kind[0], q="q")
+            for kind in sorted(kinds)
         )
-        for row in rows:
-            row["Excerpt"] = snippet(_start_as_text(row.pop("Body")))
-        return sorted(rows, key=lambda row: question_ids.index(row["Id"]))
+        if not posts:
+            return Found([], 0)
+        sql = f"{words}{posts} ORDER BY Key {direction}, Id DESC LIMIT {most}"
+        rows = self._rows(sql, **values)
+        if sort == "relevance":
+            best: dict[int, Row] = {}
+            for row in rows:
+                best.setdefault(row["QuestionId"], row)
+            rows = list(best.values())
+        is_full = len(rows) == most and not words
+        total = self._value(f"SELECT count(*) FROM ({posts})", **values) if is_full else len(rows)
+        hits = [(bool(row["IsAnswer"]), row["Id"], row["Key"]) for row in rows]
+        return Found(hits[:MOST_RESULTS], total, is_cut)
+
+    def _match(self, query: Query, *, is_ranked: bool) -> str:
+        """Make the query for the full-text index; a ranked one has only the rarest plain words."""
+        words = list(map(fold, query.plain))
+        plain = [self._quote(word) for word in words if word not in COMMON]
+        plain = plain or list(map(self._quote, words))
+        if not is_ranked:
+            return query.match(plain, "AND")
+        counts = {word: self._count(word, _RANKED) for word in plain}
+        kept, total = list[str](), 0
+        for word in sorted(counts, key=lambda word: counts[word]):
+            total += counts[word]
+            if total <= _RANKED or not kept:
+                kept.append(word)
+        return query.match(kept, "OR")
+
+    def _quote(self, word: str) -> str:
+        """Quote a word for the index, which contains the stems of English words.
+
+        Words in other languages are found by the start that they share with their stem.
+        """
+        stem = _stem(self.site.language, word)
+        is_start = self.site.language != "en" and stem != word and len(stem) > 2
+        return quote_phrase(f"{stem}*" if is_start else word)
+
+    def _count(self, match: str, most: int) -> int:
+        """Count the posts that match a full-text query, up to `most` + 1."""
+        low, high = self._current().rows
+        count = self._value(
+            "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
+            "AND rowid BETWEEN :low AND :high LIMIT :most)",
+            match=match,
+            low=low,
+            high=high,
+            most=most + 1,
+        )
+        return int(count)
+
+    def dates(self, hits: list[Hit]) -> list[str]:
+        """Return the creation date of each post; empty if unknown."""
+        questions, answers = (
+            self._column(table, "CreationDate", [hit[1] for hit in hits if hit[0] == is_answer])
+            for is_answer, table in ((False, "questions"), (True, "answers"))
+        )
+        return [(answers if hit[0] else questions).get(hit[1]) or "" for hit in hits]
+
+    def summaries(self, hits: list[Hit], words: Sequence[str] = ()) -> list[Row]:
+        """Read what lists show of posts, such as titles, and mark the words of a search in them."""
+        words = [word for word in words if fold(word) not in COMMON]
+        is_found = make_matcher(words, partial(_stem, self.site.language))
+        rows: dict[tuple[bool, int], Row] = {}
+        for is_answer, table in ((False, "questions"), (True, "answers")):
+            ids = [post_id for kind, post_id, _ in hits if kind == is_answer]
+            name, join = self._owner("s")
+            question = "JOIN questions p ON p.Id = s.ParentId" if is_answer else ""
+            p = "p" if is_answer else "s"
+            for row in self._rows(
+                f"SELECT s.Id, {p}.Id AS QuestionId, {p}.Title, {p}.Tags, s.Score, s.CreationDate, "
+                f"{p}.AcceptedAnswerId, {p}.Answers, {p}.ClosedDate, s.OwnerUserId, {name} AS "
+                f"Owner, substr(s.Body, 1, {_EXCERPT if words else _LIST_EXCERPT}) AS Body "
+                f"FROM {table} s {question} {join} WHERE s.Id IN ({_comma_separated(ids)})"
+            ):
+                row["IsAnswer"] = is_answer
+                row["IsAccepted"] = is_answer and row["AcceptedAnswerId"] == row["Id"]
+                row["Snippet"] = snippet(_start_as_text(row.pop("Body")), is_found)
+                if row["Title"] is not None:
+                    row["Title"] = mark(row["Title"], is_found)
+                rows[is_answer, row["Id"]] = row
+        return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
 
     def _owner(self, alias: str) -> tuple[str, str]:
         """Return SQL for the name of a post's owner, and for the join that it needs."""
@@ -545,8 +564,8 @@ class Store:
         return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
 
     def has_tags(self, names: str) -> bool:
-        """Whether every tag in a URL, such as `a+b` or `a+or+b`, has questions."""
-        tags = [tag for tag in self.tag_names(names) if tag != "or"]
+        """Whether every tag in a URL, such as `a+b`, has questions."""
+        tags = self.tag_names(names)
         return bool(tags) and all(map(self.tag, tags))
 
     def tag_texts(self, name: str) -> Row:
@@ -570,21 +589,6 @@ class Store:
         sql = f"SELECT Name, Questions FROM {source} ORDER BY Questions DESC, Name"
         return self._page(sql, page, TAGS_PAGE, source, like=like)
 
-    def related_tags(self, tags: Sequence[str]) -> list[str]:
-        """Return the tags that most often accompany all given tags in the latest questions."""
-        tags = sorted(tags, key=self.tag)
-        where = " AND ".join(["t.Tag = :tag0", *_have_tags(tags[1:], "t.QuestionId")])
-        rows = self._rows(
-            "SELECT o.Tag AS Name FROM "
-            f"(SELECT t.QuestionId FROM question_tags t WHERE {where} "
-            f"ORDER BY t.QuestionId DESC LIMIT {_RELATED_OF}) t "
-            "JOIN question_tags o ON o.QuestionId = t.QuestionId "
-            f"WHERE o.Tag NOT IN ({', '.join(f':{name}' for name in _tag_values(tags))}) "
-            f"GROUP BY o.Tag ORDER BY count(*) DESC, o.Tag LIMIT {_RELATED}",
-            **_tag_values(tags),
-        )
-        return [row["Name"] for row in rows]
-
     # People.
 
     def users(self, like: str, sort: str, page: int) -> ResultPage:
@@ -607,234 +611,6 @@ class Store:
         for row in rows:
             user |= row | {"Badges": orjson.loads(row["Badges"] or "null")}
         return user if rows or user["Questions"] or user["Answers"] else None
-
-    # Search.
-
-    def hits(self, query: Query, sort: str) -> Found:
-        """Return all results of a search, not only those of one page, and cache them."""
-        searches = self._current().searches
-        conditions = parse_conditions(query, self.about.rows)
-        key = f"{sort} {query!r}"
-        with self._lock:
-            if key in searches:
-                searches.move_to_end(key)
-                return searches[key]
-        if any(not any(map(self.tag, names)) for names in query.tags):
-            found = Found([])
-        elif query.has_words:
-            found = self._match(query, conditions, sort)
-        else:
-            found = self._filter(query, conditions, sort)
-        with self._lock:
-            searches[key] = found
-            if len(searches) > _SEARCHES:
-                searches.popitem(last=False)
-        return found
-
-    def _match(self, query: Query, conditions: Conditions, sort: str) -> Found:
-        """Find posts with the words of a query.
-
-        Sorted by relevance, posts have at least one of the plain words, and each question is found
-        at most once. In other orders, all posts with all words are found.
-        """
-        words = list(map(fold, query.plain))
-        plain = [self._quote(word) for word in words if word not in COMMON]
-        plain = plain or list(map(self._quote, words))
-        is_ranked = sort == "relevance"
-        match = query.match(self._rarest(plain), "OR") if is_ranked else query.match(plain, "AND")
-        low, high = self._current().rows
-        kinds = {"question": "q.Id IS NOT NULL", "answer": "a.Id IS NOT NULL"}
-        of_kind = [sql for kind, sql in kinds.items() if kind in query.kinds()]
-        of_kind = of_kind if len(of_kind) == 1 else []
-        post = "coalesce(q.{0}, a.{0})"
-        passes = conditions.on(post, "p")
-        where = " AND ".join(["p.Id IS NOT NULL", *of_kind, passes, *conditions.of_text])
-        texts = "JOIN texts x ON x.Row = s.Row" if conditions.of_text else ""
-        order = {"newest": "Id DESC", "score": "Score DESC, Id DESC"}.get(sort, "Rank, Id DESC")
-        rows = self._rows(
-            f"SELECT {post.format('Id')} AS Id, a.Id IS NOT NULL AS IsAnswer, s.Rank, "
-            f"{post.format('Score')} AS Score, p.Id AS QuestionId FROM "
-            "(SELECT rowid AS Row, rank AS Rank FROM search WHERE search MATCH :match "
-            f"AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT {_RANKED}) s {texts} "
-            "LEFT JOIN questions q ON q.Row = s.Row LEFT JOIN answers a ON a.Row = s.Row "
-            "LEFT JOIN questions p ON p.Id = coalesce(q.Id, a.ParentId) "
-            f"WHERE {where} ORDER BY {order}",
-            match=match,
-            low=low,
-            high=high,
-            **conditions.values,
-        )
-        if is_ranked:
-            best: dict[int, Row] = {}
-            for row in rows:
-                best.setdefault(row["QuestionId"], row)
-            rows = list(best.values())
-        by = "Score" if sort == "score" else "Rank"
-        hits = [(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows]
-        return Found(hits, self._count(match, _RANKED) > _RANKED)
-
-    def _rarest(self, plain: list[str]) -> list[str]:
-        """Select the rarest words, so that about `_RANKED` posts are ranked."""
-        counts = {word: self._count(word, _RANKED) for word in plain}
-        kept, total = list[str](), 0
-        for word in sorted(counts, key=lambda word: counts[word]):
-            total += counts[word]
-            if total <= _RANKED or not kept:
-                kept.append(word)
-        return kept
-
-    def _quote(self, word: str) -> str:
-        """Quote a word for the index, which contains the stems of English words.
-
-        Words in other languages are found by the start that they share with their stem.
-        """
-        stem = _stem(self.site.language, word)
-        is_start = self.site.language != "en" and stem != word and len(stem) > 2
-        return quote_phrase(f"{stem}*" if is_start else word)
-
-    def has_word(self, word: str) -> bool:
-        """Whether a post has a word, in any form."""
-        return bool(self._count(self._quote(word), 0))
-
-    def similar_word(self, word: str) -> str:
-        """Return the most frequent of the similar words in the index; empty if there is none."""
-        rows = self._rows(
-            "SELECT term, doc FROM temp.vocabulary WHERE term >= :low AND term < :high "
-            f"LIMIT {_VOCABULARY}",
-            low=word[:2],
-            high=f"{word[:2]}\U0010ffff",
-        )
-        counts = {row["term"]: row["doc"] for row in rows}
-        similar = get_close_matches(_stem(self.site.language, word), counts, 3, 0.75)
-        if not similar:
-            return ""
-        # The index has stems, so look up a word with this stem.
-        stem = max(similar, key=lambda term: counts[term])
-        sql = (
-            "SELECT snippet(search, -1, :start, :end, '', 1) FROM search WHERE search MATCH :match"
-        )
-        text = self._value(f"{sql} LIMIT 1", start=START, end=END, match=f'"{stem}"') or ""
-        return fold(text.partition(START)[2].partition(END)[0]) or stem
-
-    def _count(self, match: str, most: int) -> int:
-        """Count the posts that match a full-text query, up to `most` + 1."""
-        low, high = self._current().rows
-        count = self._value(
-            "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
-            "AND rowid BETWEEN :low AND :high LIMIT :most)",
-            match=match,
-            low=low,
-            high=high,
-            most=most + 1,
-        )
-        return int(count)
-
-    def _filter(self, query: Query, conditions: Conditions, sort: str) -> Found:
-        """Find posts by filters and operators alone.
-
-        Only questions are found, unless the query has operators, an owner, or a filter on the kind
-        of post.
-        """
-        of_query = query.kinds()
-        if len(of_query) == 1:
-            kinds = [f"{kind}s" for kind in of_query]
-        else:
-            has_answers = conditions.has_owner or query.has_wanted_text
-            kinds = ["questions", "answers"] if has_answers else ["questions"]
-        by = "Score" if sort == "score" else "Id"
-        matches = []
-        for kind in kinds:
-            rows = self._rows(
-                self._filter_sql(kind, conditions, by),
-                tag0=conditions.tag,
-                **conditions.values,
-            )
-            matches += [(row["Score"] or 0, row["Id"], kind == "answers") for row in rows]
-        matches.sort(key=lambda hit: hit[:2] if by == "Score" else hit[1:2], reverse=True)
-        hits = [(is_answer, post_id, score) for score, post_id, is_answer in matches[:MOST_RESULTS]]
-        return Found(hits, len(matches) > MOST_RESULTS)
-
-    def _filter_sql(self, kind: str, conditions: Conditions, by: str) -> str:
-        """Return SQL that selects the posts of a kind that meet the conditions.
-
-        Args:
-            kind: `questions` or `answers`.
-            conditions: The conditions.
-            by: Column to sort by, `Id` or `Score`.
-        """
-        alias, where = kind[0], "1"
-        order = f"{alias}.Id DESC" if by == "Id" else f"{alias}.Score DESC, {alias}.Id DESC"
-        questions = self._narrow("questions", "q")
-        own_answers = self._narrow("answers", "a", ("ParentId", "Score"))
-        if conditions.has_owner:
-            source = self._narrow(kind, alias, ("OwnerUserId", "Score"))
-        else:
-            source = self._narrow(kind, alias, LAYOUTS[kind].indexes[0 if by == "Id" else 1])
-        if conditions.tag and not conditions.has_owner:
-            source = f"question_tags t CROSS JOIN {questions}"
-            where = _IS_OF_TAG
-            if kind == "answers":
-                source += f" CROSS JOIN {own_answers}"
-                where += " AND a.ParentId = q.Id"
-            elif by == "Id":
-                order = "t.QuestionId DESC"
-        elif kind == "answers" and conditions.of_question:
-            if self._are_few(questions, conditions):
-                source = f"{questions} CROSS JOIN {own_answers}"
-            else:
-                source += f" CROSS JOIN {questions}"
-            where = "q.Id = a.ParentId"
-        if conditions.of_text:
-            row = "Id" if self.about.site_field is None else "Row"
-            source += " CROSS JOIN texts x"
-            where = " AND ".join([where, f"x.Row = {alias}.{row}", *conditions.of_text])
-        passes = conditions.on(f"{alias}.{{0}}", "q")
-        return (
-            f"SELECT {alias}.Id, {alias}.Score FROM {source} WHERE {where} AND {passes} "
-            f"ORDER BY {order} LIMIT {MOST_RESULTS + 1}"
-        )
-
-    def _are_few(self, question: str, conditions: Conditions) -> bool:
-        """Whether fewer than `_FEW` questions meet the conditions.
-
-        If so, reading the answers to these questions is faster than testing all answers.
-        """
-        passes = " AND ".join(part.format(p="q") for part in conditions.of_question)
-        sql = f"SELECT 1 FROM {question} WHERE {passes} LIMIT {_FEW}"
-        count = self._value(f"SELECT count(*) FROM ({sql})", **conditions.values)
-        return bool(count < _FEW)
-
-    def dates(self, hits: list[Hit]) -> list[str]:
-        """Return the creation date of each search result; empty if unknown."""
-        questions, answers = (
-            self._column(table, "CreationDate", [hit[1] for hit in hits if hit[0] == is_answer])
-            for is_answer, table in ((False, "questions"), (True, "answers"))
-        )
-        return [(answers if hit[0] else questions).get(hit[1]) or "" for hit in hits]
-
-    def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
-        """Read the titles and snippets of search results, with the matching words marked."""
-        words = [word for word in query.words if fold(word) not in COMMON]
-        is_found = make_matcher(words, partial(_stem, self.site.language))
-        rows: dict[tuple[bool, int], Row] = {}
-        for is_answer, table in ((False, "questions"), (True, "answers")):
-            ids = [post_id for kind, post_id, _ in hits if kind == is_answer]
-            name, join = self._owner("s")
-            question = "JOIN questions p ON p.Id = s.ParentId" if is_answer else ""
-            p = "p" if is_answer else "s"
-            for row in self._rows(
-                f"SELECT s.Id, {p}.Id AS QuestionId, {p}.Title, {p}.Tags, s.Score, s.CreationDate, "
-                f"{p}.AcceptedAnswerId, {p}.Answers, s.OwnerUserId, {name} AS Owner, "
-                f"substr(s.Body, 1, {_EXCERPT}) AS Body FROM {table} s {question} {join} "
-                f"WHERE s.Id IN ({_comma_separated(ids)})"
-            ):
-                row["IsAnswer"] = is_answer
-                row["IsAccepted"] = is_answer and row.pop("AcceptedAnswerId") == row["Id"]
-                row["Snippet"] = snippet(_start_as_text(row.pop("Body")), is_found)
-                if row["Title"] is not None:
-                    row["Title"] = mark(row["Title"], is_found)
-                rows[is_answer, row["Id"]] = row
-        return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
 
 
 @contextmanager
@@ -862,41 +638,23 @@ def search_all(
         The first results, each with its site; the number of all results; whether even more posts
         match.
     """
+    stores = [store for store in stores if store.about.has_search or not query.has_words]
+    founds = [store.hits(query, sort) for store in stores]
     merged: list[tuple[Any, Store, Hit]] = []
-    founds: list[Found] = []
-    for store in stores:
-        if query.has_text and not store.about.has_search:
-            continue
-        founds.append(store.hits(query, sort))
-        hits = founds[-1].hits
+    for store, found in zip(stores, founds, strict=True):
+        hits = found.hits[:most]
         # Take hits from the sites in turn: ranks depend on how rare a word is on a site, so ranks
         # of different sites cannot be compared.
-        keys: list[Any] = list(range(len(hits[:most])))
+        keys: list[Any] = list(range(len(hits)))
         if sort == "newest":
-            keys = store.dates(hits[:most])
+            keys = store.dates(hits)
         elif sort == "score":
-            keys = [-score for _, _, score in hits[:most]]
-        merged += [(key, store, hit) for key, hit in zip(keys, hits[:most], strict=True)]
+            keys = [-(score or 0) for _, _, score in hits]
+        merged += [(key, store, hit) for key, hit in zip(keys, hits, strict=True)]
     merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
-    count = sum(len(found.hits) for found in founds)
+    count = sum(found.total for found in founds)
     is_cut = any(found.is_cut for found in founds)
     return [(store, hit) for _, store, hit in merged[:most]], count, is_cut
-
-
-def hints(stores: Sequence[Store], query: Query) -> list[str]:
-    """Return hints about words that no post has; each suggests a similar word if a site has one."""
-    stores = [store for store in stores if store.about.has_search]
-    words = [fold(word) for word in query.plain if word.isalnum()]
-    unknown = [word for word in words if stores and len(word) > 3
-               and not any(store.has_word(word) for store in stores)]  # fmt: skip
-    others = [
-        next(filter(None, (store.similar_word(word) for store in stores[:_HINTING])), "")
-        for word in unknown[:_HINTED]
-    ]
-    return [
-        f"no post has {word}" + f"; did you mean {other}?" * bool(other)
-        for word, other in zip_longest(unknown, others, fillvalue="")
-    ]
 
 
 @lru_cache(maxsize=50_000)
@@ -940,20 +698,6 @@ def _event(row: Row) -> Row:
         name: orjson.loads(value) if name in _EVENT_LISTS and value else value
         for name, value in row.items()
     }
-
-
-def _tag_values(tags: Sequence[str]) -> dict[str, str]:
-    """Return tags as values of the parameters `tag0`, `tag1` and so on."""
-    return {f"tag{number}": tag for number, tag in enumerate(tags)}
-
-
-def _have_tags(others: Sequence[str], question_id: str) -> list[str]:
-    """Return an SQL condition for each tag after the first: the question has this tag."""
-    return [
-        f"EXISTS (SELECT 1 FROM question_tags h WHERE h.Tag = :tag{number} "
-        f"AND h.QuestionId = {question_id})"
-        for number, _ in enumerate(others, 1)
-    ]
 
 
 def _comma_separated(ids: Iterable[int]) -> str:

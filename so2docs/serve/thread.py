@@ -125,7 +125,7 @@ def _person(user_id: int | None, name: Any) -> Values:
     return {"id": user_id, "name": str(name), "reputation": None}
 
 
-_TEXTS = ("Title", "Body")
+_TEXTS = ("Title", "Tags", "Body")
 _MOST_NAMED = 50
 _MOST_TEXT = 500
 _UNDOES = {
@@ -201,7 +201,6 @@ class Known:
         host: The site's host name; None if unknown.
         names: User names by id.
         titles: Question titles by id.
-        numbers: Revision numbers by GUID.
         address: Function that makes a URL absolute or local; it returns None for invalid URLs.
     """
 
@@ -209,7 +208,6 @@ class Known:
     host: str | None
     names: Mapping[int, str]
     titles: Mapping[int, Markup | None]
-    numbers: Mapping[str, int]
     address: Callable[[str], str | None]
 
     def state(self, event: str, entry: Values) -> Values:
@@ -220,7 +218,7 @@ class Known:
 
     def entry(self, entry: Values) -> Values:
         """Return the template values for a history entry."""
-        url, rolled_to = entry.get("Url"), entry.get("RollbackTo")
+        url = entry.get("Url")
         proposed = entry.get("ProposedBy")
         reason, events = entry.get("CloseReason"), _list(entry, "Events")
         # The comment of a notice is an id in a table that no dump contains, so leave it out.
@@ -236,7 +234,6 @@ class Known:
             "reason": str(reason) if reason is not None else "",
             "originals": [self._original(number) for number in original_ids([entry])],
             "url": {"text": url, "address": self.address(url)} if isinstance(url, str) else None,
-            "rolled_to": self.numbers.get(rolled_to) if isinstance(rolled_to, str) else None,
             "proposed": None if proposed is None else self._person(proposed),
             "approved": [self._person(user_id) for user_id in _list(entry, "ApprovedBy")],
             "comment": "" if is_notice and comment.isdecimal() else comment,
@@ -260,29 +257,19 @@ class Known:
         return _person(user_id if is_here else None, known_name or name or f"user {user_id}")
 
 
-def entry_texts(entry: Values) -> list[Text]:
-    """Return the changed texts of a history entry, each with its old version, for rendering."""
-    return [text for name in _TEXTS if (text := _change(entry, name)) is not None]
+def entry_texts(entry: Values) -> list[tuple[str, Text]]:
+    """List the texts of a history entry for rendering, by name, each with its previous version."""
+    texts = list[tuple[str, Text]]()
+    for name in _TEXTS:
+        if entry.get(name) is not None:
+            old, new = (_plain(entry.get(key)) for key in (f"Old{name}", name))
+            texts.append((name.lower(), ("diff", f"{old}\0{new}")))
+    return texts
 
 
-def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
-    """Return the template values for the texts and tags in a history entry, with their changes."""
-    texts = {name: _change(entry, name) for name in _TEXTS if isinstance(entry.get(name), str)}
-    return {
-        "number": entry["Number"],
-        "changed": [
-            (name.lower(), rendered[text]) for name, text in texts.items() if text is not None
-        ],
-        "first": [(name.lower(), entry[name]) for name, text in texts.items() if text is None],
-        "tags": [str(tag) for tag in _list(entry, "Tags")],
-        "tags_before": [str(tag) for tag in _list(entry, "OldTags")],
-    }
-
-
-def _change(entry: Values, name: str) -> Text | None:
-    """Return a text of a history entry and its old version for a diff; None unless both exist."""
-    new, old = entry.get(name), entry.get(f"Old{name}")
-    return ("diff", f"{old}\0{new}") if isinstance(new, str) and isinstance(old, str) else None
+def _plain(text: Any) -> str:
+    """Return a text of a history entry on lines of its own; tags come as a list."""
+    return "\n".join(map(str, text)) if isinstance(text, list) else str(text or "")
 
 
 def _what(events: list[Any]) -> list[str]:

@@ -8,7 +8,6 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,57 +17,51 @@ from support.command import start
 from support.dumps import question, row, write_dump
 from support.messages import heard
 from support.places import SAMPLES
-from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
+from support.serve_site import ATTACKS, HOST, asked, documents, hostile, make
 
 import so2docs
-from so2docs.serve.query import Filter, Query, TextTest, make_matcher, parse, snippet
+from so2docs.serve.query import make_matcher, parse, snippet
 
 for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
-httpx = pytest.importorskip("httpx", reason="httpx is not installed")
-
-
-@contextmanager
-def client_of(*paths: Path) -> Iterator[Any]:
-    with served(*paths) as address, httpx.Client(base_url=address, timeout=60) as client:
-        yield client
+pytest.importorskip("httpx", reason="httpx is not installed")
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with client_of(make(tmp_path_factory.mktemp("serve"))) as http_client:
+    with asked(make(tmp_path_factory.mktemp("serve"))) as http_client:
         yield http_client
 
 
-@pytest.mark.parametrize(
-    ("path", "texts"),
-    [
-        ("/", ["Why does my sourdough", "<dd>10</dd>", "Most frequent tags", "<svg"]),
-        ("/questions", ["Links &amp; &lt;images&gt;", "tag=bread"]),
-        ("/questions?sort=score", ["Why does my sourdough"]),
-        ("/questions?tag=bread", ["Why does my sourdough", "2 questions"]),
-        ("/questions/tagged/c++", ["Links &amp; &lt;images&gt;", "1 question<"]),
-        ("/questions?tag=c%2B%2B", ["Links &amp; &lt;images&gt;"]),
-        ("/questions/tagged/bread+c++", ["1 question<", 'href="/questions?tag=c%2B%2B"']),
-        ("/questions/tagged/c%2B%2B+bread", ["1 question<", "Links &amp; &lt;images&gt;"]),
-        ("/questions?year=2024", ["Questions of 2024", "Why does my sourdough"]),
-        ("/questions?unanswered=1", ["Links &amp; &lt;images&gt;"]),
-        ("/tags", ["sourdough"]),
-        ("/tags?like=ferm", ["fermentation"]),
-        ("/search", ["How to search"]),
-        ("/search?q=hot+stone", ["<mark>hot</mark>", "<mark>stone</mark>"]),
-        ("/search?q=%5Bbread%5D", ["Why does my sourdough"]),
-        ("/search?q=user:14", ["Links &amp; &lt;images&gt;"]),
-        ("/questions/1", ["Léo Brun", "<code>autolyse</code>", "accepted", "CC BY-SA 4.0"]),
-        ("/questions/1", [f'href="https://{HOST}/q/1"', "&lt;b&gt;that&lt;/b&gt;", "1,204"]),
-        ("/questions/1/any-title", ["Why does my sourdough"]),
-    ],
-)
-def test_pages(client: Any, path: str, texts: list[str]) -> None:
-    answer = client.get(path)
-    assert answer.status_code == 200
-    for text in texts:
-        assert text in answer.text
+PAGES = {
+    "/": ["Why does my sourdough", "<dd>10</dd>", "Most frequent tags", "<svg"],
+    "/questions": ["Links &amp; &lt;images&gt;", "tag=bread"],
+    "/questions?sort=score": ["Why does my sourdough"],
+    "/questions?tag=bread": ["Why does my sourdough", "2 questions"],
+    "/questions/tagged/c++": ["Links &amp; &lt;images&gt;", "1 question<"],
+    "/questions?tag=c%2B%2B": ["Links &amp; &lt;images&gt;"],
+    "/questions/tagged/bread+c++": ["1 question<", 'href="/questions?tag=c%2B%2B"'],
+    "/questions/tagged/c%2B%2B+bread": ["1 question<", "Links &amp; &lt;images&gt;"],
+    "/questions?year=2024": ["Questions of 2024", "Why does my sourdough"],
+    "/questions?unanswered=1": ["Links &amp; &lt;images&gt;"],
+    "/tags": ["sourdough"],
+    "/tags?like=ferm": ["fermentation"],
+    "/search": ["How to search"],
+    "/search?q=hot+stone": ["<mark>hot</mark>", "<mark>stone</mark>"],
+    "/search?q=%5Bbread%5D": ["Why does my sourdough"],
+    "/search?q=user:14": ["Links &amp; &lt;images&gt;"],
+    "/questions/1": ["Léo Brun", "<code>autolyse</code>", "accepted", "CC BY-SA 4.0",
+                     f'href="https://{HOST}/q/1"', "&lt;b&gt;that&lt;/b&gt;", "1,204"],
+    "/questions/1/any-title": ["Why does my sourdough"],
+}  # fmt: skip
+
+
+def test_pages(client: Any) -> None:
+    for path, texts in PAGES.items():
+        answer = client.get(path)
+        assert answer.status_code == 200
+        for text in texts:
+            assert text in answer.text, path
 
 
 def test_every_question_is_its_document_as_json(client: Any) -> None:
@@ -78,17 +71,16 @@ def test_every_question_is_its_document_as_json(client: Any) -> None:
     assert response.json() == documents()[0]
 
 
-@pytest.mark.parametrize("path", ["/index", "/questions", "/tags", "/search"])
-def test_every_list_is_json_as_well(client: Any, path: str) -> None:
-    answer = client.get(f"{path}.json?q=sourdough")
-    assert answer.headers["content-type"] == "application/json"
-    assert "sourdough" in answer.text
-    assert "\\u0002" not in answer.text
+def test_every_list_is_json_as_well(client: Any) -> None:
+    for path in ("/index", "/questions", "/tags", "/search"):
+        answer = client.get(f"{path}.json?q=sourdough")
+        assert answer.headers["content-type"] == "application/json"
+        assert "sourdough" in answer.text
+        assert "\\u0002" not in answer.text
 
 
-@pytest.mark.parametrize(
-    ("path", "to"),
-    [
+def test_every_post_has_an_address(client: Any) -> None:
+    for path, to in (
         ("/a/5", "/questions/1#answer-5"),
         ("/q/1", "/questions/1"),
         ("/q/1/55", "/questions/1"),
@@ -97,25 +89,20 @@ def test_every_list_is_json_as_well(client: Any, path: str) -> None:
         ("/questions/1/slug/5", "/questions/1#answer-5"),
         ("/questions/1/slug/424242", "/questions/1"),
         ("/unanswered", "/questions?unanswered=1"),
-        ("/questions/tagged/bread+or+rye", "/search?q=%5Bbread%5D%20or%20%5Brye%5D"),
         ("/questions/5", "/questions/1#answer-5"),
         ("/a/1", "/questions/1"),
-    ],
-)
-def test_every_post_has_an_address(client: Any, path: str, to: str) -> None:
-    answer = client.get(path)
-    assert (answer.status_code, answer.headers["location"]) == (302, to)
+    ):
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (302, to)
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
+def test_addresses_of_nothing(client: Any) -> None:
+    for path, status in (
         ("/questions/424242", 404),
         ("/a/424242", 404),
         ("/questions/99999999999999999999999", 404),
         ("/nothing", 404),
         ("/questions?sort=size", 400),
-        ("/questions?sort=votes", 200),
         ("/tags/bread/info", 200),
         ("/questions/tagged/bread+rye", 200),
         ("/questions/tagged/" + "a+b" * 300, 200),
@@ -129,12 +116,10 @@ def test_every_post_has_an_address(client: Any, path: str, to: str) -> None:
         ("/questions?tag=%00%ff", 200),
         ("/static/../app.py", 404),
         ("/static/%2e%2e/app.py", 404),
-    ],
-)
-def test_addresses_of_nothing(client: Any, path: str, status: int) -> None:
-    answer = client.get(path)
-    assert answer.status_code == status
-    assert "Traceback" not in answer.text
+    ):
+        answer = client.get(path)
+        assert answer.status_code == status, path
+        assert "Traceback" not in answer.text
 
 
 def test_links_between_posts_are_local(client: Any) -> None:
@@ -190,7 +175,7 @@ def test_only_this_machine_is_answered(client: Any) -> None:
 
 def test_a_database_damaged_while_served(tmp_path: Path) -> None:
     path = make(tmp_path)
-    with client_of(path) as client:
+    with asked(path) as client:
         size = path.stat().st_size
         with path.open("r+b") as file:
             file.seek(8192)
@@ -202,7 +187,7 @@ def test_a_database_damaged_while_served(tmp_path: Path) -> None:
 
 def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
     so2docs.to_sqlite(hostile(), tmp_path / "hostile.db", site=HOST)
-    with client_of(tmp_path / "hostile.db") as client:
+    with asked(tmp_path / "hostile.db") as client:
         pages = [f"/questions/{number}{end}" for number in range(1, len(ATTACKS) + 1)
                  for end in ("", "?images=1")]  # fmt: skip
         pages += [f"/posts/{number}/revisions" for number in range(1, len(ATTACKS) + 1)]
@@ -244,7 +229,7 @@ def test_a_closing_known_only_from_the_question(tmp_path: Path) -> None:
     closed = {"Reason": "Too localized", "Date": "2024-02-02T03:04:05.000",
               "OriginalQuestionIds": [1, "x"]}  # fmt: skip
     so2docs.to_sqlite([question, {"Id": 2, "Closed": closed, "Answers": []}], tmp_path / "q.db")
-    with client_of(tmp_path / "q.db") as client:
+    with asked(tmp_path / "q.db") as client:
         assert "Closed 2024-01-02" in text_of_page(client.get("/questions/1").text)
         page = text_of_page(client.get("/questions/2").text)
         assert "Closed 2024-02-02 as Too localized of t" in page
@@ -257,7 +242,7 @@ def test_a_notice_has_no_bare_id(tmp_path: Path) -> None:
                entry | {"Id": 2, "Events": ["EditTitle"], "Comment": "2020"}]  # fmt: skip
     question = {"Id": 1, "Title": "t", "Answers": [], "History": history}
     so2docs.to_sqlite([question], tmp_path / "q.db", site="ja.stackoverflow.com")
-    with client_of(tmp_path / "q.db") as client:
+    with asked(tmp_path / "q.db") as client:
         page = client.get("/posts/1/revisions").text
         assert "Post notice added" in page
         assert "686868" not in page
@@ -268,15 +253,14 @@ def test_a_notice_has_no_bare_id(tmp_path: Path) -> None:
 def test_the_revisions_of_a_post(client: Any) -> None:
     page = client.get("/posts/1/revisions").text
     for text in (
-        "<del>My </del><ins>Why my </ins>sourdough",
-        "It is <ins>quite </ins>*<del>old</del><ins>young</ins>*.",
-        '<div>Line 8.</div><div class="changed"><del>End.</del>\n<ins>The end.</ins></div>',
-        "<ins><bdi>sourdough</bdi></ins> <span><bdi>bread</bdi></span>",
-        'Body rolled back</span> to <a href="#revision-1">',
-        "<details><summary>The body as typed",
+        "<del>My sourdough</del><ins>Why my sourdough</ins>",
+        "<del>It is *old*.</del><ins>It is quite *young*.</ins>",
+        "<div>Line 8.</div><del>End.</del><ins>The end.</ins>",
+        "<ins>sourdough</ins><div>bread</div>",
+        "Body rolled back</span>",
     ):
         assert text in page
-    assert "Line 4." not in page.split("<details>")[0]
+    assert page.count("Line 4.") == 1  # In the first revision.
     assert ", proposed by Léo Brun, approved by Ada" in text_of_page(page)
     revisions = client.get("/posts/1/revisions.json").json()
     assert [row["Number"] for row in revisions["revisions"]] == [8, 7, 6, 5, 4, 3, 2, 1]
@@ -293,7 +277,7 @@ def test_a_long_history_has_pages(tmp_path: Path) -> None:
         for number in range(1, 46)
     ]  # fmt: skip
     so2docs.to_sqlite([{"Id": 1, "History": history, "Answers": []}], tmp_path / "q.db")
-    with client_of(tmp_path / "q.db") as client:
+    with asked(tmp_path / "q.db") as client:
         for page, first, last in ((1, 45, 26), (2, 25, 6), (3, 5, 1)):
             text = client.get(f"/posts/1/revisions?page={page}").text
             assert re.findall(r'id="revision-(\d+)"', text) == [
@@ -301,10 +285,7 @@ def test_a_long_history_has_pages(tmp_path: Path) -> None:
             ]
             # Compare the last item of a page with the first item of the next page.
             if last > 1:
-                assert f"version <del>{last - 1}</del><ins>{last}</ins>" in text
-
-
-MOST = (1 << 63) - 1
+                assert f"<del>version {last - 1}</del><ins>version {last}</ins>" in text
 
 
 def text_of_page(page: str) -> str:
@@ -312,66 +293,55 @@ def text_of_page(page: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
 
 
-def code(*texts: str, not_: bool = False) -> list[TextTest]:
-    return [TextTest(False, text, not_) for text in texts]
+MOST = (1 << 63) - 1
+TAGGED = "{q}.Id IN (SELECT QuestionId FROM question_tags WHERE Tag IN (:v0))"
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("hot stone hot", Query(["hot", "stone"])),
-        ('"hot stone', Query([], ['"hot stone"'], tests=[
-            TextTest(True, r"(?<![^\W_])hot[\W_]+stone(?![^\W_])", False)])),
-        ("ferment*", Query(["ferment*"])),
-        ("[c++] -[rye-bread] x", Query(["x"], tags=[("c++",)], without_tags=["rye-bread"])),
-        ("bread -rye", Query(["bread"], unwanted=['"rye"'])),
-        ("score:5 answers:2 user:-1", Query(conditions=[
-            Filter("score", 5, MOST), Filter("answers", 2, MOST), Filter("user", -1)])),
-        ("is:answered is:question", Query(conditions=[
-            Filter("is", "answered"), Filter("is", "question")])),
-        ("-is:answered -score:5 -user:3 -created:2020", Query(conditions=[
-            Filter("is", "answered", None, True), Filter("score", 5, MOST, True),
-            Filter("user", 3, None, True), Filter("created", "2020", "2020~", True)])),
-        ("answers:0 views:10..20 score:..3", Query(conditions=[
-            Filter("answers", 0, 0), Filter("views", 10, 20), Filter("score", -MOST - 1, 3)])),
-        ("created:2020-05.. created:..2021", Query(conditions=[
-            Filter("created", "2020-05", "~"), Filter("created", "", "2021~")])),
-        ('closed:no hasaccepted:yes -duplicate:yes user:"Ada L."', Query(conditions=[
-            Filter("is", "closed", None, True), Filter("is", "accepted"),
-            Filter("is", "duplicate", None, True), Filter("user", "Ada L.")])),
-        ("[a] or [b] [c]", Query(tags=[("a", "b"), ("c",)])),
-        ("bread -title:rye body:oven", Query(
-            ["bread"], ['Body : "oven"'], ['Title : "rye"'])),
-        ("x -> y code:a+b", Query(["x", "y"], ['"a+b"'], tests=code("->", "a+b"))),
-        ("-> != [c++] -||", Query(tags=[("c++",)], tests=[
-            *code("->", "!="), *code("||", not_=True)])),
-        ('"->" title:-> x ... ?! & -', Query(["x"], tests=code("->"))),
-        ("- is:answered -  [a] x - y", Query(["x", "y"], without_tags=["a"], conditions=[
-            Filter("is", "answered", None, True)])),
-        ("a* a* " + " ".join(f"w{n}" for n in range(40)), Query(
-            ["a*", *(f"w{n}" for n in range(31))],
-            problems=["only the first 32 words were searched for"])),
-        ("title:oven", Query([], ['Title : "oven"'])),
-        ('say""quotes OR', Query(["say", "quotes", "OR"])),
-        ("NEAR(a", Query([], ['"NEAR(a"'], tests=code("near(a"))),
-        ("c++ --force -x::y", Query([], ['"c++"', '"--force"'], tests=[
-            *code("c++", "--force"), *code("x::y", not_=True)])),
-        ("don't well-known (so", Query(["don't", "well-known", "(so"])),
-        ("-c++", Query(problems=["to exclude words, also give words to search for"])),
-        ("[Bread]", Query(tags=[("bread",)])),
-        ("score:x", Query(problems=["score:x was not understood"])),
-        ("is:what", Query(problems=["is:what was not understood"])),
-        ("-only", Query(problems=["to exclude words, also give words to search for"])),
-        ("??? --- * [ ]", Query(problems=['single symbols are ignored, except as in code:"&"'])),
+        ("hot stone hot", {"plain": ["hot", "stone"]}),
+        ('"hot stone', {"required": ['"hot stone"']}),
+        ("ferment*", {"plain": ["ferment*"]}),
+        ("[Bread] x", {"plain": ["x"], "where": [TAGGED], "values": {"v0": "bread"}}),
+        ("-[rye]", {"where": [f"NOT coalesce({TAGGED}, 0)"], "values": {"v0": "rye"}}),
+        ("[a] or [b] [c]", {"values": {"v0": "a", "v1": "b", "v2": "c"}}),
+        ("-[a] or [b]", {"values": {"v0": "a", "v1": "b"}}),
+        ("[a] or [b c]", {"values": {"v0": "a"}, "plain": ["b", "c"]}),
+        ("bread -rye", {"plain": ["bread"], "unwanted": ['"rye"']}),
+        ("score:5", {"where": ["{p}.Score BETWEEN :v0 AND :v1"], "values": {"v0": 5, "v1": MOST}}),
+        ("answers:0", {"values": {"v0": 0, "v1": 0}}),
+        ("views:10..20", {"values": {"v0": 10, "v1": 20}}),
+        ("score:..3", {"values": {"v0": -MOST - 1, "v1": 3}}),
+        ("user:-1", {"where": ["{p}.OwnerUserId = :v0"], "values": {"v0": -1}, "has_owner": True}),
+        ("-user:3", {"where": ["NOT coalesce({p}.OwnerUserId = :v0, 0)"], "has_owner": False}),
+        ("is:answered", {"where": ["{q}.Answers > 0"]}),
+        ("-is:question", {"kinds": {"answer"}}),
+        ("is:answer is:question", {"kinds": set()}),
+        ("created:2020-05..", {"values": {"v0": "2020-05", "v1": "~"}}),
+        ("created:..2021", {"values": {"v0": "", "v1": "2021~"}}),
+        ("bread -title:rye body:oven", {
+            "plain": ["bread"], "required": ['Body : "oven"'], "unwanted": ['Title : "rye"']}),
+        ("a " + " ".join(f"w{n}" for n in range(40)), {
+            "plain": ["a", *(f"w{n}" for n in range(31))],
+            "problems": ["only the first 32 words were searched for"]}),
+        ('say""quotes OR', {"plain": ["say", "quotes", "OR"]}),
+        ("NEAR(a ord2:x", {"plain": ["NEAR(a", "ord2:x"]}),
+        ("don't c++ -> --force", {"plain": ["don't", "c++", "--force"]}),
+        ("score:x", {"problems": ["score:x was not understood"]}),
+        ("-only", {"problems": ["to exclude words, also give words to search for"]}),
+        ("??? --- * [ ] & -", {"is_empty": True}),
     ],
 )  # fmt: skip
-def test_parses_queries(text: str, expected: Query) -> None:
-    assert parse(text) == expected
+def test_parses_queries(text: str, expected: dict[str, Any]) -> None:
+    query = parse(text)
+    assert {name: getattr(query, name) for name in expected} == expected
+    for name in ("plain", "required", "unwanted", "problems"):
+        assert name in expected or not getattr(query, name)
 
 
-@pytest.mark.parametrize(
-    ("query", "ids"),
-    [
+def test_finds_posts(client: Any) -> None:
+    for query, ids in (
         ("stone", {1, 16}),
         ("stone -dough", {16}),
         ("[bread] is:unanswered", {900}),
@@ -384,7 +354,6 @@ def test_parses_queries(text: str, expected: Query) -> None:
         ('flat "loaves"', {900}),
         ("sourdough is:answer", set()),
         ("[bread] -is:answered", {900}),
-        ("[bread] - is:answered", {900}),
         ("[bread] -is:unanswered", {1}),
         ("sourdough -is:question", set()),
         ("bread -title:sourdough is:question", {900}),
@@ -393,11 +362,9 @@ def test_parses_queries(text: str, expected: Query) -> None:
         ("user:14 -created:..2000", {3, 15, 900}),
         ("[bread] created:1999", set()),
         ("[bread] answers:0", {900}),
-    ],
-)
-def test_finds_posts(client: Any, query: str, ids: set[int]) -> None:
-    posts = client.get("/search.json", params={"q": query}).json()["posts"]
-    assert {post["Id"] for post in posts} == ids
+    ):
+        posts = client.get("/search.json", params={"q": query}).json()["posts"]
+        assert {post["Id"] for post in posts} == ids, query
 
 
 @pytest.mark.parametrize(
@@ -445,7 +412,7 @@ def test_pages_of_a_list_hold_every_question_once(tmp_path: Path) -> None:
     questions = [{"Id": n, "Title": f"word {n}", "Tags": ["a"], "Score": n % 7, "Answers": []}
             for n in range(1, 68)]  # fmt: skip
     so2docs.to_sqlite(questions, tmp_path / "q.db")
-    with client_of(tmp_path / "q.db") as client:
+    with asked(tmp_path / "q.db") as client:
         for address in ("/questions.json?sort=score", "/questions.json?tag=a&sort=score",
                         "/search.json?q=word", "/search.json?q=[a]"):  # fmt: skip
             ids: list[int] = []
@@ -455,15 +422,9 @@ def test_pages_of_a_list_hold_every_question_once(tmp_path: Path) -> None:
             assert sorted(ids) == list(range(1, 68))
 
 
-@pytest.mark.parametrize("count", [60, 5000])
-def test_lists_of_a_tag_are_the_same_however_frequent_it_is(count: int, tmp_path: Path) -> None:
-    dataset = [{"Id": n, "Tags": ["a" if n <= count else "b"], "Score": n * 7 % 1001, "Answers": []}
-            for n in range(1, 6000)]  # fmt: skip
-    so2docs.to_sqlite(dataset, tmp_path / "q.db", search="none")
-    best = sorted((d for d in dataset if d["Tags"] == ["a"]), key=lambda d: (-d["Score"], -d["Id"]))  # type: ignore[operator]
-    with client_of(tmp_path / "q.db") as client:
-        questions = client.get("/questions.json?tag=a&sort=score").json()["questions"]
-        assert [row["Id"] for row in questions] == [document["Id"] for document in best[:20]]
+def test_a_database_without_search(tmp_path: Path) -> None:
+    so2docs.to_sqlite([{"Id": 1, "Tags": ["a"]}], tmp_path / "q.db", search="none")
+    with asked(tmp_path / "q.db") as client:
         assert client.get("/search?q=word").status_code == 404
         assert client.get("/search?q=[a]").status_code == 200
 
@@ -476,7 +437,7 @@ def test_very_many_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         for n in range(1, 31)
     ]
     so2docs.to_sqlite(questions, tmp_path / "q.db")
-    with client_of(tmp_path / "q.db") as client:
+    with asked(tmp_path / "q.db") as client:
         posts = client.get("/search.json?q=common").json()["posts"]
         assert [post["Id"] for post in posts] == list(range(30, 20, -1))
         assert "Very many posts match" in client.get("/search?q=common").text
@@ -491,7 +452,7 @@ def test_several_sites(tmp_path: Path) -> None:
         so2docs.convert(SAMPLES / f"{name}.xml", outputs[-1])
     so2docs.to_sqlite(outputs, tmp_path / "both.db", site_field="Site")
     single = make(tmp_path)
-    with client_of(tmp_path / "both.db", single) as client:
+    with asked(tmp_path / "both.db", single) as client:
         front = client.get("/").text
         for name in ("posts", "grouped"):
             base = f"/{name}.stackexchange.com"
@@ -519,7 +480,7 @@ def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
     (tmp_path / "broken.jsonl.gz").write_bytes(b"\x1f\x8b")
     (tmp_path / "notes.txt").write_text("nothing to serve")
     for _ in range(2):
-        with heard() as messages, client_of(tmp_path) as client:
+        with heard() as messages, asked(tmp_path) as client:
             sites = client.get("/index.json").json()
             assert [site["path"] for site in sites] == [
                 *("/grouped.stackexchange.com/", "/posts.stackexchange.com/", f"/{HOST}/")
@@ -545,7 +506,7 @@ def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     so2docs.convert(SAMPLES / "grouped.xml", output, force=True)
     with heard() as messages:
         open_stores([str(output)])
-    with client_of(output) as client:
+    with asked(output) as client:
         assert "rebuilding it" in messages[0]
         expected = [document["Id"] for document in so2docs.read(output)]
         actual = client.get("/questions.json?sort=oldest").json()["questions"]
@@ -603,7 +564,7 @@ def test_user_names_link_only_to_existing_pages(tmp_path: Path) -> None:
     """A user who only commented has no page in a database without users."""
     path = tmp_path / "q.jsonl.gz"
     so2docs.convert(SAMPLES / "site", path, nest="comments", jobs=1)
-    with so2docs.open(path) as output, client_of(path) as client:
+    with so2docs.open(path) as output, asked(path) as client:
         pages = [client.get(f"/questions/{number}").text for number in output]
         people = {address for page in pages for address in re.findall(r'"(/users/-?\d+)"', page)}
         assert "user 8" in "".join(pages)
@@ -621,7 +582,7 @@ def test_related_questions_share_rare_tags_first(tmp_path: Path) -> None:
         tmp_path / "PostLinks.xml", row(Id=1, PostId=1, RelatedPostId=7, LinkTypeId=1)
     )
     so2docs.convert(dump, tmp_path / "q.jsonl", tables={"links": links}, jobs=1)
-    with client_of(tmp_path / "q.jsonl") as client:
+    with asked(tmp_path / "q.jsonl") as client:
         page, alone = (client.get(f"/questions/{number}").text for number in (1, 6))
     related = page.partition('<h2 id="related">')[2].partition("</aside>")[0]
     assert re.findall(r'"/questions/(\d+)"', related) == ["5", "4", "3", "2"]
