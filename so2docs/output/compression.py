@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 import zstandard
 from isal import isal_zlib
@@ -100,9 +101,16 @@ def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
     return b"".join([header, *entries, footer])
 
 
-def is_seek_table(data: bytes) -> bool:
-    """Whether `data` starts with the magic number of a skippable frame, such as the seek table."""
-    return data[:4] == struct.pack("<I", _SKIPPABLE_MAGIC)
+def read_seek_table(file: BinaryIO, size: int) -> list[tuple[int, int]] | None:
+    """Read the sizes of the frames from the end of a zstd file; None without a seek table."""
+    file.seek(max(0, size - _FOOTER.size))
+    footer = file.read()
+    frames, _, magic = _FOOTER.unpack(footer.rjust(_FOOTER.size))
+    start = size - seek_table_bytes(frames)
+    if magic != _SEEKABLE_MAGIC or start < 0:
+        return None
+    file.seek(start + _HEADER.size)
+    return [*_ENTRY.iter_unpack(file.read(frames * _ENTRY.size))]
 
 
 def seek_table_bytes(frames: int) -> int:

@@ -25,12 +25,13 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from isal import isal_zlib
 
-from so2docs.errors import So2docsError
+from so2docs.errors import OutputError, So2docsError
 from so2docs.output.part_files import INDEX, crc_of, side_file
 from so2docs.output.segments import Segment
 
@@ -43,10 +44,6 @@ _TAIL_BYTES = 64 * 1024
 
 class UnusableIndexError(So2docsError):
     """An index is missing, damaged, or of another file or version; the message says which."""
-
-
-class UnreadableIndexError(UnusableIndexError):
-    """The system cannot read an existing index."""
 
 
 class UnfitIndexError(UnusableIndexError):
@@ -179,31 +176,23 @@ def load(output: str, file: BinaryIO) -> Index:
     """Load the index next to an output, and check that it belongs to the open `file`.
 
     Raises:
-        UnusableIndexError: The index is missing, unreadable or damaged, or belongs to another file
-            or version.
+        UnusableIndexError: The index is missing or damaged, or belongs to another file or version.
+        OutputError: The index cannot be read.
     """
+    path = index_path(output)
     try:
-        data = Path(index_path(output)).read_bytes()
+        data = Path(path).read_bytes()
     except FileNotFoundError:
         raise UnusableIndexError("there is no index next to it") from None
     except OSError as error:
-        raise UnreadableIndexError(f"its index cannot be read ({error.strerror})") from None
+        raise OutputError(f"{path}: cannot be read: {error.strerror}; fix this") from error
     index = Index(data)
     index.check(file)
     return index
 
 
 def read_record(output: str) -> bytes:
-    """Read the provenance in the index next to an output; empty without a usable index.
-
-    Raises:
-        OSError: The output cannot be read.
-        UnreadableIndexError: The index cannot be read.
-    """
-    try:
-        with open(output, "rb") as file:
-            return load(output, file).record
-    except UnreadableIndexError:
-        raise
-    except UnusableIndexError:
-        return b""
+    """Read the provenance in the index next to an output; empty without a usable index."""
+    with suppress(UnusableIndexError), open(output, "rb") as file:
+        return load(output, file).record
+    return b""

@@ -286,8 +286,11 @@ def read_provenance(path: str) -> Provenance | None:
             data = footer.read_value(path, KEY) or index.read_record(path)
         with suppress(FileNotFoundError):
             data = data or _read_sealed(Path(side_file(path, RECORD)).read_bytes())
-    except (OSError, index.UnreadableIndexError) as error:
-        raise unreadable_record(path, error) from error
+    except OSError as error:
+        raise OutputError(
+            f"{path}: the record of how it was made cannot be read: {error.strerror}; fix this, "
+            "then run the same command again"
+        ) from error
     return load(data) if data else None
 
 
@@ -307,12 +310,3 @@ def _read_sealed(data: bytes) -> bytes:
         return record if values["crc"] == crc32(record) else b""
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return b""
-
-
-def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) -> OutputError:
-    """Make the error for a provenance that cannot be read because of `error`."""
-    reason = error.strerror if isinstance(error, OSError) else error
-    return OutputError(
-        f"{path}: the record of how it was made cannot be read: {reason}; fix this, then run "
-        "the same command again"
-    )

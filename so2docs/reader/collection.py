@@ -12,18 +12,17 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, Unpack, cast
 
 import orjson
 import zstandard
 from isal import isal_zlib
 
 from so2docs.counts import plural
-from so2docs.dump.kinds import ZSTD
 from so2docs.dump.source import is_damage
 from so2docs.dump.unreadable import unreadable_output
 from so2docs.errors import (
@@ -42,18 +41,13 @@ from so2docs.output.compression import (
     GZIP_HEADER,
     SEGMENT_BYTES,
     gzip_end,
-    is_seek_table,
+    read_seek_table,
     seek_table_bytes,
     trailer_bytes,
 )
-from so2docs.output.index import (
-    Index,
-    UnfitIndexError,
-    UnreadableIndexError,
-    UnusableIndexError,
-)
+from so2docs.output.index import Index, UnfitIndexError, UnusableIndexError
 from so2docs.output.new_files import NewFiles, output_lock
-from so2docs.output.product import read_recipe, unreadable_record
+from so2docs.output.product import read_recipe
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.output.segments import Segment
@@ -62,6 +56,7 @@ from so2docs.reader.frames import Framed, Selection
 from so2docs.reader.reading import (
     MOST_LINE_BYTES,
     SegmentReader,
+    decompress_frame,
     describe_foreign,
     find_line,
     replaced_error,
@@ -73,7 +68,6 @@ _MARK = b"\x00\x00\xff\xff"
 _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
 _READ_BYTES = 1024 * 1024
 _LARGEST_SEGMENT = 16 * 1024 * 1024
-_HEADER_BYTES = 18  # Maximum size of a zstd frame header.
 
 
 class _Segment(NamedTuple):
@@ -150,42 +144,23 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
 
 
 def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """Yield the segments of a zstd output, each a frame, up to the seek table."""
-    offset, frames, buffer = 0, 0, b""
-    while True:
-        buffer += file.read(_READ_BYTES) if len(buffer) < len(ZSTD) else b""
-        if is_seek_table(buffer):
-            break
-        try:
-            raw, following = _frame(name, file, buffer)
-        except Exception as error:
-            if not is_damage(error):
-                raise
-            raise _damage_error(name, f"after byte {offset:,}") from None
-        end = file.tell() - len(following)
-        yield _Segment(offset, end, raw)
-        offset, frames, buffer = end, frames + 1, following
-    if size != offset + seek_table_bytes(frames):
-        raise _damage_error(name, f"after byte {offset:,}")
-
-
-def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
-    """Decompress the next frame; return its content, and the bytes read after its end."""
-    buffer += file.read(_READ_BYTES) if len(buffer) < _HEADER_BYTES else b""
-    # so2docs writes the size of the content into each frame.
-    if not 0 <= zstandard.frame_content_size(buffer) <= MOST_LINE_BYTES:
+    """Yield the segments of a zstd output, each a frame in the seek table at its end."""
+    frames = read_seek_table(file, size)
+    if frames is None:
         raise _foreign(name)
-    frame = zstandard.ZstdDecompressor().decompressobj()
-    raw = frame.decompress(buffer)
-    while not frame.eof:
-        if len(raw) > _LARGEST_SEGMENT:
+    offset = 0
+    for sizes in frames:
+        if max(sizes) > MOST_LINE_BYTES:
             raise _foreign(name)
-        if not (data := file.read(_READ_BYTES)):
-            raise EOFError
-        raw += frame.decompress(data)
-    if not raw.endswith(b"\n"):
-        raise _foreign(name)
-    return raw, frame.unused_data
+        file.seek(offset)
+        try:
+            raw = decompress_frame(file.read(sizes[0]), sizes[1])
+        except zstandard.ZstdError:
+            raise _damage_error(name, f"after byte {offset:,}") from None
+        yield _Segment(offset, offset + sizes[0], raw)
+        offset += sizes[0]
+    if size != offset + seek_table_bytes(len(frames)):
+        raise _damage_error(name, f"after byte {offset:,}")
 
 
 def _inflate(name: str, data: bytes) -> bytes | None:
@@ -205,8 +180,9 @@ def _inflate(name: str, data: bytes) -> bytes | None:
 
 def _foreign(name: str) -> OutputError:
     return OutputError(
-        f"{name}: was not compressed by so2docs, so single documents cannot be looked up; "
-        "unpack it (gunzip -k, zstd -d) and open the .jsonl, or read all of it with so2docs.read"
+        f"{name}: is truncated, or was not compressed by so2docs, so single documents cannot be "
+        "looked up; unpack it (gunzip -k, zstd -d) and open the .jsonl, or read all of it with "
+        "so2docs.read"
     )
 
 
@@ -294,13 +270,7 @@ def _problem(raw: bytes, offset: int) -> str:
     if (not offset or offset == len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
         file_type, advice = foreign
         return f"is {file_type}, and only JSON lines can be looked up; {advice}"
-    line = raw.partition(b"\n")[0]
-    if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
-        return f"its documents have no Id; {_advise_id()}"
-    return (
-        f"after byte {offset:,}, a line is not JSON with an Id; only the documents of so2docs can "
-        "be looked up"
-    )
+    return f"after byte {offset:,}, a line is not a document with an Id; {_advise_id()}"
 
 
 def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
@@ -316,8 +286,8 @@ if TYPE_CHECKING:
 Default = TypeVar("Default")
 
 _CACHE_BYTES = 32 * 1024 * 1024
-_BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
-"""Seconds to wait before each retry; a new index gets its name just before the new output does."""
+_PAUSE = 0.2
+"""Seconds to wait for a new output, which gets its name just after its index does."""
 
 
 class Collection(Framed, Mapping[int, "Question"]):
@@ -341,7 +311,6 @@ class Collection(Framed, Mapping[int, "Question"]):
         """Open an output, as `so2docs.open` does."""
         self.path = path
         self.reader = SegmentReader(path)
-        self._unreadable: UnreadableIndexError | None = None
         try:
             self.index = self._load(progress=progress)
         except BaseException:
@@ -359,8 +328,6 @@ class Collection(Framed, Mapping[int, "Question"]):
             return fitting
         except UnusableIndexError as error:
             reason = str(error)
-            if isinstance(error, UnreadableIndexError):
-                self._unreadable = error
         try:
             data = build(self.reader, reason, progress=progress)
         except OSError as error:
@@ -374,8 +341,7 @@ class Collection(Framed, Mapping[int, "Question"]):
             ) from error
         if self.reader.is_replaced():
             raise replaced_error(self.path)
-        # Keep an unreadable index: it holds the only copy of the provenance.
-        if self._unreadable or not _save_index(self.path, data):
+        if not _save_index(self.path, data):
             log.warning(
                 "%s: cannot be written; the index is kept in memory", index.index_path(self.path)
             )
@@ -384,25 +350,19 @@ class Collection(Framed, Mapping[int, "Question"]):
     def _fitting(self) -> Index:
         """Load the index next to the file.
 
-        If it belongs to another version of the file, reopen both, in case they are being replaced.
+        If it belongs to another file, both may be being replaced, so this opens them once more.
         """
-        for seconds in _BEFORE_AGAIN:
-            with suppress(UnfitIndexError):
-                return index.load(self.path, self.reader.file)
-            time.sleep(seconds)
+        try:
+            return index.load(self.path, self.reader.file)
+        except UnfitIndexError:
+            time.sleep(_PAUSE)
             self.reader.close()
             self.reader = SegmentReader(self.path)
-        return index.load(self.path, self.reader.file)
+            return index.load(self.path, self.reader.file)
 
     @property
     def provenance(self) -> Provenance | None:
-        """The provenance of the output; None if the index does not contain it.
-
-        Raises:
-            OutputError: The index, which contains the provenance, cannot be read.
-        """
-        if self._unreadable is not None:
-            raise unreadable_record(self.path, self._unreadable)
+        """The provenance of the output; None if the index does not contain it."""
         return load_provenance(self.index.record) if self.index.record else None
 
     def close(self) -> None:
@@ -426,10 +386,6 @@ class Collection(Framed, Mapping[int, "Question"]):
 
     def __iter__(self) -> Iterator[int]:
         return (question_id for question_id, _ in self._numbered())
-
-    def keys(self) -> KeysView[int]:
-        """Return a view of the question ids; iterating over it reads the whole file."""
-        return super().keys()
 
     def values(self) -> ValuesView[Question]:
         """Return a view of the documents; iterating over it streams the file."""
@@ -479,19 +435,6 @@ class Collection(Framed, Mapping[int, "Question"]):
 
     def __getitem__(self, question_id: int) -> Question:
         return self._found(question_id)[1]
-
-    @overload
-    def get(self, question_id: int, /) -> Question | None: ...
-    @overload
-    def get(self, question_id: int, /, default: Question | Default) -> Question | Default: ...
-    def get(self, question_id: int, /, default: Any = None) -> Any:
-        """Return the document of a question, or `default` if the output has no such question.
-
-        Raises:
-            OptionError: The id is not an integer.
-        """
-        entry = self._find(_integer(question_id))
-        return default if entry is None else entry[1]
 
     def line(self, question_id: int) -> bytes:
         """Return the document of a question as a line of JSON, without the line feed.

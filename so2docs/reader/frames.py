@@ -1,4 +1,4 @@
-"""Documents as data frames: posts, their tags and nested rows, and users, in typed columns.
+"""Documents as data frames: posts, their nested rows, and users, in typed columns.
 
 Documents are split into rows a few thousand at a time, so only the requested columns have to fit
 into memory.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from so2docs.errors import OptionError, OutputError, did_you_mean, require_packages
+from so2docs.errors import OutputError, require_packages
 from so2docs.options.table import QuestionFilters
 from so2docs.parse.filters import question_conditions
 from so2docs.schema import (
@@ -20,7 +20,6 @@ from so2docs.schema import (
     ANSWERS,
     BADGES,
     INTEGER,
-    OTHER,
     POST_PARTS,
     POSTS,
     QUESTION_ATTRIBUTES,
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
     from so2docs.output.formats.columns import ObjectColumns
     from so2docs.types import Question
 
-FrameName = Literal[
-    "questions", "answers", "comments", "links", "votes", "history", "users", "tags"
-]
+FrameName = Literal["questions", "answers", "comments", "links", "votes", "history", "users"]
 Row = dict[str, Any]
 
 _BATCH = 4096
@@ -49,9 +46,6 @@ _PARTS = {part.key: part for part in POST_PARTS}
 _OF_POSTS: Attributes = {
     part.key: part.attributes[part.key] for part in POST_PARTS if part.shape == "value"
 } | {"Url": TEXT}
-_WITHOUT_FRAME = {key.lower(): f"`{key}`" for key in _PARTS} | {"badges": "`Badges` of users"}
-"""Keys of nested rows that have no frame, by table."""
-
 _NESTED = (ANSWERS, *(part.key for part in POST_PARTS if part.shape != "value"))
 
 
@@ -60,67 +54,26 @@ class Frame:
 
     Each attribute is a column; nested objects are left out. Posts, comments and users also have the
     column `Url`, which is null unless the output has attribution. Votes and history also have the
-    column `PostId`. The `tags` frame consists of `QuestionId` and `Tag`. The column `Other` is a
-    JSON object with the attributes that have no column, and the values that do not have the type of
-    their column. Integers are
-    `int64`, dates are `timestamp[ms, UTC]`, and `Tags` is a list.
+    column `PostId`. The column `Other` is a JSON object with the attributes that have no column,
+    and the values that do not have the type of their column. Integers are `int64`, dates are
+    `timestamp[ms, UTC]`, and `Tags` is a list.
 
     Args:
         name: Kind of the rows.
         source: Source of the documents.
-        question_columns: Question columns to add after those of the rows.
     """
 
-    def __init__(
-        self, name: FrameName, source: Framed, question_columns: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, name: FrameName, source: Framed) -> None:
         self.name = name
         self._source = source
-        self._question_columns = question_columns
-
-    def with_questions(self, *columns: str) -> Frame:
-        """Add columns from the question that each row belongs to, such as `Question.Title`.
-
-        Args:
-            columns: Names of question columns, such as `Title`; all columns if none are given.
-
-        Returns:
-            A frame with the same rows, and the added columns.
-
-        Raises:
-            OptionError: Questions have no column of this name, or the frame is `questions` or
-                `users`, whose rows do not belong to one question.
-        """
-        if self.name in ("questions", "users"):
-            raise OptionError(
-                f"{self.name}: with_questions needs rows that belong to one question, such as "
-                "answers or comments"
-            )
-        names = (*QUESTION_ATTRIBUTES, *_OF_POSTS, OTHER)
-        for column in columns:
-            if column not in names:
-                raise OptionError(
-                    f"{column}: questions have no such column{did_you_mean(column, names)}; the "
-                    f"columns are {', '.join(names)}"
-                )
-        return Frame(self.name, self._source, columns or names)
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema, which is the same for every output."""
         require_packages(f"the frame {self.name}", "pyarrow")
-        import pyarrow
+        from so2docs.output.formats.arrow import document_schema
 
-        from so2docs.output.formats.arrow import arrow_fields
-
-        fields = arrow_fields(_columns("questions"))
-        added = {field.name: field.with_name(f"Question.{field.name}") for field in fields}
-        chosen = [added[name] for name in self._question_columns]
-        if self.name == "tags":
-            fields = [("QuestionId", pyarrow.int64()), ("Tag", pyarrow.string())]
-        else:
-            fields = arrow_fields(_columns(self.name))
-        return pyarrow.schema([*fields, *chosen])
+        return document_schema(_columns(self.name))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows as Arrow record batches, for frames that do not fit in memory.
@@ -138,26 +91,8 @@ class Frame:
         rows_of = _new_users() if self.name == "users" else _ROWS[self.name]
         for documents in self._source._document_batches():
             with _expect_documents(self._source, documents):
-                rows: list[Row] = []
-                question_indices: list[int] = []
-                for index, document in enumerate(documents):
-                    rows += rows_of(document)
-                    question_indices += [index] * (len(rows) - len(question_indices))
-                if self.name == "tags":
-                    arrays = [
-                        pyarrow.array([row[field.name] for row in rows], field.type)
-                        for field in list(schema)[:2]
-                    ]
-                else:
-                    arrays = arrow_arrays(_columns(self.name), rows)
-                if self._question_columns:
-                    columns = _columns("questions")
-                    questions = arrow_arrays(columns, list(map(_without_nested, documents)))
-                    by_name = dict(zip((*columns.attributes, OTHER), questions, strict=True))
-                    indices = pyarrow.array(question_indices, pyarrow.int64())
-                    arrays += [by_name[name].take(indices) for name in self._question_columns]
-                batch = pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
-            yield batch
+                arrays = arrow_arrays(_columns(self.name), [*chain(*map(rows_of, documents))])
+            yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
     def to_arrow(self) -> pa.Table:
         """Read all rows as an Arrow table."""
@@ -197,10 +132,7 @@ class Frame:
 
 @contextmanager
 def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
-    """Convert exceptions in a block to `OutputError`, for documents that so2docs did not write.
-
-    Documents in the format `mongodb`, whose dates are objects, are also rejected.
-    """
+    """Convert exceptions to `OutputError`, for documents in another form than JSON lines."""
     objects = [document for document in documents if isinstance(document, dict)]
     try:
         if objects and not isinstance(objects[0].get("CreationDate", ""), str):
@@ -296,9 +228,6 @@ _ROWS: dict[str, Callable[[Row], Iterable[Row]]] = {
     "links": _held(_PARTS["Links"]),
     "history": _held(_PARTS["History"]),
     "votes": _votes,
-    "tags": lambda question: [
-        {"QuestionId": question["Id"], "Tag": tag} for tag in question.get("Tags") or ()
-    ],
 }
 
 
@@ -306,19 +235,6 @@ class Framed:
     """Base class for sources of documents, with a frame for each kind of row."""
 
     path: str
-
-    # Hide this method from type checkers, which would otherwise accept any attribute.
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise `AttributeError`; for a table without a frame, name the alternatives."""
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name in _WITHOUT_FRAME:
-                text += (
-                    f"; if the {name} are nested, documents have them as {_WITHOUT_FRAME[name]}, "
-                    "and so2docs.tables writes the whole table"
-                )
-            raise AttributeError(text)
 
     def _document_batches(self) -> Iterator[list[Row]]:
         """Iterate over batches of documents; each document is a new dictionary."""
@@ -358,11 +274,6 @@ class Framed:
     def users(self) -> Frame:
         """The users in documents, if nested: authors, editors and commenters, one row per user."""
         return Frame("users", self)
-
-    @property
-    def tags(self) -> Frame:
-        """The tags of the questions: one row per question and tag."""
-        return Frame("tags", self)
 
 
 def in_batches(documents: Iterable[Any]) -> Iterator[list[Row]]:

@@ -299,9 +299,7 @@ class SegmentReader:
             return bytes(isal_zlib.decompressobj(-15).decompress(data + LAST_BLOCK, raw_size + 1))
         if self.compression == "none":
             return data
-        if zstandard.frame_content_size(data) > raw_size:
-            raise zstandard.ZstdError("more bytes than the index says")
-        return zstandard.ZstdDecompressor().decompress(data, raw_size)
+        return decompress_frame(data, raw_size)
 
     def read_stored(self, segment: Segment) -> bytes:
         """Read the bytes of a segment, still compressed."""
@@ -310,6 +308,13 @@ class SegmentReader:
         with self._lock:  # Windows has no `pread`.
             self.file.seek(segment.offset)
             return self.file.read(segment.size)
+
+
+def decompress_frame(data: bytes, raw_size: int) -> bytes:
+    """Decompress a zstd frame; raise `ZstdError` if its content does not have `raw_size` bytes."""
+    if zstandard.frame_content_size(data) != raw_size:
+        raise zstandard.ZstdError("the frame has another size")
+    return zstandard.ZstdDecompressor().decompress(data)
 
 
 def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:

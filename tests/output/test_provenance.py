@@ -197,15 +197,11 @@ def test_an_unreadable_index(tmp_path: Path) -> None:
         ["sqlite", output, tmp_path / "q.db"],
         ["convert", SAMPLES / "posts.xml", output],
         ["diff", output, output, tmp_path / "c.jsonl"],
+        ["show", output, "1"],
     ):
         result = run(*command)
         assert result.returncode == 1
-        assert (
-            f"{output}: the record of how it was made cannot be read: its index cannot"
-            in result.stderr
-        )
-    result = run("show", output, next(so2docs.read(output))["Id"])
-    assert "the index is kept in memory" in result.stderr
+        assert f"{index}: cannot be read: " in result.stderr
     assert index.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == [index.name, "q.jsonl"]
 

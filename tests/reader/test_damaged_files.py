@@ -36,7 +36,7 @@ EXIT_CODES = {0, 1, 2, 3, 4, 5}
 @pytest.fixture(autouse=True)
 def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the pause before an invalid index is read again, which would take most of the time."""
-    monkeypatch.setattr("so2docs.reader.collection._BEFORE_AGAIN", (0, 0))
+    monkeypatch.setattr("so2docs.reader.collection._PAUSE", 0)
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:

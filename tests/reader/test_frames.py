@@ -20,8 +20,7 @@ import so2docs
 from so2docs.reader.frames import Frame
 from so2docs.schema import POST_PARTS, VOTE_TYPES
 
-NAMES = ("questions", "answers", "comments", "links", "votes", "history", "users", "tags")
-OF_ONE_QUESTION = tuple(name for name in NAMES if name not in ("questions", "users"))
+NAMES = ("questions", "answers", "comments", "links", "votes", "history", "users")
 TABLES = ("all", "history-text", "badges")
 VOTES = tuple(VOTE_TYPES[number] for number in range(1, 17))
 NESTED = {"Answers", *(part.key for part in POST_PARTS if part.shape != "value")}
@@ -51,11 +50,6 @@ def flat(documents: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         "votes": votes,
         "history": history,
         "users": list(users.values()),
-        "tags": [
-            {"QuestionId": one["Id"], "Tag": tag}
-            for one in documents
-            for tag in one.get("Tags", ())
-        ],
     }
 
 
@@ -119,19 +113,22 @@ def output(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("source", ["output", "dump"])
-def test_every_row_and_value(name: str, source: str, folder: Path, output: Path) -> None:
-    expected = flat(list(so2docs.read(output, dict)))[name]
-    if source == "output":
-        with so2docs.open(output) as docs:
-            actual = getattr(docs, name).to_arrow()
-    else:
-        options: dict[str, Any] = {"nest": TABLES, "attribution": True}
+def assert_every_row(output: Path, actual: so2docs.Collection) -> None:
+    """Every frame has the rows and values of the documents."""
+    for name, expected in flat(list(so2docs.read(output, dict))).items():
+        rows = getattr(actual, name).to_arrow().to_pylist()
+        assert list(map(as_read, rows)) == list(map(without_nested, expected))
+
+
+def test_every_row_and_value(folder: Path, output: Path) -> None:
+    with so2docs.open(output) as docs:
+        assert_every_row(output, docs)
+    options: dict[str, Any] = {"nest": TABLES, "attribution": True, "jobs": 1}
+    for name, expected in flat(list(so2docs.read(output, dict))).items():
         with so2docs.documents(folder, **options, site="tea.stackexchange.com") as documents:
-            actual = getattr(documents, name).to_arrow()
-    assert expected
-    assert list(map(as_read, actual.to_pylist())) == list(map(without_nested, expected))
+            actual = getattr(documents, name).to_arrow().to_pylist()
+        assert expected
+        assert list(map(as_read, actual)) == list(map(without_nested, expected))
 
 
 def test_types(output: Path) -> None:
@@ -140,7 +137,6 @@ def test_types(output: Path) -> None:
         assert schema.field("Score").type == pa.int64()
         assert schema.field("CreationDate").type == pa.timestamp("ms", tz="UTC")
         assert schema.field("Tags").type == pa.list_(pa.field("element", pa.string()))
-        assert docs.tags.schema.names == ["QuestionId", "Tag"]
         for name in NAMES:
             frame: Frame = getattr(docs, name)
             assert frame.to_arrow().schema == frame.schema
@@ -238,57 +234,6 @@ def test_invalid_selections(wrong: dict[str, Any], some: Path) -> None:
         docs.where(**wrong)
 
 
-@pytest.mark.parametrize("name", OF_ONE_QUESTION)
-def test_rows_with_their_questions(name: str, output: Path) -> None:
-    documents = list(so2docs.read(output, dict))
-    chosen = ("Title", "Score", "Tags", "Other")
-    by_post = {post["Id"]: one["Id"] for one in documents for post in (one, *one["Answers"])}
-    with so2docs.open(output) as docs:
-        frame: Frame = getattr(docs, name)
-        questions = {row["Id"]: row for row in docs.questions.to_arrow().to_pylist()}
-        joined = frame.with_questions(*chosen).to_arrow()
-        alone = frame.to_arrow()
-        assert frame.with_questions(*chosen).schema == joined.schema
-        every = frame.with_questions().to_arrow()
-    assert joined.select(alone.column_names) == alone
-    expected = [
-        questions[by_post[row.get("QuestionId") or row.get("ParentId") or row["PostId"]]]
-        for row in alone.to_pylist()
-    ]
-    assert expected
-    names = [f"Question.{column}" for column in chosen]
-    assert joined.select(names).to_pylist() == [
-        {f"Question.{column}": row[column] for column in chosen} for row in expected
-    ]
-    names = [f"Question.{column}" for column in expected[0]]
-    assert every.column_names == [*alone.column_names, *names]
-    assert every["Question.Id"].to_pylist() == [row["Id"] for row in expected]
-
-
-@pytest.mark.parametrize(
-    ("name", "column", "message"),
-    [
-        ("answers", "title", "did you mean Title"),
-        ("answers", "ParentId", "ParentId: questions have no such column.*Title, Tags"),
-        ("users", "Title", "rows that belong to one question"),
-        ("questions", "Title", "rows that belong to one question"),
-    ],
-)
-def test_impossible_question_columns(name: str, column: str, message: str, output: Path) -> None:
-    with so2docs.open(output) as docs, pytest.raises(so2docs.OptionError, match=message):
-        getattr(docs, name).with_questions(column)
-
-
-@pytest.mark.parametrize("name", OF_ONE_QUESTION)
-def test_no_rows_with_their_questions(name: str, output: Path) -> None:
-    with so2docs.open(output) as docs:
-        nothing = docs.where(until="1970")
-        frame = getattr(nothing, name).with_questions("Title")
-        assert frame.to_arrow().num_rows == 0
-        batches = list(getattr(docs, name).with_questions("Title").to_batches())
-        assert all(batch.schema == frame.schema for batch in batches)
-
-
 def test_comments_without_ids_of_posts(tmp_path: Path) -> None:
     """Only votes and history need the Id of the post, which the documents may lack."""
     nest = ["comments", "votes"]
@@ -299,15 +244,11 @@ def test_comments_without_ids_of_posts(tmp_path: Path) -> None:
             docs.votes.to_arrow()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", NAMES)
-def test_published_dumps(name: str, real_dump: Path, tmp_path: Path) -> None:
+def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
-    so2docs.convert(real_dump, output)
-    expected = flat(list(so2docs.read(output, dict)))[name]
+    so2docs.convert(real_dump, output, jobs=1)
     with so2docs.open(output) as docs:
-        actual = getattr(docs, name).to_arrow().to_pylist()
-    assert list(map(as_read, actual)) == list(map(without_nested, expected))
+        assert_every_row(output, docs)
 
 
 @pytest.fixture(scope="module")
@@ -325,13 +266,9 @@ def site(
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_published_site(name: str, site: tuple[Path, Any]) -> None:
-    expected = flat(list(so2docs.read(site[0], dict)))[name]
+def test_published_site(site: tuple[Path, Any]) -> None:
     with so2docs.open(site[0]) as docs:
-        actual = getattr(docs, name).to_arrow().to_pylist()
-    assert expected
-    assert list(map(as_read, actual)) == list(map(without_nested, expected))
+        assert_every_row(site[0], docs)
 
 
 def test_frames_of_a_site_agree_with_its_files(site: tuple[Path, Any]) -> None:
@@ -355,60 +292,30 @@ def test_frames_of_a_site_agree_with_its_files(site: tuple[Path, Any]) -> None:
     with so2docs.open(output) as docs:
         found_votes = docs.votes.to_arrow().to_pylist()
         users = {str(row["Id"]): row["DisplayName"] for row in docs.users.to_arrow().to_pylist()}
-        joined = docs.answers.with_questions("Title").to_arrow()
+        found_answers = docs.answers.to_arrow().to_pylist()
     assert {str(row["PostId"]): (row["UpMod"], row["DownMod"]) for row in found_votes} == {
         post: (votes[post, "2"], votes[post, "3"]) for post in posts
     }
     assert named & by_id.keys() <= users.keys() <= by_id.keys()
     assert users == {user: by_id[user]["DisplayName"] for user in users}
-    ids = map(str, joined["Id"].to_pylist())
-    assert dict(zip(ids, joined["Question.Title"].to_pylist(), strict=True)) == answers
+    assert {str(row["Id"]): titles[str(row["ParentId"])] for row in found_answers} == answers
 
 
-DAMAGED = {
-    "an answer": ('{"Id":1,"Answers":[5]}', "answers"),
-    "comments": ('{"Id":1,"Comments":5}', "comments"),
-    "no Id": ('{"Title":"t","Tags":["a"]}', "tags"),
-    "MongoDB": ('{"Id":1,"CreationDate":{"$date":"2020-01-01T00:00:00.000Z"}}', "questions"),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGED)
-def test_documents_of_another_form_are_errors(name: str, tmp_path: Path) -> None:
-    line, frame = DAMAGED[name]
-    output = write_indexed(tmp_path, line)
-    with (
-        so2docs.open(output) as docs,
-        pytest.raises(so2docs.OutputError, match=r"q\.jsonl: .*has no Id, or has a value"),
-    ):
-        getattr(docs, frame).to_arrow()
-
-
-@pytest.mark.parametrize("date", ["5", '{"$date":"2020-01-01T00:00:00.000Z"}'])
-def test_dates_of_another_form_cannot_be_selected(date: str, tmp_path: Path) -> None:
-    output = write_indexed(tmp_path, f'{{"Id":1,"CreationDate":{date}}}')
-    with (
-        so2docs.open(output) as docs,
-        pytest.raises(so2docs.OutputError, match="between question 1 and question 1"),
-    ):
-        list(docs.where(since="2015"))
-
-
-def write_indexed(folder: Path, line: str) -> Path:
-    """Write an output of one document, whose index lists a question with an Id."""
-    output = folder / "q.jsonl"
-    keeps_id = '"Id"' in line
-    dump = write_dump(folder / "Posts.xml", question(1, Tags="&lt;a&gt;", Title="t"))
-    so2docs.convert(dump, output, fields=None if keeps_id else ["Title", "Tags"], jobs=1)
-    if keeps_id:
-        output.write_text(line + "\n")
-    return output
-
-
-@pytest.mark.parametrize(("name", "key"), [("bounties", "Bounties"), ("badges", "Badges")])
-def test_advice_for_tables_without_a_frame(name: str, key: str, some: Path) -> None:
-    with so2docs.open(some) as docs:
-        for source in (docs, docs.where()):
-            with pytest.raises(AttributeError, match=f"{name}.*{key}.*so2docs.tables"):
-                getattr(source, name)
-        assert not hasattr(docs, "nothing")
+@pytest.mark.parametrize(
+    ("line", "frame"),
+    [
+        ('{"Id":1,"Answers":[5]}', "answers"),
+        ('{"Id":1,"Comments":5}', "comments"),
+        ('{"Id":1,"CreationDate":{"$date":"2020-01-01T00:00:00.000Z"}}', "questions"),
+        ('{"Id":1,"CreationDate":5}', "questions"),
+    ],
+)
+def test_documents_of_another_form_are_errors(line: str, frame: str, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text(line + "\n")
+    message = "between question 1 and question 1, a document has no Id, or has a value"
+    with so2docs.open(tmp_path / "q.jsonl") as docs:
+        with pytest.raises(so2docs.OutputError, match=rf"q\.jsonl: {message}"):
+            getattr(docs, frame).to_arrow()
+        if frame == "questions":
+            with pytest.raises(so2docs.OutputError, match=message):
+                list(docs.where(since="2015"))
