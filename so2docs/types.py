@@ -2,7 +2,7 @@
 
 Keys that are not required, such as `ClosedDate`, are missing from some rows: use `get`. Posts have
 `Comments`, `Links` and `Votes` only if these tables are nested (`nest="all"`). The options `fields`
-and `without` can leave out any key. Dates are strings, as in the dump.
+and `drop_fields` can leave out any key. Dates are strings, as in the dump.
 
 Examples:
     >>> from so2docs.types import Question

@@ -16,7 +16,7 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack, cast
 
 import orjson
 import zstandard
@@ -88,11 +88,7 @@ def _plain_segments(file: BinaryIO) -> Iterator[_Segment]:
 
 
 def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
-    """Yield the segments of a gzip output, and check its checksum and its size at the end.
-
-    Raises:
-        OutputError: The output is damaged, or was compressed by another program.
-    """
+    """Yield the segments of a gzip output, and check its checksum and its size at the end."""
     before: _Segment | None = None
     crc = raw_size = 0
     for segment in _find_flushes(name, file, size):
@@ -195,12 +191,7 @@ def _advise_id() -> str:
 
 
 def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
-    """Read a whole output and return its index as bytes; log `reason` as the cause.
-
-    Raises:
-        OutputError: The output is damaged, not in ascending order of `Id`, or compressed by another
-            program.
-    """
+    """Read a whole output and return its index as bytes; log `reason` as the cause."""
     name, file, start = reader.path, reader.file, 0
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
@@ -250,27 +241,18 @@ def _save_index(output: str, data: bytes) -> bool:
 
 
 def _id(name: str, raw: bytes, start: int, offset: int) -> int:
-    """Return the `Id` of the document on the line that begins at `start` in a segment.
-
-    Raises:
-        OutputError: The line is not a document with an integer `Id`.
-    """
+    """Return the `Id` of the document on the line that begins at `start` in a segment."""
     end = raw.find(b"\n", start)
     try:
         question_id = orjson.loads(raw[start : end if end >= 0 else len(raw)])["Id"]
     except (orjson.JSONDecodeError, TypeError, KeyError):
         question_id = None
     if not isinstance(question_id, int):
-        raise OutputError(f"{name}: {_problem(raw, offset)}")
+        problem = f"after byte {offset:,}, a line is not a document with an Id; {_advise_id()}"
+        if offset in (0, len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
+            problem = "is {}, and only JSON lines can be looked up; {}".format(*foreign)
+        raise OutputError(f"{name}: {problem}")
     return question_id
-
-
-def _problem(raw: bytes, offset: int) -> str:
-    """Describe why documents cannot be looked up, judging from the content of a segment."""
-    if (not offset or offset == len(GZIP_HEADER)) and (foreign := describe_foreign(raw)):
-        file_type, advice = foreign
-        return f"is {file_type}, and only JSON lines can be looked up; {advice}"
-    return f"after byte {offset:,}, a line is not a document with an Id; {_advise_id()}"
 
 
 def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
@@ -282,8 +264,6 @@ def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
 
 if TYPE_CHECKING:
     from so2docs.types import Question
-
-Default = TypeVar("Default")
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _PAUSE = 0.2

@@ -33,10 +33,6 @@ def outputs_in(folder: str) -> dict[str, list[str]]:
     Returns:
         The paths of the outputs by site, in the order of the sites. A site has several paths if it
         has outputs in several formats.
-
-    Raises:
-        OptionError: The path is a file.
-        OutputError: The folder cannot be read.
     """
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
@@ -68,11 +64,7 @@ def _is_output(path: str, name: str) -> bool:
 
 
 def readable(paths: list[str]) -> str:
-    """Choose which output of a site to read: the one in JSON lines, or else the first.
-
-    Raises:
-        OutputError: Several outputs are in JSON lines.
-    """
+    """Choose which output of a site to read: the one in JSON lines, or else the first."""
     lines = [path for path in paths if any(end in os.path.basename(path) for end in _LINES)]
     if len(lines) > 1:
         names = " and ".join(map(os.path.basename, lines))

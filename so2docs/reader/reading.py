@@ -71,11 +71,7 @@ def is_output(path: str, start: bytes) -> bool:
 
 
 def not_read_back(start: bytes) -> tuple[str, str] | None:
-    """Recognize a format that so2docs cannot read by the start of a file.
-
-    Returns:
-        The name of the format, and the programs that can read it; None if not recognized.
-    """
+    """Return the name of a format that so2docs does not read, and programs that read it."""
     text = start.lstrip(BLANK)
     for magic, file_type, reader in _OTHER_FORMATS:
         if text.startswith(magic):
@@ -142,11 +138,7 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
 
 
 def parse_document(line: bytes, name: str, number: int) -> Any:
-    """Parse the document on line `number` of the file `name`.
-
-    Raises:
-        OutputError: The line is not JSON.
-    """
+    """Parse the document on line `number` of the file `name`."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -161,11 +153,7 @@ def parse_document(line: bytes, name: str, number: int) -> Any:
 
 
 def read_lines(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of an output, decompressed, with their line feeds.
-
-    Raises:
-        OutputError: The file cannot be read, or is damaged.
-    """
+    """Yield the lines of an output, decompressed, with their line feeds."""
     if not isinstance(path, str | os.PathLike):
         yield from _lines(path, getattr(path, "name", "the file"))
         return
@@ -247,11 +235,7 @@ class SegmentReader:
     """Reads the segments of an output in any order, from any thread."""
 
     def __init__(self, path: str, identity: FileIdentity | None = None) -> None:
-        """Open an output.
-
-        Raises:
-            OutputError: The output cannot be read, or is not the file with this identity.
-        """
+        """Open an output, which must be the file with this identity, if given."""
         self.path = path
         try:
             self.file = open(path, "rb")  # noqa: SIM115
@@ -276,11 +260,7 @@ class SegmentReader:
         self.file.close()
 
     def read(self, segment: Segment) -> bytes:
-        """Read and decompress the lines of a segment.
-
-        Raises:
-            OutputError: The segment is damaged or cannot be read.
-        """
+        """Read and decompress the lines of a segment; raise `OutputError` if it is damaged."""
         try:
             data = self._decompress(self.read_stored(segment), segment.raw_size)
         except Exception as error:
