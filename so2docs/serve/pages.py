@@ -70,13 +70,13 @@ _ON_FRONT = 6
 _ON_QUESTION = 5
 _ON_PROFILE = 10
 _PREFIXES = {"comment": "posts/comments", "user": "users"}
-_LINKED = {
-    (False, False): "linked",
-    (False, True): "linked from",
-    (True, False): "duplicate of",
-    (True, True): "duplicates",
+_LINK_LABELS = {
+    ("linked", 0): "",
+    ("linked", 1): "links here",
+    ("duplicate", 1): "duplicate of this",
 }
-"""Labels of links by whether the link marks a duplicate, and whether it leads to this question."""
+"""Labels of linked questions by the type of the link, and whether it leads to this question; the
+originals of a duplicate are named at its top."""
 _MADE = ("title", "snippet", "tags", "base")
 """Keys of rows that only templates use; JSON answers leave them out."""
 _NOT_INCLUDED = {
@@ -473,16 +473,17 @@ class Pages:
         results = ResultPage([], count, count > ANSWERS_PAGE * page, page=page, size=ANSWERS_PAGE)
         query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         path = f"{self.base}/questions/{question_id}"
-        links = self._links(question_id)
+        links, originals = self._links(question_id)
+        closing = thread.closing(document, originals)
         values = {
             **self._thread(document, images=images),
-            **self._states(document, [question_id, *some], links["duplicate of"]),
+            "closing": closing and self._known([closing]).entry(closing),
             "images": images,
             "count": count,
             "sort": sort,
             "sorts": ANSWER_SORTS,
             "links": links,
-            "related": self._related(document, links),
+            "related": self._related(document, {row["Id"] for row in links} | {*originals}),
             **_page_links(path, query, results),
         }
         return self._answer(request, "question.html", values, document)
@@ -492,36 +493,6 @@ class Pages:
         tags = tuple(thread.tags(document))
         renderer = self._renderer((text for _, text in texts), images=images, tags=tags)
         return thread.thread(document, self._render(renderer, texts), self.store.site.host)
-
-    def _states(self, document: Values, post_ids: list[int], originals: list[Values]) -> Values:
-        """Return template values: the states of posts, such as closed, and revision counts.
-
-        Args:
-            document: The document of the question.
-            post_ids: Ids of the question and of the answers shown.
-            originals: Questions of which this one is a duplicate, according to its links.
-        """
-        events = self.store.events(post_ids)
-        states_by_post = {post_id: thread.states(events.get(post_id, ())) for post_id in post_ids}
-        of_question = states_by_post[post_ids[0]]
-        closed = of_question.get("PostClosed", thread.closing(document))
-        if closed is not None or originals:
-            # Links may be newer than the closing, or the only source, so add their originals.
-            linked = (row["Id"] for row in originals)
-            ids = dict.fromkeys([*thread.original_ids([closed or {}]), *linked])
-            closed = {"Events": [], **(closed or {}), "OriginalQuestionIds": list(ids)}
-            of_question = {"PostClosed": closed} | of_question | {"PostClosed": closed}
-            states_by_post[post_ids[0]] = of_question
-        known = self._known(
-            [entry for states in states_by_post.values() for entry in states.values()]
-        )
-        return {
-            "states": {
-                post_id: [known.state(event, entry) for event, entry in states.items()]
-                for post_id, states in states_by_post.items()
-            },
-            "revisions": {post_id: len(entries) for post_id, entries in events.items()},
-        }
 
     def _known(self, entries: list[Values]) -> thread.Known:
         """Look up the users and questions that history entries refer to."""
@@ -563,24 +534,22 @@ class Pages:
         path = f"/posts/{post_id}/revisions"
         return self._list(request, "revisions", results, {}, values, path=path)
 
-    def _links(self, question_id: int) -> dict[str, list[Values]]:
-        """Find the questions linked to or from a question, grouped by the label of the link."""
-        links: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
-        listed = set()
-        rows = self._named(self.store.linked_questions(question_id))
+    def _links(self, question_id: int) -> tuple[list[Values], list[int]]:
+        """Find the questions linked to or from a question, and the ids of its originals."""
+        rows: dict[int, Values] = {}
         # List a question with several links only once, as a duplicate if one of the links marks it
         # as a duplicate.
-        for row in sorted(rows, key=lambda row: row["kind"] != "duplicate"):
-            if row["Id"] not in listed:
-                links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
-                listed.add(row["Id"])
-        return links
+        for row in self.store.linked_questions(question_id):
+            if row["Id"] not in rows or row["kind"] == "duplicate":
+                rows[row["Id"]] = row | {"label": _LINK_LABELS.get((row["kind"], row["is_from"]))}
+        originals = [number for number, row in rows.items() if row["label"] is None]
+        linked = [row for row in rows.values() if row["label"] is not None]
+        return self._named(linked), originals
 
-    def _related(self, document: Values, links: dict[str, list[Values]]) -> list[Values]:
-        """Find questions that share tags with this question and are not linked to it."""
-        linked = {row["Id"] for rows in links.values() for row in rows}
+    def _related(self, document: Values, listed: Container[int]) -> list[Values]:
+        """Find questions that share tags with this question and are not listed already."""
         rows = self.store.related_questions(document["Id"], thread.tags(document))
-        return self._named([row for row in rows if row["Id"] not in linked][:_ON_QUESTION])
+        return self._named([row for row in rows if row["Id"] not in listed][:_ON_QUESTION])
 
     def _named(self, rows: Sequence[Values]) -> list[Values]:
         """Add titles as HTML to rows of questions; a missing title becomes `Question ID`."""

@@ -90,6 +90,9 @@ class Query:
     has_owner: bool = False
     problems: list[str] = field(default_factory=list, repr=False)
 
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
     @property
     def has_words(self) -> bool:
         """Whether there are words to find in the full-text index."""

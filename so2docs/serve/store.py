@@ -1,7 +1,4 @@
-"""Run the database queries of the pages: lists, tags, users, search, documents. Thread-safe.
-
-A database is opened for reading, and reopened after it has been replaced.
-"""
+"""Run the database queries of the pages: lists, tags, users, search, documents. Thread-safe."""
 
 from __future__ import annotations
 
@@ -9,13 +6,11 @@ import queue
 import re
 import sqlite3
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from threading import Lock
 from typing import Any
 
 import orjson
@@ -26,7 +21,7 @@ from so2docs.errors import OutputError
 from so2docs.formulas import formula_sign, looks_mathematical
 from so2docs.schema import ANSWERS, OTHER
 from so2docs.serve.query import COMMON, Query, fold, make_matcher, mark, quote_phrase, snippet
-from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
+from so2docs.sqlite.about import About, SiteAbout, connect_to_site
 from so2docs.sqlite.layout import LAYOUTS, NESTED, PROFILE, quoted
 from so2docs.sqlite.rows import html_to_text, stored_documents
 
@@ -119,21 +114,15 @@ class ResultPage:
     size: int = PAGE
 
 
-@dataclass(slots=True)
-class _State:
-    """A database as it was when it was opened, with its connections and caches."""
-
-    file: FileIdentity
-    about: About
-    site: SiteAbout
-    rows: tuple[int, int] = (-(1 << 63), (1 << 63) - 1)
-    sign: str = ""
-    free: queue.LifoQueue[sqlite3.Connection] = field(default_factory=queue.LifoQueue)
-    searches: OrderedDict[str, Found] = field(default_factory=OrderedDict)
-
-
 class Store:
-    """One site of a database."""
+    r"""One site of a database.
+
+    Attributes:
+        about: The description of the database.
+        site: The description of the site.
+        hits: Finds the posts that match a query in an order of `SORTS`; caches the latest results.
+        sign: The delimiter of formulas, `$` or `\$`; empty if posts have no formulas.
+    """
 
     def __init__(self, about: About, site: SiteAbout, *, formulas: bool | None = None) -> None:
         """Open the site for queries.
@@ -144,25 +133,24 @@ class Store:
             formulas: Whether posts have formulas; if None, this is derived from the site's host
                 name or its posts.
         """
-        self._formulas = formulas
+        self.about, self.site = about, site
+        self.hits = lru_cache(_SEARCHES)(self._find)
         self._is_closed = False
-        self._lock = Lock()
-        self._state = self._open(about, site)
-
-    @property
-    def about(self) -> About:
-        """The description of the database."""
-        return self._current().about
-
-    @property
-    def site(self) -> SiteAbout:
-        """The description of the site."""
-        return self._current().site
-
-    @property
-    def sign(self) -> str:
-        r"""The delimiter of formulas, `$` or `\$`; empty if posts have no formulas."""
-        return self._current().sign
+        self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._file = _identify(about.path)
+        self._bounds = -(1 << 63), (1 << 63) - 1
+        if about.site_field is not None:
+            # The rows of a site are consecutive, so their bounds let a search skip other sites.
+            [bounds] = self._rows(
+                "SELECT min(Row) AS low, max(Row) AS high FROM (SELECT Row FROM questions "
+                "UNION ALL SELECT Row FROM answers)"
+            )
+            self._bounds = bounds["low"] or 0, bounds["high"] or 0
+        self.sign = (formula_sign(site.host or "") or "") if formulas is not False else ""
+        if formulas is not False and not self.sign:
+            latest = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
+            bodies = (row["Body"] or "" for row in self._rows(latest))
+            self.sign = "$" if formulas or looks_mathematical(bodies) else ""
 
     @property
     def has_users(self) -> bool:
@@ -180,56 +168,19 @@ class Store:
         """Whether the database has the history of posts."""
         return "history" in self.about.rows
 
-    def _open(self, about: About, site: SiteAbout) -> _State:
-        state = _State(_identify(about.path), about, site)
-        with self._connection(state) as connection:
-            if about.site_field is not None:
-                # The rows of a site are consecutive, so their bounds let a search skip other sites.
-                bounds = connection.execute(
-                    "SELECT min(Row), max(Row) FROM (SELECT Row FROM questions UNION ALL "
-                    "SELECT Row FROM answers)"
-                ).fetchone()
-                state.rows = (bounds[0] or 0, bounds[1] or 0)
-            if self._formulas is not False:
-                state.sign = formula_sign(site.host or "") or ""
-                sql = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
-                if not state.sign and (
-                    self._formulas
-                    or looks_mathematical(row[0] or "" for row in connection.execute(sql))
-                ):
-                    state.sign = "$"
-        return state
-
-    def _current(self) -> _State:
-        """Return the database, reopened if it was replaced.
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Borrow a connection.
 
         Raises:
-            OutputError: The database was removed, or replaced by a file without the site.
+            OutputError: The database was removed or replaced.
         """
-        state = self._state
-        if _identify(state.about.path) == state.file:
-            return state
-        with self._lock:
-            if _identify(self._state.about.path) != self._state.file:
-                about = read_about(state.about.path)
-                sites = {site.name: site for site in about.sites}
-                site = sites.get(state.site.name)
-                if site is None:
-                    raise OutputError(
-                        f"{about.path}: was replaced and no longer contains the site "
-                        f"{state.site.title}; restart the server"
-                    )
-                self._state = self._open(about, site)
-                _close_all(state.free)
-            return self._state
-
-    @contextmanager
-    def _connection(self, state: _State | None = None) -> Iterator[sqlite3.Connection]:
-        state = state or self._current()
+        if _identify(self.about.path) != self._file:
+            raise OutputError(f"{self.about.path}: was replaced; restart the server")
         try:
-            connection = state.free.get_nowait()
+            connection = self._free.get_nowait()
         except queue.Empty:
-            connection = connect_to_site(state.about, state.site)
+            connection = connect_to_site(self.about, self.site)
             connection.row_factory = sqlite3.Row
             # Do not map files into memory: truncating one would kill the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
@@ -242,14 +193,16 @@ class Store:
                 raise sqlite3.OperationalError("interrupted")
             yield connection
         finally:
-            state.free.put(connection)
+            self._free.put(connection)
             if self._is_closed:
-                _close_all(state.free)
+                self.close()
 
     def close(self) -> None:
         """Interrupt all queries and close the database."""
         self._is_closed = True
-        _close_all(self._state.free)
+        with suppress(queue.Empty):
+            while True:
+                self._free.get_nowait().close()
 
     def _rows(self, sql: str, **values: Any) -> list[Row]:
         with self._connection() as connection:
@@ -364,17 +317,6 @@ class Store:
 
     # History.
 
-    def events(self, post_ids: Iterable[int]) -> dict[int, list[Row]]:
-        """Map the ids of posts to their history entries without texts, in chronological order."""
-        events: dict[int, list[Row]] = {}
-        if self.has_history:
-            for row in self._rows(
-                f"SELECT {_EVENT} FROM history WHERE PostId IN ({_comma_separated(post_ids)}) "
-                "ORDER BY CreationDate, Id"
-            ):
-                events.setdefault(row["PostId"], []).append(_event(row))
-        return events
-
     def revisions(self, post_id: int, page: int) -> ResultPage:
         """Read a page of the history of a post, the latest entry first.
 
@@ -422,23 +364,8 @@ class Store:
 
     # Posts.
 
-    def hits(self, query: Query, sort: str) -> Found:
-        """Find the posts that match a query in an order of `SORTS`, and cache the result."""
-        searches = self._current().searches
-        key = f"{sort} {query!r}"
-        with self._lock:
-            if key in searches:
-                searches.move_to_end(key)
-                return searches[key]
-        found = self._find(query, sort)
-        with self._lock:
-            searches[key] = found
-            if len(searches) > _SEARCHES:
-                searches.popitem(last=False)
-        return found
-
     def _find(self, query: Query, sort: str) -> Found:
-        """Run the query for `hits`.
+        """Find the posts that match a query, in an order of `SORTS`.
 
         Sorted by relevance, posts have at least one of the plain words, and each question is found
         at most once. In other orders, posts have all words. Without words, only questions are
@@ -449,7 +376,7 @@ class Store:
         if query.has_words:
             match = self._match(query, is_ranked=sort == "relevance")
             is_cut = self._count(match, _RANKED) > _RANKED
-            low, high = self._current().rows
+            low, high = self._bounds
             values = values | {"match": match, "low": low, "high": high}
             words = (
                 "WITH s AS (SELECT rowid AS Row, rank AS Rank FROM search "
@@ -507,7 +434,7 @@ class Store:
 
     def _count(self, match: str, most: int) -> int:
         """Count the posts that match a full-text query, up to `most` + 1."""
-        low, high = self._current().rows
+        low, high = self._bounds
         count = self._value(
             "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
             "AND rowid BETWEEN :low AND :high LIMIT :most)",
@@ -671,14 +598,6 @@ def _identify(path: str) -> FileIdentity:
         return identify(path)
     except OSError as error:
         raise OutputError(f"{path}: was removed: {error.strerror}") from error
-
-
-def _close_all(connections: queue.LifoQueue[sqlite3.Connection]) -> None:
-    while True:
-        try:
-            connections.get_nowait().close()
-        except queue.Empty:
-            return
 
 
 _TEXTS = ("Title", "Tags", "Body")

@@ -100,6 +100,7 @@ def _post(post: Values, rendered: Mapping[Text, Markup], host: str | None) -> Va
         ],
         "bounty_votes": (post.get("Votes") or {}).get("BountyStart", 0),
         "accepted": False,
+        "revisions": len(_list(post, "History")),
     }
 
 
@@ -128,24 +129,6 @@ def _person(user_id: int | None, name: Any) -> Values:
 _TEXTS = ("Title", "Tags", "Body")
 _MOST_NAMED = 50
 _MOST_TEXT = 500
-_UNDOES = {
-    "PostReopened": "PostClosed",
-    "PostUnlocked": "PostLocked",
-    "QuestionUnprotected": "QuestionProtected",
-    "QuestionUnmerged": "QuestionMerged",
-}
-_STATES = {
-    "PostClosed": "Closed",
-    "PostLocked": "Locked",
-    "QuestionProtected": "Protected",
-    "QuestionMerged": "Merged",
-    "PostMigrated": "Migrated",
-    "PostMigratedAway": "Migrated to",
-    "PostMigratedHere": "Migrated from",
-    "PostMergeSource": "Merged into",
-    "PostMergeDestination": "Merged with",
-}
-"""Labels of the states that a page shows, by the event that starts them."""
 _OF_TEXT = re.compile(r"(Initial|Edit|Rollback)(Title|Body|Tags)")
 _VERBS = {"Initial": "written", "Edit": "edited", "Rollback": "rolled back"}
 _IN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -166,30 +149,23 @@ def original_ids(entries: Iterable[Values]) -> list[int]:
     return [number for number in dict.fromkeys(numbers) if type(number) is int]
 
 
-def states(entries: Iterable[Values]) -> dict[str, Values]:
-    """Map each event that determines the current state of a post to its latest entry.
+def closing(question: Values, originals: Iterable[int]) -> Values | None:
+    """Describe the closing of a question as an entry of the history; None if it is not closed.
 
     Args:
-        entries: Entries of the history in chronological order.
+        question: The document of the question.
+        originals: Ids of questions of which it is a duplicate, according to its links, which may be
+            newer than the closing, or the only source.
     """
-    current: dict[str, Values] = {}
-    for entry in entries:
-        for event in _list(entry, "Events"):
-            current.pop(_UNDOES.get(event, ""), None)
-            if event in _STATES:
-                current[event] = entry
-    return current
-
-
-def closing(question: Values) -> Values | None:
-    """Describe the closing of a question from its attributes alone; None if it is not closed."""
     closed = question.get("Closed")
     closed = closed if isinstance(closed, dict) else {}
     date = closed.get("Date") or question.get("ClosedDate")
-    if not closed and not date:
+    ids = list(dict.fromkeys([*original_ids([closed]), *originals]))
+    if not (closed or date or ids):
         return None
-    fields = {"CreationDate": date, "CloseReason": closed.get("Reason")}
-    return fields | {"OriginalQuestionIds": closed.get("OriginalQuestionIds")}
+    events = ["Closed"] if closed or date else []
+    fields = {"Events": events, "CreationDate": date, "CloseReason": closed.get("Reason")}
+    return fields | {"OriginalQuestionIds": ids}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +185,6 @@ class Known:
     names: Mapping[int, str]
     titles: Mapping[int, Markup | None]
     address: Callable[[str], str | None]
-
-    def state(self, event: str, entry: Values) -> Values:
-        """Return the template values for a history entry that sets a state, such as closed."""
-        # A closing known only from links has no date.
-        is_known = event != "PostClosed" or entry.get("CreationDate")
-        return self.entry(entry) | {"what": [_STATES[event]] if is_known else []}
 
     def entry(self, entry: Values) -> Values:
         """Return the template values for a history entry."""

@@ -211,17 +211,17 @@ def test_the_state_of_a_question(client: Any) -> None:
     page = text_of_page(client.get("/questions/901").text)
     assert (
         "Closed 2024-05-13 as Duplicate of Why does my sourdough rise overnight but collapse in "
-        "the oven?, Question 424242 by Léo Brun, Zoë" in page
+        "the oven?, Question 424242" in page
     )
     assert "2 revisions" in page
-    page = client.get("/questions/1").text
+    page = text_of_page(client.get("/questions/1").text)
     assert "Needs more focus" not in page  # The question was reopened.
-    assert "Protected 2024-05-08 by Ada" in text_of_page(page)
-    assert "bounty of 50 by Ada 1,204, 2024-05-09" in text_of_page(page)
-    assert "Locked 2024-05-11 by gone" in text_of_page(page)
-    assert "Migrated from" in page
-    assert '<a rel="noopener noreferrer nofollow" href="/questions/3">' in page
+    assert "bounty of 50 by Ada 1,204, 2024-05-09" in page
+    page = client.get("/posts/901/revisions").text
+    assert "by Léo Brun, Zoë" in text_of_page(page)
     assert 'href="/users/99"' not in page  # There is no such user.
+    page = client.get("/posts/1/revisions").text
+    assert '<a rel="noopener noreferrer nofollow" href="/questions/3">' in page
 
 
 def test_a_closing_known_only_from_the_question(tmp_path: Path) -> None:
