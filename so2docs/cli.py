@@ -81,15 +81,13 @@ class _Commands(click.Group):
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = arguments[0]
-        if name not in ALL_COMMANDS and (os.path.exists(name) or "." in name):
-            import shlex
-
-            words = " ".join(map(shlex.quote, arguments))
-            raise click.UsageError(f"did you mean `so2docs convert {words}`?", context)
         if name not in ALL_COMMANDS:
             names = ", ".join(ALL_COMMANDS)
             hint = did_you_mean(name, ALL_COMMANDS) or f"; the commands are: {names}"
             raise click.UsageError(f"there is no command {name!r}{hint}", context)
+        from so2docs.commands.options import spellings
+
+        context.with_resource(naming_flags(spellings()))
         resolved = super().resolve_command(context, arguments)
         raise_in_command()
         return resolved
@@ -143,20 +141,6 @@ def run(arguments: list[str] | None = None) -> int:
         KeyboardInterrupt: Ctrl-C was pressed. The message says how to continue, or is empty.
         Terminated: SIGTERM was received. The message is as for `KeyboardInterrupt`.
     """
-    with naming_flags(_spellings(sys.argv[1:] if arguments is None else arguments)):
-        return _run(arguments)
-
-
-def _spellings(arguments: list[str]) -> dict[str, str]:
-    """Choose the spellings of options; without a command, the table of options is not imported."""
-    if COMMANDS.keys().isdisjoint(arguments):
-        return {}
-    from so2docs.commands.options import spellings
-
-    return spellings(arguments)
-
-
-def _run(arguments: list[str] | None) -> int:
     try:
         with listen(say):
             return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0

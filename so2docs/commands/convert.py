@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from typing import Any
 
@@ -19,11 +18,9 @@ from so2docs.commands.options import (
     quiet,
     table_options,
 )
-from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
+from so2docs.commands.terminal import show_sites, shows_progress, tell
 from so2docs.dump.kinds import PACKED
-from so2docs.options.choices import split_compression
 from so2docs.options.table import OF_CONVERT
-from so2docs.report import Report
 
 _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 
@@ -77,26 +74,12 @@ def convert(
             raise click.UsageError(
                 "--output and --output-dir contradict each other; give one of them"
             )
-        code = show_sites(convert_all, paths, output_dir, quiet=quiet, **keywords)
-        if not quiet and code == 0:
-            suggest(f"so2docs stats {shlex.quote(output_dir)}")
-        return code
+        return show_sites(convert_all, paths, output_dir, quiet=quiet, **keywords)
     keywords["progress"] = shows_progress(quiet)
     report = convert_one(*_dump_and_output(paths, output), **keywords)
     if not quiet:
         tell(report)
-        suggest(*_next_commands(report))
     return 0
-
-
-def _next_commands(report: Report) -> list[str]:
-    """List so2docs commands to suggest for the output; empty unless it is one JSON lines file."""
-    output = shlex.quote(report.output)
-    if report.index_path is not None:
-        commands = (f"show {output} ID", f"serve {output}", f"stats {output}")
-        return [f"so2docs {command}" for command in commands]
-    is_lines = split_compression(report.output)[0].endswith(".jsonl") and report.files == 1
-    return [f"so2docs stats {output}"] if is_lines else []
 
 
 def _dump_and_output(paths: tuple[str, ...], output: str | None) -> tuple[str, str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -77,17 +77,13 @@ class _Value(click.ParamType):  # type: ignore[type-arg]
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         if self.entry.choices is not None:
-            return complete_names(self.entry.choices(), incomplete)
+            before, comma, last = incomplete.rpartition(",")
+            names = (name for name in self.entry.choices() if name.startswith(last))
+            return [CompletionItem(f"{before}{comma}{name}") for name in names]
         kind = {"FILE": "file", "DIR": "dir"}.get(self.entry.metavar or "")
         # Offer nothing if the value is neither a file nor a folder: for an empty item, zsh would
         # insert the description, `_`.
         return [] if kind is None else [CompletionItem(incomplete, type=kind)]
-
-
-def complete_names(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    """List the completions of the last of several names separated by commas."""
-    before, comma, last = incomplete.rpartition(",")
-    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(last)]
 
 
 def table_option(name: str, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
@@ -103,7 +99,7 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
 
 def _click_option(entry: Option, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
     has_default = entry.default not in (None, False, ())
-    with naming_flags(_documented_spellings()):
+    with naming_flags(spellings()):
         text = entry.summary if help is None else help
         if entry.usually and help is None:
             text = f"{text}  [default: {entry.usually}]"
@@ -169,24 +165,10 @@ _DEBUG = GroupedOption(
 )
 
 
-def spellings(arguments: Iterable[str]) -> dict[str, str]:
-    """Choose how errors spell each option: as the user typed it, or else as documented.
-
-    Returns:
-        The spelling of each option, by the flag that is spelled like its keyword.
-    """
-    typed = {argument.partition("=")[0] for argument in arguments}
-    return {
-        f"--{entry.name.replace('_', '-')}": next(
-            (flag for flag in entry.spellings if flag in typed), entry.spellings[0]
-        )
-        for entry in OPTIONS.values()
-    }
-
-
 @cache
-def _documented_spellings() -> dict[str, str]:
-    return spellings(())
+def spellings() -> dict[str, str]:
+    """Return the documented flag of each option, by the flag that is spelled like its keyword."""
+    return {f"--{name.replace('_', '-')}": entry.spellings[0] for name, entry in OPTIONS.items()}
 
 
 output_dir = click.option(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import Any
 
 import click
 
 from so2docs.commands.options import command, given_keywords, product_options, quiet
-from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
+from so2docs.commands.terminal import show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.options.products import DatabaseOptions
@@ -66,6 +65,4 @@ def sqlite(*, paths: tuple[str, ...], quiet: bool, **options: Any) -> int:
     result = to_sqlite(sources, database, **keywords, progress=shows_progress(quiet))
     if not quiet:
         tell(result)
-        name = shlex.quote(result.path)
-        suggest(f"so2docs serve {name}", f"datasette {name}")
     return 0

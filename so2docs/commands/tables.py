@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import sys
 from typing import Any
 
@@ -16,9 +14,8 @@ from so2docs.commands.options import (
     product_options,
     quiet,
 )
-from so2docs.commands.terminal import show_sites, shows_progress, suggest, tell
+from so2docs.commands.terminal import show_sites, shows_progress, tell
 from so2docs.options.products import TableOptions
-from so2docs.schema import DUMP
 
 
 @command(
@@ -78,13 +75,4 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     report = write_tables(*paths, **keywords, progress=shows_progress(quiet))
     if not quiet:
         tell(report)
-        if options["load"]:
-            from so2docs.flat.sql import DIALECTS
-
-            run = " && ".join(DIALECTS[options["load"]].run[-1 if options["single_file"] else 0 :])
-            suggest(f"cd {shlex.quote(paths[1])} && {run}")
-        if options["format"] == "parquet" and not options["split"]:
-            path = os.path.join(paths[1], DUMP[next(iter(report))].file)
-            query = f"SUMMARIZE FROM '{os.path.splitext(path)[0]}.parquet'"
-            suggest(f'duckdb -c "{query}"')
     return 0

@@ -24,12 +24,6 @@ def tell(text: object) -> None:
     click.echo(for_terminal(text), err=True)
 
 
-def suggest(*commands: str) -> None:
-    """Suggest the next commands for the output, if stderr is a terminal."""
-    if commands and sys.stderr.isatty():
-        tell(f"next: {' | '.join(commands)}")
-
-
 def shows_progress(quiet: bool = False) -> bool:
     """Whether to show progress bars: stderr is a terminal, and `quiet` is not set."""
     return not quiet and sys.stderr.isatty()

@@ -182,9 +182,14 @@ class Option:
         Raises:
             OptionError: The value is not allowed.
         """
-        if self.choices is not None and value is not None and self.parse is None:
-            return choose(self.name, value, self.choices())
-        return value if self.parse is None else self.parse(self.name, value)
+        if self.parse is not None:
+            return self.parse(self.name, value)
+        if self.choices is None or value is None or value in (names := self.choices()):
+            return value
+        raise OptionError(
+            f"{flag(self.name)} is {value!r}; it must be one of: {', '.join(names)}"
+            + did_you_mean(value, names)
+        )
 
     def from_text(self, text: str) -> Any:
         """Convert a text, such as an argument of the command, to the value of the keyword."""
@@ -237,31 +242,6 @@ def entries(kind: type) -> tuple[Option, ...]:
                 option = dataclasses.replace(option, choices=partial(get_args, literal[0]))
             options.append(option)
     return tuple(options)
-
-
-def choose(
-    name: str,
-    value: Any,
-    choices: Collection[str],
-    synonyms: Mapping[str, str] | None = None,
-    hints: Mapping[str, str] | None = None,
-) -> Any:
-    """Return the choice that a value names, directly or by a synonym.
-
-    Raises:
-        OptionError: The value is not a choice; the message includes the hint for this value.
-    """
-    value = (synonyms or {}).get(value, value) if isinstance(value, str) else value
-    if value in choices:
-        return value
-    raise OptionError(
-        f"{flag(name)} is {value!r}; it must be one of: {', '.join(choices)}"
-        + (
-            f"; {spell_options(hint)}"
-            if (hint := (hints or {}).get(value))
-            else did_you_mean(value, choices)
-        )
-    )
 
 
 def contradiction(*names: str) -> OptionError:

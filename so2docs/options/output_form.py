@@ -19,7 +19,7 @@ from so2docs.options.choices import (
 )
 from so2docs.options.request import find_recipe
 from so2docs.options.split import Split
-from so2docs.options.table import OPTIONS, OTHER_FORMS, OutputForm
+from so2docs.options.table import OPTIONS, OutputForm
 
 HUB_FILE_BYTES = 500_000_000
 """Default size of files for the Hugging Face hub, as in `datasets.Dataset.push_to_hub`."""
@@ -115,9 +115,8 @@ def _by_name(output: str) -> list[str]:
     unknown = os.path.splitext(os.path.basename(plain))[1]
     if unknown and not formats:
         extensions = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
-        hint = OTHER_FORMS.get(unknown[1:].lower(), "")
         raise OptionError(
-            f"{output}: no output format has the extension {unknown}{hint and f' ({hint})'}; "
+            f"{output}: no output format has the extension {unknown}; "
             f"choose a name that ends in one of {' '.join(extensions)}, optionally followed by .gz "
             "or .zst (except .parquet)"
         )

@@ -25,15 +25,12 @@ from so2docs.options.choices import (
     TableFormat,
 )
 from so2docs.options.field_paths import parse_field_names
-from so2docs.options.option import IdList, choose, contradiction, entries, names, option, path
+from so2docs.options.option import IdList, contradiction, entries, names, option, path
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host
 from so2docs.options.table import PartFilters, like
 from so2docs.progress import Shown
 from so2docs.schema import ANSWERS, DUMP
-
-_TABLE_FORMATS = {"db": "sqlite", "ndjson": "jsonl"}
-_SYSTEMS = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "sqlserver"}
 
 DATABASE_FILES: dict[TableFormat, str] = {"sqlite": "tables.db", "duckdb": "tables.duckdb"}
 """Names of the databases with all tables, by format; other formats have a file for each table."""
@@ -163,14 +160,12 @@ class TableOptions(RowOptions):
         "Format of the files; csv and jsonl are compressed with gzip; sqlite and duckdb write one "
         "database with all tables; arrow is only for standard output.",
         "parquet",
-        parse=lambda name, value: choose(name, value, get_args(TableFormat), _TABLE_FORMATS),
     )
     load: SqlSystem | None = option(
         "Output",
         "output",
         "With {format=csv}, also write load.sql, which loads the tables into this system.",
         more="The script creates the tables with keys and indexes. MariaDB is loaded as `mysql`.",
-        parse=lambda name, value: value and choose(name, value, get_args(SqlSystem), _SYSTEMS),
     )
     single_file: bool = option(
         "Output",

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import (
-    COMPRESSIONS,
     FORMATS,
     AnswersBy,
     BodyAs,
@@ -32,7 +31,6 @@ from so2docs.options.option import (
     Where,
     assignments,
     at_least,
-    choose,
     contradiction,
     end_of_period,
     entries,
@@ -67,17 +65,6 @@ KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 Tables = Mapping[str, str | None]
 """The file of each table by name; None if no file is given."""
 
-OTHER_FORMS = dict.fromkeys(
-    ("csv", "tsv", "xlsx", "excel", "arrow", "feather"),
-    "documents are nested; use parquet for typed columns, or so2docs sqlite for flat tables",
-) | dict.fromkeys(("sqlite", "sqlite3", "db", "sql"), "so2docs sqlite makes a database")
-OTHER_FORMS |= {
-    f"{name}{ending}": f"the format is {name}, and {{compression={compression}}} compresses it"
-    for name in ("jsonl", "json", "elasticsearch", "mongodb")
-    for ending, compression in COMPRESSIONS.items()
-}
-"""Advice for formats that are not available for documents."""
-
 _filter = partial(option, "Filters", "spill")
 _document = partial(option, "Documents", "output")
 _output = partial(option, "Output", "output")
@@ -105,7 +92,6 @@ _kept = partial(
     metavar="FILE|IDS",
 )
 
-_BODIES = {"md": "markdown", "plain": "text", "txt": "text"}
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
 
@@ -347,8 +333,7 @@ class OutputForm:
         accepts=str | None,
         default_keyword=None,
         where="files",
-        choices=lambda: tuple(FORMATS),
-        parse=lambda name, value: value and choose(name, value, FORMATS, None, OTHER_FORMS),
+        choices=lambda: FORMATS,
         flags=("-f",),
         usually="by the name of OUTPUT",
         more="`jsonl`: one JSON object per line. `json`: one array. `elasticsearch`: lines for the "
@@ -481,7 +466,6 @@ class Options:
         "html",
         accepts=BodyAs | None,
         default_keyword=None,
-        parse=lambda name, value: value and choose(name, value, get_args(BodyAs), _BODIES),
         usually="html, or that of the recipe",
     )
     answers_by: AnswersBy = _document(

@@ -48,7 +48,7 @@ def _flag(entry: Option) -> str:
 
 
 def _text(entry: Option) -> str:
-    with naming_flags(spellings(())):
+    with naming_flags(spellings()):
         default = entry.usually or (entry.default if entry.default not in (None, False) else "")
         text = " ".join(filter(None, [entry.summary, spell_options(entry.more)]))
     return f"{text} Default: {default}." if default != "" else text
