@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any
 
 from so2docs.api.batch import read_failures
 from so2docs.api.sites import (
@@ -20,13 +20,13 @@ from so2docs.api.sites import (
     SiteState,
     SiteTask,
     WhenDone,
+    dump_tasks,
     input_size,
     plan_outputs,
-    run_dumps,
     run_sites,
 )
-from so2docs.api.tags import Tags, TagsFile, tags
-from so2docs.changes.diff import Changes, ChangesFile, diff
+from so2docs.api.tags import TagsFile, tags
+from so2docs.changes.diff import ChangesFile, diff
 from so2docs.dump.opening import Catalog
 from so2docs.dump.unreadable import unreadable_output
 from so2docs.errors import (
@@ -35,16 +35,9 @@ from so2docs.errors import (
     So2docsError,
     flag,
 )
-from so2docs.flat.report import TablesReport
 from so2docs.flat.tables import tables
-from so2docs.inspection.inspect import Inspection, inspect, locate_all
-from so2docs.metadata.manifest import Manifest, Verified, load, verify
-from so2docs.options.keywords import (
-    DatabaseKeywords,
-    SiteChangesKeywords,
-    TableKeywords,
-    TagsKeywords,
-)
+from so2docs.inspection.inspect import inspect, locate_all
+from so2docs.metadata.manifest import load, verify
 from so2docs.options.products import ChangesOptions, ComparisonOptions, DatabaseOptions
 from so2docs.options.request import read_options
 from so2docs.options.sites import site_from_name
@@ -54,76 +47,23 @@ from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import MANIFEST
 from so2docs.output.product import Product, read_provenance
 from so2docs.output.provenance import UP_TO_DATE
+from so2docs.progress import Shown
 from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
-from so2docs.sqlite.build import Database, find_database, to_sqlite
-from so2docs.statistics.stats import Stats, stats
+from so2docs.sqlite.build import find_database, to_sqlite
+from so2docs.statistics.stats import stats
 
 PathLike = str | os.PathLike[str]
 
 
-@overload
 def for_each_site(
-    function: Callable[..., TablesReport],
-    sources: Iterable[PathLike],
-    folder: PathLike,
-    *,
-    when_done: WhenDone | None = None,
-    **keywords: Unpack[TableKeywords],
-) -> list[SiteResult]: ...
-@overload
-def for_each_site(
-    function: Callable[..., Tags],
-    sources: Iterable[PathLike],
-    folder: PathLike,
-    *,
-    update: bool = False,
-    force: bool = False,
-    when_done: WhenDone | None = None,
-    **keywords: Unpack[TagsKeywords],
-) -> list[SiteResult]: ...
-@overload
-def for_each_site(
-    function: Callable[..., Inspection],
-    sources: Iterable[PathLike],
-    *,
-    sha256: bool = False,
-    jobs: int | None = None,
-    work_dir: PathLike | None = None,
-    progress: bool = False,
-    when_done: WhenDone | None = None,
-) -> list[SiteResult]: ...
-@overload
-def for_each_site(
-    function: Callable[..., Database],
-    sources: PathLike,
-    folder: PathLike,
-    *,
-    when_done: WhenDone | None = None,
-    **keywords: Unpack[DatabaseKeywords],
-) -> list[SiteResult]: ...
-@overload
-def for_each_site(
-    function: Callable[..., Stats | Verified],
-    sources: PathLike,
-    *,
-    jobs: int | None = None,
-    progress: bool = False,
-    when_done: WhenDone | None = None,
-) -> list[SiteResult]: ...
-@overload
-def for_each_site(
-    function: Callable[..., Changes],
-    sources: tuple[PathLike, PathLike],
+    function: Callable[..., Any],
+    sources: Any,
     folder: PathLike | None = None,
     *,
-    report: PathLike | None = None,
     jobs: int | None = None,
-    progress: bool = False,
+    progress: Shown = False,
     when_done: WhenDone | None = None,
-    **keywords: Unpack[SiteChangesKeywords],
-) -> list[SiteResult]: ...
-def for_each_site(
-    function: Callable[..., Any], sources: Any, folder: PathLike | None = None, **keywords: Any
+    **keywords: Any,
 ) -> list[SiteResult]:
     """Run a function of so2docs on each of several sites, and continue if one fails.
 
@@ -152,9 +92,11 @@ def for_each_site(
         function: The function.
         sources: Paths of dumps, a folder of outputs of `convert`, or two such folders.
         folder: Folder for the files, made if it does not exist.
-        keywords: Keyword arguments of the function, for each site; for `diff`, also those of
-            `Changes.write`, with a folder for `deleted`. `jobs` and `progress` apply to all sites
-            together. `when_done` is called with the result of each site as it ends.
+        jobs: Worker processes for all sites together; all cores if None.
+        progress: Show the progress of all sites together.
+        when_done: Function called with the result of each site as it ends.
+        keywords: Other keyword arguments of the function, for each site; for `diff`, also those of
+            `Changes.write`, with a folder for `deleted`.
 
     Returns:
         The result of each site, in the order of the dumps, or sorted by site. Each `result` is
@@ -166,39 +108,35 @@ def for_each_site(
             output.
         OutputError: A folder cannot be read, or has no outputs.
     """
-    runs: dict[Any, tuple[Callable[..., list[SiteResult]], bool]] = {
-        tables: (_write_all_tables, True),
-        tags: (_write_all_tags, True),
-        to_sqlite: (_make_databases, True),
-        diff: (_diff_all, True),
-        inspect: (_inspect_all, False),
-        stats: (_count_all, False),
-        verify: (_verify_all, False),
+    plans: dict[Any, tuple[Callable[..., list[SiteTask]], bool]] = {
+        tables: (_plan_tables, True),
+        tags: (_plan_tags, True),
+        to_sqlite: (_plan_databases, True),
+        diff: (_plan_changes, True),
+        inspect: (_plan_inspections, False),
+        stats: (_plan_stats, False),
+        verify: (_plan_checks, False),
     }
-    if function not in runs:
-        names = ", ".join(function.__name__ for function in runs)
+    if function not in plans:
+        names = ", ".join(function.__name__ for function in plans)
         raise OptionError(f"{function!r} is not for several sites; give one of: {names}")
-    run, writes_files = runs[function]
+    plan, writes_files = plans[function]
     if not writes_files and folder is not None:
         raise OptionError(f"{function.__name__} writes no files; leave {os.fspath(folder)} out")
-    return run(sources, *([folder] if writes_files else []), **keywords)
+    tasks = plan(sources, *([folder] if writes_files else []), **keywords)
+    return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=writes_files)
 
 
-def _diff_all(
+def _plan_changes(
     folders: tuple[PathLike, PathLike],
     changes_dir: PathLike | None,
     *,
     report: PathLike | None = None,
-    jobs: int | None = None,
-    progress: bool = False,
-    when_done: WhenDone | None = None,
-    **keywords: Unpack[SiteChangesKeywords],
-) -> list[SiteResult]:
+    **kwargs: Any,
+) -> list[SiteTask]:
     old_dir, new_dir = (os.fspath(folder) for folder in folders)
-    kwargs: dict[str, Any] = {**keywords}
-    counted: dict[str, Any] = {
-        name: kwargs.pop(name) for name in options_of(ComparisonOptions) if name in kwargs
-    }
+    names = options_of(ComparisonOptions).keys() & kwargs.keys()
+    counted = {name: kwargs.pop(name) for name in names}
     options = read_options(ChangesOptions, kwargs)
     diff("", "", **counted).check(options)
     old, new = outputs_in(old_dir), outputs_in(new_dir)
@@ -220,7 +158,7 @@ def _diff_all(
         work = partial(_diff_site, *pair, target, counted, how, failure=failures.get(site))
         size = input_size([*old.get(site, ()), *new.get(site, ())])
         tasks.append(SiteTask(site, target or (old.get(site) or new[site])[0], size, work))
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done)
+    return tasks
 
 
 @contextmanager
@@ -270,18 +208,11 @@ def _diff_site(
     return Done(state, target or new_path, summary)
 
 
-def _count_all(
-    folder: PathLike,
-    *,
-    jobs: int | None = None,
-    progress: bool = False,
-    when_done: WhenDone | None = None,
-) -> list[SiteResult]:
-    tasks = [
+def _plan_stats(folder: PathLike) -> list[SiteTask]:
+    return [
         SiteTask(site, paths[0], input_size(paths), partial(_count, paths), is_divisible=True)
         for site, paths in _outputs(folder).items()
     ]
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=False)
 
 
 def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
@@ -289,42 +220,29 @@ def _count(paths: list[str], *, jobs: int | None, progress: bool) -> Done:
     return Done("counted", path, stats(path, jobs=jobs, progress=progress))
 
 
-def _verify_all(
-    folder: PathLike,
-    *,
-    jobs: int | None = None,
-    progress: bool = False,
-    when_done: WhenDone | None = None,
-) -> list[SiteResult]:
+def _plan_checks(folder: PathLike) -> list[SiteTask]:
     outputs = _outputs(folder)
     folder = os.fspath(folder)
-    manifests = _manifests(folder)
-    described = {file for files in manifests.values() for file in files}
-    files_by_output = {
-        name: [os.path.join(folder, file) for file in files or [name]]
-        for name, files in manifests.items()
-    }
+    files_by_output = _manifests(folder)
+    described = {file for files in files_by_output.values() for file in files}
     for path in (path for paths in outputs.values() for path in paths):
-        if os.path.basename(path) not in described:
-            files_by_output.setdefault(os.path.basename(path), [path])
+        if (name := os.path.basename(path)) not in described:
+            files_by_output.setdefault(name, [name])
     tasks = []
-    for name, paths in sorted(files_by_output.items()):
-        path = os.path.join(folder, name)
-        tasks.append(SiteTask(name, path, input_size(paths), partial(_verify, path)))
-    return run_sites(tasks, jobs, progress=progress, when_done=when_done, resumes=False)
+    for name, files in sorted(files_by_output.items()):
+        path, size = os.path.join(folder, name), input_size(os.path.join(folder, f) for f in files)
+        tasks.append(SiteTask(name, path, size, partial(_verify, path)))
+    return tasks
 
 
 def _manifests(folder: str) -> dict[str, list[str]]:
     """Return the file names in each manifest of a folder, by output; empty if it is damaged."""
-    manifests = {}
+    manifests: dict[str, list[str]] = {}
     for name in sorted(os.listdir(folder)):
         if name.startswith(".") and name.endswith(f".{MANIFEST}"):
-            try:
-                manifest: Manifest | None = load(os.path.join(folder, name))
-            except OutputError:
-                manifest = None
-            output = name.removeprefix(".").removesuffix(f".{MANIFEST}")
-            manifests[output] = [] if manifest is None else [file.name for file in manifest.files]
+            files = manifests.setdefault(name.removeprefix(".").removesuffix(f".{MANIFEST}"), [])
+            with suppress(OutputError):
+                files += [file.name for file in load(os.path.join(folder, name)).files]
     return manifests
 
 
@@ -332,13 +250,9 @@ def _verify(path: str) -> Done:
     return Done("verified", path, verify(path))
 
 
-def _make_databases(
-    folder: PathLike,
-    database_dir: PathLike | None,
-    *,
-    when_done: WhenDone | None = None,
-    **keywords: Unpack[DatabaseKeywords],
-) -> list[SiteResult]:
+def _plan_databases(
+    folder: PathLike, database_dir: PathLike | None, **keywords: Any
+) -> list[SiteTask]:
     outputs = _outputs(folder)
     options = read_options(DatabaseOptions, keywords)
     for name in ("site", "tag_texts", "profiles", "nest", "as_of"):
@@ -347,32 +261,34 @@ def _make_databases(
             target = "dumps" if is_for_dumps else "one output"
             reason = f"{os.fspath(folder)} is a folder of outputs"
             raise OptionError(f"{flag(name)} applies only to {target}; {reason}")
-    # Several sites run in parallel, with one process for each.
-    settings = {**keywords, "progress": False, "jobs": options.jobs if len(outputs) == 1 else 1}
     databases = _made(database_dir)
     tasks = []
     for name, paths in outputs.items():
         target = os.path.join(databases, f"{name}.db")
-        work = partial(_make_database, paths, target, settings)
-        tasks.append(SiteTask(name, target, input_size(paths), work))
-    return run_sites(tasks, options.jobs, progress=options.progress, when_done=when_done)
+        work = partial(_make_database, paths, target, keywords)
+        # Several sites run in parallel, with one process for each.
+        is_alone = len(outputs) == 1
+        tasks.append(SiteTask(name, target, input_size(paths), work, is_divisible=is_alone))
+    return tasks
 
 
-def _make_database(paths: list[str], target: str, settings: dict[str, Any]) -> Done:
-    product = find_database(readable(paths), target, **settings)
+def _make_database(
+    paths: list[str],
+    target: str,
+    settings: dict[str, Any],
+    *,
+    jobs: int | None = 1,
+    progress: Shown = False,
+) -> Done:
+    product = find_database(readable(paths), target, **settings, jobs=jobs, progress=progress)
     options = product.options
     return _build(product, force=options.force, update=options.update)
 
 
-def _write_all_tables(
-    sources: Iterable[PathLike],
-    output_dir: PathLike | None,
-    *,
-    when_done: WhenDone | None = None,
-    **keywords: Unpack[TableKeywords],
-) -> list[SiteResult]:
-    planned = plan_outputs(sources, _made(output_dir), "")
-    return run_dumps(_write_tables, planned, keywords, when_done)
+def _plan_tables(
+    sources: Iterable[PathLike], output_dir: PathLike | None, **keywords: Any
+) -> list[SiteTask]:
+    return dump_tasks(_write_tables, plan_outputs(sources, _made(output_dir), ""), keywords)
 
 
 def _write_tables(source: str, output: str, **kwargs: Any) -> Done:
@@ -380,33 +296,24 @@ def _write_tables(source: str, output: str, **kwargs: Any) -> Done:
     return Done("made", output, report) if report.is_new else Done(UP_TO_DATE, output)
 
 
-def _write_all_tags(
-    sources: Iterable[PathLike],
-    output_dir: PathLike | None,
-    *,
-    update: bool = False,
-    force: bool = False,
-    when_done: WhenDone | None = None,
-    **keywords: Unpack[TagsKeywords],
-) -> list[SiteResult]:
-    planned = plan_outputs(sources, _made(output_dir), ".jsonl.gz")
-    kwargs = {**keywords, "update": update, "force": force}
-    return run_dumps(_write_tags, planned, kwargs, when_done)
+def _plan_tags(
+    sources: Iterable[PathLike], output_dir: PathLike | None, **keywords: Any
+) -> list[SiteTask]:
+    return dump_tasks(_write_tags, plan_outputs(sources, _made(output_dir), ".jsonl.gz"), keywords)
 
 
-def _write_tags(source: str, output: str, *, update: bool, force: bool, **kwargs: Any) -> Done:
+def _write_tags(
+    source: str, output: str, *, update: bool = False, force: bool = False, **kwargs: Any
+) -> Done:
     product = TagsFile(tags(source, **kwargs), output)
     return _build(product, force=force, update=update)
 
 
-def _inspect_all(
-    sources: Iterable[PathLike], *, when_done: WhenDone | None = None, **keywords: Any
-) -> list[SiteResult]:
+def _plan_inspections(sources: Iterable[PathLike], **keywords: Any) -> list[SiteTask]:
     paths = [os.fspath(source) for source in sources]
     others = _tables_of_others(paths)
     paths = [path for path in paths if os.path.realpath(path) not in others]
-    dumps = [(path, site_from_name(path), path) for path in paths]
-    return run_dumps(_inspect, dumps, keywords, when_done, resumes=False)
+    return dump_tasks(_inspect, [(path, site_from_name(path), path) for path in paths], keywords)
 
 
 def _tables_of_others(paths: list[str]) -> set[str]:

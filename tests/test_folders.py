@@ -358,9 +358,12 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
     assert so2docs.to_sqlite(new, tmp_path / "py.db", site_field="Site").rows["questions"] == 14
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
+def test_refused(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    for name, folder in zip(("OLD", "NEW"), quarters, strict=True):
+        folder.rename(tmp_path / name)
+    (tmp_path / "EMPTY").mkdir()
+    folder_with(tmp_path / "DUMP", posts(1))
+    for words, code, message in (
         (["diff", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
         (["diff", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file"),
         (["diff", "OLD", "NEW"], 2, "outputs of several sites go to a folder; give its name"),
@@ -390,19 +393,11 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
         ),
         (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest applies only"),
         (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without"),
-    ],
-)
-def test_refused(
-    words: list[str], code: int, message: str, quarters: tuple[Path, Path], tmp_path: Path
-) -> None:
-    for name, folder in zip(("OLD", "NEW"), quarters, strict=True):
-        folder.rename(tmp_path / name)
-    (tmp_path / "EMPTY").mkdir()
-    folder_with(tmp_path / "DUMP", posts(1))
-    result = run(*words, cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (code, "")
-    assert message in result.stderr
-    assert not list(tmp_path.glob("x*/*"))
+    ):
+        result = run(*words, cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (code, ""), words
+        assert message in result.stderr
+        assert not list(tmp_path.glob("x*/*"))
 
 
 def test_each_function_says_what_it_takes(quarters: tuple[Path, Path]) -> None:
@@ -456,20 +451,6 @@ def test_stopped(number: int, tmp_path: Path) -> None:
     assert "up to date" in states(results).values()
     for name in outputs(changes):
         assert contents(changes)[name] == contents(changes)[outputs(changes)[0]]
-
-
-def test_copied_outputs_are_the_same(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    """A database is not made again if only the date of its output changed."""
-    _, new = quarters
-    so2docs.for_each_site(so2docs.to_sqlite, new, tmp_path / "databases", jobs=1)
-    copy = tmp_path / "copy"
-    shutil.copytree(new, copy)
-    for path in copy.iterdir():
-        os.utime(path, (1, 1))
-    results = so2docs.for_each_site(
-        so2docs.to_sqlite, copy, tmp_path / "databases", jobs=1, update=True
-    )
-    assert set(states(results).values()) == {"up to date"}
 
 
 def test_warnings_are_one_line_for_each_kind_with_quiet(tmp_path: Path) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Unpack
 
 import orjson
 
 from so2docs.api.convert import check_report, convert_validated, write_report
-from so2docs.api.sites import Done, SiteResult, WhenDone, plan_outputs, run_dumps
+from so2docs.api.sites import Done, SiteResult, WhenDone, dump_tasks, plan_outputs, run_sites
 from so2docs.dump.unreadable import unreadable_output
-from so2docs.errors import OptionError, OutputError, So2docsError, flag
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.option import path
 from so2docs.options.output_form import check_several, output_form, output_suffix
@@ -21,9 +20,6 @@ from so2docs.options.request import build_run_options, find_recipe, validate_key
 from so2docs.options.table import OF_CONVERT, taken_by
 from so2docs.output.provenance import UP_TO_DATE
 from so2docs.parse.core import choose_core
-
-_REPORT_SECONDS = 5
-"""Least time between two writings of an unfinished report, which may have hundreds of entries."""
 
 
 @spell_out(taken_by(*OF_CONVERT))
@@ -41,8 +37,8 @@ def convert_all(
 
     Outputs that are up to date are left unchanged, so repeating the call after an interruption
     continues with the first missing output. A dump fails if its output exists but was made from
-    another input or with other options, unless `update` or `force` is given. The report is
-    rewritten every few seconds, and keeps the entries of dumps that this call does not convert.
+    another input or with other options, unless `update` or `force` is given. After an
+    interruption, the report lists the dumps that are done.
 
     Args:
         sources: Paths of the dumps, in any form supported by `convert`.
@@ -89,76 +85,27 @@ def convert_all(
     check_report(report_path, [source for source, _, _ in planned])
     os.makedirs(output_dir, exist_ok=True)
     done: list[SiteResult] = []
-    earlier = {} if report_path is None else _read_earlier(report_path)
-    last_written = time.monotonic()
 
     def finish(result: SiteResult) -> None:
-        nonlocal last_written
         done.append(result)
         if when_done is not None:
             when_done(result)
-        if time.monotonic() - last_written > _REPORT_SECONDS:
-            save_unfinished()
-            last_written = time.monotonic()
 
-    def save_unfinished() -> None:
-        if report_path not in (None, "-"):
-            # A failure here is harmless: only the last report must be written.
-            with suppress(So2docsError):
-                write_report(report_path, _with_earlier(done, earlier))
-
+    jobs, progress = kwargs.pop("jobs", None), kwargs.pop("progress", False)
     # Workers may be unable to import a recipe given as a function, so this process makes all
     # outputs.
     is_alone = not isinstance(kwargs.get("recipe"), str | None)
+    tasks = dump_tasks(_convert, planned, kwargs)
     try:
-        results = run_dumps(_convert, planned, kwargs, finish, is_alone=is_alone)
-    except BaseException:
-        save_unfinished()
-        raise
-    if report_path is not None:
-        write_report(report_path, _with_earlier(results, earlier))
-    return results
+        done = run_sites(tasks, jobs, progress=progress, when_done=finish, is_alone=is_alone)
+    finally:
+        write_report(report_path, [result.as_dict() for result in done])
+    return done
 
 
 def _convert(source: str, output: str, **kwargs: Any) -> Done:
     report = convert_validated(source, output, kwargs)
     return Done("converted", output, report) if report.is_new else Done(UP_TO_DATE, output)
-
-
-def _with_earlier(
-    results: Iterable[SiteResult], earlier: Mapping[str, dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """List the report entries of this call, then those of other dumps from the earlier report.
-
-    For an output that was up to date, the earlier entry is used if the files still have the
-    recorded sizes.
-    """
-    now: list[dict[str, Any]] = [result.as_dict() for result in results]
-    others = dict(earlier)
-    for entry in now:
-        before = others.pop(_key(entry), None)
-        if entry["result"] is None and before is not None and _is_in_place(before):
-            entry["result"], entry["made"] = before["result"], before["made"]
-    return [*now, *others.values()]
-
-
-def _key(entry: dict[str, Any]) -> str:
-    return os.path.abspath(str(entry["output"]))
-
-
-def _read_earlier(path: str) -> dict[str, dict[str, Any]]:
-    """Read the entries of a `convert_all` report by output; empty if it is missing or damaged."""
-    try:
-        with open(path, "rb") as file:
-            values = orjson.loads(file.read())
-    except (OSError, ValueError):
-        return {}
-    entries = values if isinstance(values, list) else []
-    return {
-        _key(entry): entry
-        for entry in entries
-        if isinstance(entry, dict) and isinstance(entry.get("output"), str) and "made" in entry
-    }
 
 
 def read_failures(path: str) -> dict[str, str]:
@@ -177,14 +124,3 @@ def read_failures(path: str) -> dict[str, str]:
         entries = orjson.loads(content)
         return {entry["site"]: entry["error"] for entry in entries if entry["error"] is not None}
     raise OutputError(f"{path}: is damaged, or is not a report on several dumps; {advice}")
-
-
-def _is_in_place(entry: dict[str, Any]) -> bool:
-    """Whether the output has the size that its entry records."""
-    try:
-        report = entry["result"]
-        names = (report["first_file"] or report["output"], report["last_file"] or report["output"])
-        sizes = list(map(os.path.getsize, names))
-        return bool(report["files"] > 1 or sizes[0] == report["output_bytes"])
-    except (OSError, KeyError, TypeError):
-        return False

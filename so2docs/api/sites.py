@@ -8,12 +8,10 @@ site.
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -65,7 +63,6 @@ class SiteResult:
             date.
         error: Error of a failed site; None otherwise.
         source: Path of the dump; empty if the input is an output.
-        ended: Unix time at which the work ended.
     """
 
     site: str
@@ -74,7 +71,6 @@ class SiteResult:
     result: Any = None
     error: Exception | None = None
     source: str = ""
-    ended: float = field(default_factory=time.time, compare=False)
 
     def __str__(self) -> str:
         if isinstance(self.result, Report):
@@ -90,15 +86,12 @@ class SiteResult:
         return text if is_named else f"{name}: {text}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values; without a `result`, `made` is None."""
-        ended = datetime.fromtimestamp(self.ended, UTC).isoformat(timespec="seconds")
+        """Return all fields as JSON-compatible values."""
         return {
             "source": self.source,
             "site": self.site,
             "output": self.output,
             "state": self.state,
-            "ended": ended,
-            "made": None if self.result is None else ended,
             "result": None if self.result is None else self.result.as_dict(),
             "error": None if self.error is None else str(self.error),
         }
@@ -259,41 +252,27 @@ def _died(task: SiteTask, error: WorkerDiedError) -> tuple[SiteResult, list[tupl
     return SiteResult(task.site, task.output, "failed", None, error, task.source), []
 
 
-def run_dumps(
-    make: Callable[..., Done],
-    dumps: Iterable[tuple[str, str, str]],
-    kwargs: Mapping[str, Any],
-    when_done: WhenDone | None,
-    *,
-    is_alone: bool = False,
-    resumes: bool = True,
-) -> list[SiteResult]:
-    """Make an output from each of several dumps with `run_sites`.
+def dump_tasks(
+    make: Callable[..., Done], dumps: Iterable[tuple[str, str, str]], kwargs: Mapping[str, Any]
+) -> list[SiteTask]:
+    """Make a task for each of several dumps.
 
     Args:
-        make: Function called with a dump, an output and keywords.
+        make: Function called with a dump, an output and the keywords.
         dumps: Source, site and output of each dump, from `plan_outputs`.
-        kwargs: The keywords, including `jobs` and `progress`.
-        when_done: Function called with the result of each site.
-        is_alone: Make all outputs in this process, for a `make` that workers cannot run.
-        resumes: See `run_sites`.
+        kwargs: The keywords.
     """
-    settings = dict(kwargs)
-    jobs, progress = settings.pop("jobs", None), settings.pop("progress", False)
-    tasks = [
+    return [
         SiteTask(
             site,
             output,
             input_size([source]),
-            partial(make, source, output, **settings),
+            partial(make, source, output, **kwargs),
             without_secrets(source),
             is_divisible=True,
         )
         for source, site, output in dumps
     ]
-    return run_sites(
-        tasks, jobs, progress=progress, when_done=when_done, is_alone=is_alone, resumes=resumes
-    )
 
 
 def plan_outputs(

@@ -266,19 +266,6 @@ class ChangesKeywords(TypedDict, total=False):
     force: bool
 
 
-class SiteChangesKeywords(TypedDict, total=False):
-    """Options of `so2docs.for_each_site` for `diff`."""
-
-    only: str | Iterable[Literal["added", "changed", "deleted"]] | None
-    ignore: str | Iterable[str] | None
-    site_field: str | None
-    format: Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
-    deleted: str | os.PathLike[str] | None
-    elasticsearch_index: str
-    update: bool
-    force: bool
-
-
 # [[[end]]]
 
 

@@ -45,12 +45,7 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
         if name := stem(os.path.basename(path)):
             return without_date(name)
         path = os.path.dirname(path)
-    # A link may lead from the name of the site to another folder, or the other way round.
-    named, real = (
-        without_date(os.path.basename(folder))
-        for folder in (os.path.abspath(path), os.path.realpath(path))
-    )
-    return real if _PUBLISHED.fullmatch(real) and not _PUBLISHED.fullmatch(named) else named
+    return without_date(os.path.basename(os.path.abspath(path)))
 
 
 def stem(name: str) -> str:

@@ -64,22 +64,6 @@ def test_site_of(name: str, site: str) -> None:
     assert site_from_name(name) == site
 
 
-def test_site_of_a_link(tmp_path: Path) -> None:
-    """A link, or the folder to which it leads, may have the name of the site."""
-    for folder in ("store", "beer.stackexchange.com"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "Posts.xml").touch()
-    (tmp_path / "iota.stackexchange.com").symlink_to("store")
-    (tmp_path / "newest").symlink_to("beer.stackexchange.com")
-    for name, site in (
-        ("iota.stackexchange.com", "iota.stackexchange.com"),
-        ("newest", "beer.stackexchange.com"),
-        ("store", "store"),
-    ):
-        assert site_from_name(tmp_path / name) == site
-        assert site_from_name(tmp_path / name / "Posts.xml") == site
-
-
 def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) -> None:
     sources = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
     out = dumps / "out"
@@ -112,59 +96,6 @@ def test_keeps_existing_outputs(dumps: Path) -> None:
 
 def entries_of(report: Path) -> dict[str, Any]:
     return {entry["site"]: entry for entry in json.loads(report.read_text(encoding="utf-8"))}
-
-
-def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
-    beer, coffee = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
-    report = dumps / "report.json"
-    words = ("-q", "--jobs", "1", "--output-dir", dumps / "out", "--report")
-    result = run("convert", coffee, *words, report)
-    assert (result.returncode, result.stderr) == (0, "")
-    first = entries_of(report)["coffee"]
-    assert (first["state"], first["made"]) == ("converted", first["ended"])
-    result = run("convert", beer, coffee, dumps / "broken.gz", *words, report)
-    assert result.returncode == 1
-    second = entries_of(report)
-    states = {site: entry["state"] for site, entry in second.items()}
-    assert states == {
-        "beer.stackexchange.com": "converted",
-        "coffee": "up to date",
-        "broken": "failed",
-    }
-    assert second["coffee"]["result"] == first["result"]
-    assert second["coffee"]["made"] == first["made"]
-    # A run over some of the sites keeps the entries of the other sites.
-    assert run("convert", beer, *words, report).returncode == 0
-    third = entries_of(report)
-    assert third["coffee"] == second["coffee"]
-    assert third["beer.stackexchange.com"]["result"] == second["beer.stackexchange.com"]["result"]
-    # An entry about another file is not applied to this file.
-    with (dumps / "out" / "coffee.jsonl.gz").open("ab") as file:
-        file.write(b"x")
-    run("convert", coffee, *words, report)
-    assert entries_of(report)["coffee"]["result"] is None
-
-
-def test_an_earlier_report_is_read_once(dumps: Path) -> None:
-    """A run over many sites neither reads nor writes the whole report after each site."""
-    beer, coffee = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
-    report = dumps / "report.json"
-    so2docs.convert_all([coffee], dumps / "out", report=report)
-    first = entries_of(report)["coffee"]
-    sites = [beer, coffee]
-    so2docs.convert_all(
-        sites, dumps / "out", report=report, jobs=1, when_done=lambda _: report.write_text("")
-    )
-    assert entries_of(report)["coffee"]["result"] == first["result"]
-
-
-@pytest.mark.parametrize("text", ["[\n  3]", "[\n  {}]", '[\n  {"output": 3, "made": 1}]', "[\n  "])
-def test_a_damaged_earlier_report(text: str, dumps: Path) -> None:
-    report = dumps / "report.json"
-    report.write_text(text)
-    words = ("convert", dumps / "coffee", "-q", "--output-dir", dumps / "out", "--report", report)
-    assert run(*words).returncode == 0
-    assert entries_of(report)["coffee"]["state"] == "converted"
 
 
 class Stop(BaseException):
@@ -222,11 +153,6 @@ def test_site_field_of_one_dump(dumps: Path) -> None:
         == 0
     )
     assert {document["Site"] for document in so2docs.read(output)} == {"coffee"}
-
-
-def test_a_site_field_named_like_an_attribute(dumps: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match="'Title'"):
-        so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Title")
 
 
 def test_same_output_twice(dumps: Path) -> None:
@@ -442,13 +368,6 @@ def test_the_summary_table_has_counts_and_reasons(tmp_path: Path) -> None:
     assert of_missing.endswith(f" failed  {results[1].error}")
     assert total.split()[1:-1] == of_site.split()[2:-1]
     assert f"{first.records} records -> " in str(results[0])
-
-
-def test_shares_are_named_in_the_given_order(tmp_path: Path) -> None:
-    shares = "train=0.4,validation=0.3,test=0.3"
-    [done] = so2docs.convert_all([SAMPLES / "posts.xml"], tmp_path, split=shares, jobs=1)
-    names = [f"{tmp_path}/samples-{name}.jsonl.gz" for name in ("train", "test")]
-    assert str(done).endswith(f" -> {names[0]} to {names[1]}, 3 files")
 
 
 def test_a_single_path_is_refused(tmp_path: Path) -> None:

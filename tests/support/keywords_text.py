@@ -54,12 +54,6 @@ PRODUCTS: list[tuple[str, str, tuple[type, ...], str]] = [
     ("TagsKeywords", "TypedDict", (TagsOptions,), "Options of `so2docs.tags`."),
     ("ComparisonKeywords", "IteratorKeywords", (ComparisonOptions,), "Options of `so2docs.diff`."),
     ("ChangesKeywords", "TypedDict", (ChangesOptions,), "Options of `so2docs.Changes.write`."),
-    (
-        "SiteChangesKeywords",
-        "TypedDict",
-        (ComparisonOptions, ChangesOptions),
-        "Options of `so2docs.for_each_site` for `diff`.",
-    ),
 ]
 
 
