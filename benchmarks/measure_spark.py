@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import time
 from pathlib import Path
 
 from so2docs import spark as on_spark
@@ -29,11 +30,14 @@ def main() -> None:
     session = start_session(options.master, settings, quiet=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         nest = options.nest.split(",") if options.nest else []
-        report = on_spark.convert(session, options.dumps, folder, nest=nest)
+        begun = time.perf_counter()
+        results = on_spark.convert(session, options.dumps, folder, nest=nest)
+        seconds = time.perf_counter() - begun
     session.stop()
     print(
-        f"{report.total().rows:,} rows: {report.seconds:.1f} s without starting Spark, "
-        f"at most {report.total().peak_memory_bytes / 2**20:.0f} MiB per Python worker"
+        f"{sum(one.result.rows for one in results):,} rows: {seconds:.1f} s without starting "
+        f"Spark, at most {max(one.result.peak_memory_bytes for one in results) / 2**20:.0f} MiB "
+        "per Python worker"
     )
 
 

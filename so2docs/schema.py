@@ -31,6 +31,24 @@ TEXTS: Type = "texts"
 INTEGERS: Type = "integers"
 LISTS: frozenset[Type] = frozenset({TEXTS, INTEGERS})
 
+_TYPE_BY_ENDING: dict[str, Type] = {"Id": INTEGER, "Count": INTEGER, "Date": DATE}
+_TYPE_BY_NAME: dict[str, Type] = {
+    **dict.fromkeys(("Age", "Amount", "BountyAmount", "Class", "ProposedBy"), INTEGER),
+    **dict.fromkeys(("Reputation", "Revisions", "Score", "Views", "UpVotes", "DownVotes"), INTEGER),
+    **dict.fromkeys(("IsModeratorOnly", "IsRequired", "TagBased"), BOOLEAN),
+    **dict.fromkeys(("Events", "Tags"), TEXTS),
+    **dict.fromkeys(("ApprovedBy", "OriginalQuestionIds"), INTEGERS),
+}
+
+
+def _attributes(names: str) -> Attributes:
+    """Return attributes with their types, which follow from the names; most are texts."""
+    return {name: _TYPE_BY_NAME.get(name) or _type_by_ending(name) for name in names.split()}
+
+
+def _type_by_ending(name: str) -> Type:
+    return next((kind for end, kind in _TYPE_BY_ENDING.items() if name.endswith(end)), TEXT)
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -43,8 +61,6 @@ class Part:
             and its type.
         table: Name of the table that the value comes from.
         parts: Parts nested in each record, after its attributes.
-        columns: Names in `attributes` that have a column in formats with fixed columns; None for
-            all.
         by: For a nested user, the attribute with the user's id; otherwise empty.
         is_optional: Whether the key is left out if there is no value.
         is_open: Whether the records may have members that are not in `attributes`.
@@ -55,7 +71,6 @@ class Part:
     attributes: Attributes
     table: str = ""
     parts: tuple[Part, ...] = ()
-    columns: tuple[str, ...] | None = None
     by: str = ""
     is_optional: bool = False
     is_open: bool = False
@@ -92,7 +107,6 @@ class Table:
         is_in_all: Whether `nest="all"` includes the table.
         needs: Name of the table whose rows contain the rows of this one, and which is nested too.
         counted: Counted names, if posts contain counts instead of rows.
-        columns: Counted names that have a column in formats with fixed columns.
     """
 
     name: str
@@ -115,7 +129,6 @@ class Table:
     is_in_all: bool = True
     needs: str = ""
     counted: Attributes = field(default_factory=dict)
-    columns: tuple[str, ...] | None = None
 
     @property
     def dated_by(self) -> str:
@@ -180,7 +193,7 @@ class Table:
         users = tuple(_user(key, by) for by, key in self.users.items())
         attributes = self.counted or self.documented
         parts = (*self.holds, *users)
-        rows = Part(self.key, self.shape, attributes, self.name, parts, self.columns)
+        rows = Part(self.key, self.shape, attributes, self.name, parts)
         return rows, *self.adds
 
     @cached_property
@@ -195,12 +208,7 @@ BOUNTY = 8
 """Kind of the records of bounties, which are made from votes."""
 
 
-_OF_USERS: Attributes = {
-    "Id": INTEGER,
-    "Reputation": INTEGER,
-    "CreationDate": DATE,
-    "DisplayName": TEXT,
-}
+_OF_USERS: Attributes = _attributes("Id Reputation CreationDate DisplayName")
 """Attributes of users in documents: those that the licence requires for attribution, and the
 reputation. The other attributes are rare, long, or internal to the site."""
 
@@ -237,7 +245,6 @@ LINK_TYPES = {1: "linked", 3: "duplicate"}
 """Names of link types: table LinkTypes of the Stack Exchange Data Explorer."""
 
 VOTE_TYPES = {
-    0: "UndoMod",
     1: "AcceptedByOriginator",
     2: "UpMod",
     3: "DownMod",
@@ -254,34 +261,12 @@ VOTE_TYPES = {
     14: "NominateModerator",
     15: "ModeratorReview",
     16: "ApproveEditSuggestion",
-    17: "Reaction1",
-    18: "Helpful",
-    19: "ThankYou",
-    20: "WellWritten",
-    21: "Follow",
-    22: "Reaction2",
-    23: "Reaction3",
-    24: "Reaction4",
-    25: "Reaction5",
-    26: "Reaction6",
-    27: "Reaction7",
-    28: "Reaction8",
-    29: "Outdated",
-    30: "NotOutdated",
-    31: "PreVote",
-    32: "CollectiveDiscussionUpvote",
-    33: "CollectiveDiscussionDownvote",
-    35: "privateAiAnswerCorrect",
-    36: "privateAiAnswerIncorrect",
-    37: "privateAiAnswerPartiallyCorrect",
 }
-"""Names of vote types: table VoteTypes of the Stack Exchange Data Explorer."""
+"""Names of the vote types in published dumps, from the table VoteTypes of the Stack Exchange Data
+Explorer. The key of any other type is its number."""
 
 BOUNTY_TYPES = frozenset({8, 9})
 """Types of votes for bounties: offered on a question, or awarded to an answer."""
-
-VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
-"""Names of the vote types in published dumps, for formats with fixed columns."""
 
 HISTORY_TYPES = {
     1: "InitialTitle",
@@ -360,44 +345,18 @@ POSTS = Table(
     "posts",
     "Posts.xml",
     "post",
-    {
-        "Id": INTEGER,
-        "PostTypeId": INTEGER,
-        "ParentId": INTEGER,
-        "AcceptedAnswerId": INTEGER,
-        "CreationDate": DATE,
-        "Score": INTEGER,
-        "ViewCount": INTEGER,
-        "Body": TEXT,
-        "OwnerUserId": INTEGER,
-        "OwnerDisplayName": TEXT,
-        "LastEditorUserId": INTEGER,
-        "LastEditorDisplayName": TEXT,
-        "LastEditDate": DATE,
-        "LastActivityDate": DATE,
-        "Title": TEXT,
-        "Tags": TEXTS,
-        "AnswerCount": INTEGER,
-        "CommentCount": INTEGER,
-        "FavoriteCount": INTEGER,
-        "ClosedDate": DATE,
-        "CommunityOwnedDate": DATE,
-        "ContentLicense": TEXT,
-    },
+    _attributes(
+        "Id PostTypeId ParentId AcceptedAnswerId CreationDate Score ViewCount Body OwnerUserId "
+        "OwnerDisplayName LastEditorUserId LastEditorDisplayName LastEditDate LastActivityDate "
+        "Title Tags AnswerCount CommentCount FavoriteCount ClosedDate CommunityOwnedDate "
+        "ContentLicense"
+    ),
     users={"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"},
 )
 """The posts table, to whose rows the rows of other tables belong."""
 
 _OF_QUESTIONS = frozenset(
-    (
-        "AcceptedAnswerId",
-        "ViewCount",
-        "Title",
-        "Tags",
-        "AnswerCount",
-        "FavoriteCount",
-        "ClosedDate",
-    )
+    ("AcceptedAnswerId", "ViewCount", "Title", "Tags", "AnswerCount", "FavoriteCount", "ClosedDate")
 )
 _OF_ANSWERS = frozenset({"ParentId"})
 QUESTION_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF_ANSWERS)
@@ -405,64 +364,41 @@ QUESTION_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF
 ANSWER_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF_QUESTIONS)
 """Attributes of an answer."""
 
-_TEXTS: Attributes = {"Title": TEXT, "Body": TEXT, "Tags": TEXTS}
 _EDITORS = (
-    Part("Revisions", "value", {"Revisions": INTEGER}),
+    Part("Revisions", "value", _attributes("Revisions")),
     Part(
         "Editors",
         "list",
-        {"UserId": INTEGER, "UserDisplayName": TEXT},
+        _attributes("UserId UserDisplayName"),
         parts=(_user("User", "UserId"),),
     ),
 )
-_MARKDOWN = Part("BodyMarkdown", "value", {"BodyMarkdown": TEXT}, is_optional=True)
+_MARKDOWN = Part("BodyMarkdown", "value", _attributes("BodyMarkdown"), is_optional=True)
 
 
-def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]) -> Table:
+def _history(name: str, sequence: int, texts: str, adds: tuple[Part, ...]) -> Table:
     """Declare the history table at one level of detail, with one entry per revision."""
     return Table(
         name,
         "PostHistory.xml",
         "event",
-        {
-            "Id": INTEGER,
-            "PostHistoryTypeId": INTEGER,
-            "PostId": INTEGER,
-            "RevisionGUID": TEXT,
-            "CreationDate": DATE,
-            "UserId": INTEGER,
-            "UserDisplayName": TEXT,
-            "Comment": TEXT,
-            "Text": TEXT,
-            "ContentLicense": TEXT,
-        },
+        _attributes(
+            "Id PostHistoryTypeId PostId RevisionGUID CreationDate UserId UserDisplayName Comment "
+            "Text ContentLicense"
+        ),
         required=("Id", "PostId", "PostHistoryTypeId"),
         sequence=sequence,
         key="History",
-        entry={
-            "Id": INTEGER,
-            "RevisionGUID": TEXT,
-            "CreationDate": DATE,
-            "UserId": INTEGER,
-            "UserDisplayName": TEXT,
-            "Events": TEXTS,
-            "Comment": TEXT,
-            "Text": TEXT,
-            **texts,
-            "CloseReason": TEXT,
-            "CloseReasonId": INTEGER,
-            "OriginalQuestionIds": INTEGERS,
-            "ProposedBy": INTEGER,
-            "ApprovedBy": INTEGERS,
-            "RollbackTo": TEXT,
-            "Url": TEXT,
-            "ContentLicense": TEXT,
-        },
+        entry=_attributes(
+            "Id RevisionGUID CreationDate UserId UserDisplayName Events Comment Text "
+            f"{texts} CloseReason CloseReasonId OriginalQuestionIds ProposedBy ApprovedBy "
+            "RollbackTo Url ContentLicense"
+        ),
         holds=(
             Part(
                 "Voters",
                 "list",
-                {"Id": INTEGER, "DisplayName": TEXT},
+                _attributes("Id DisplayName"),
                 name,
                 is_optional=True,
                 is_open=True,
@@ -475,7 +411,7 @@ def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]
             Part(
                 "Closed",
                 "record",
-                {"Reason": TEXT, "Date": DATE, "OriginalQuestionIds": INTEGERS},
+                _attributes("Reason Date OriginalQuestionIds"),
                 name,
                 is_optional=True,
             ),
@@ -489,7 +425,7 @@ def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]
 BOUNTIES = Part(
     "Bounties",
     "list",
-    {"Amount": INTEGER, "CreationDate": DATE, "UserId": INTEGER},
+    _attributes("Amount CreationDate UserId"),
     "votes",
     parts=(_user("User", "UserId"),),
     is_optional=True,
@@ -502,16 +438,7 @@ _NESTED = (
         "comments",
         "Comments.xml",
         "comment",
-        {
-            "Id": INTEGER,
-            "PostId": INTEGER,
-            "Score": INTEGER,
-            "Text": TEXT,
-            "CreationDate": DATE,
-            "UserDisplayName": TEXT,
-            "UserId": INTEGER,
-            "ContentLicense": TEXT,
-        },
+        _attributes("Id PostId Score Text CreationDate UserDisplayName UserId ContentLicense"),
         required=("Id", "PostId"),
         sequence=1,
         key="Comments",
@@ -522,59 +449,38 @@ _NESTED = (
         "links",
         "PostLinks.xml",
         "link",
-        {
-            "Id": INTEGER,
-            "CreationDate": DATE,
-            "PostId": INTEGER,
-            "RelatedPostId": INTEGER,
-            "LinkTypeId": INTEGER,
-        },
+        _attributes("Id CreationDate PostId RelatedPostId LinkTypeId"),
         required=("Id", "PostId"),
         sequence=2,
         key="Links",
-        given={"LinkType": TEXT},
+        given=_attributes("LinkType"),
         sought=("RelatedPostId",),
     ),
     Table(
         "votes",
         "Votes.xml",
         "vote",
-        {
-            "Id": INTEGER,
-            "PostId": INTEGER,
-            "VoteTypeId": INTEGER,
-            "UserId": INTEGER,
-            "CreationDate": DATE,
-            "BountyAmount": INTEGER,
-        },
+        _attributes("Id PostId VoteTypeId UserId CreationDate BountyAmount"),
         required=("PostId", "VoteTypeId"),
         sequence=3,
         key="Votes",
         shape="counts",
         counted=dict.fromkeys(VOTE_TYPES.values(), INTEGER),
-        columns=VOTE_COLUMNS,
         adds=(BOUNTIES,),
     ),
-    _history("closings", 5, {}, ()),
-    _history("history", 6, {}, _EDITORS),
-    _history("history-text", 7, _TEXTS, (*_EDITORS, _MARKDOWN)),
+    _history("closings", 5, "", ()),
+    _history("history", 6, "", _EDITORS),
+    _history("history-text", 7, "Title Body Tags", (*_EDITORS, _MARKDOWN)),
     Table(
         "users",
         "Users.xml",
         "user",
         {
             **_OF_USERS,
-            "EmailHash": TEXT,
-            "LastAccessDate": DATE,
-            "WebsiteUrl": TEXT,
-            "Location": TEXT,
-            "Age": INTEGER,
-            "AboutMe": TEXT,
-            "Views": INTEGER,
-            "UpVotes": INTEGER,
-            "DownVotes": INTEGER,
-            "ProfileImageUrl": TEXT,
-            "AccountId": INTEGER,
+            **_attributes(
+                "EmailHash LastAccessDate WebsiteUrl Location Age AboutMe Views UpVotes DownVotes "
+                "ProfileImageUrl AccountId"
+            ),
         },
         required=("Id",),
         sequence=4,
@@ -584,14 +490,7 @@ _NESTED = (
         "badges",
         "Badges.xml",
         "badge",
-        {
-            "Id": INTEGER,
-            "UserId": INTEGER,
-            "Name": TEXT,
-            "Date": DATE,
-            "Class": INTEGER,
-            "TagBased": BOOLEAN,
-        },
+        _attributes("Id UserId Name Date Class TagBased"),
         required=("UserId", "Class"),
         sequence=8,
         is_in_all=False,
@@ -611,15 +510,7 @@ DUMP = {
             "tags",
             "Tags.xml",
             "tag",
-            {
-                "Id": INTEGER,
-                "TagName": TEXT,
-                "Count": INTEGER,
-                "ExcerptPostId": INTEGER,
-                "WikiPostId": INTEGER,
-                "IsModeratorOnly": BOOLEAN,
-                "IsRequired": BOOLEAN,
-            },
+            _attributes("Id TagName Count ExcerptPostId WikiPostId IsModeratorOnly IsRequired"),
         ),
     )
 }
@@ -643,7 +534,7 @@ USER_ATTRIBUTES = tuple(TABLES["users"].documented)
 AS_OF = "as-of"
 """Stands for a table in the parts of a post that exist only in the state of a date."""
 
-BODY_FROM = Part("BodyFrom", "value", {"BodyFrom": TEXT}, AS_OF)
+BODY_FROM = Part("BodyFrom", "value", _attributes("BodyFrom"), AS_OF)
 """The part of a post that tells where its body comes from: `dump` or `history`."""
 
 POST_PARTS = (

@@ -90,6 +90,7 @@ def spark(
     A question or answer is kept if it passes all filters. --limit and --sample-size apply to each
     dump, and --nest reads the tables next to each dump.
     """
+    from so2docs.api.sites import exit_code, summary
     from so2docs.spark.api import convert
     from so2docs.spark.sites import check_options
 
@@ -100,19 +101,20 @@ def spark(
     check_options(source, **{name: kwargs[name] for name in kwargs if name not in _ON_FOLDERS})
     session = start_session(master, conf, quiet=quiet)
     try:
-        report_of_all = convert(session, source, output, **kwargs)
+        results = convert(session, source, output, **kwargs)
     except BaseException as end:
         if isinstance(end, Exception):
             raise
         raise type(end)(_RESUMES) from None
     finally:
         session.stop()
-    write_report(report, report_of_all.as_dict())
+    write_report(report, [result.as_dict() for result in results])
     if not quiet:
-        tell(report_of_all)
-    for error in report_of_all.failures.values():
-        say(error)
-    return 1 if report_of_all.failures else 0
+        tell(summary(results))
+    for result in results:
+        if result.error is not None:
+            say(result)
+    return exit_code(results)
 
 
 def start_session(

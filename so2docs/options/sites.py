@@ -45,7 +45,7 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
         if name := stem(os.path.basename(path)):
             return without_date(name)
         path = os.path.dirname(path)
-    return without_date(os.path.basename(os.path.abspath(path)))
+    return without_date(os.path.basename(os.path.abspath(path))) or "posts"
 
 
 def stem(name: str) -> str:

@@ -157,7 +157,7 @@ def _columns(name: FrameName) -> ObjectColumns:
     part = _PARTS["Owner" if name == "users" else name.capitalize()]
     has_post = "PostId" in part.attributes or part.by
     attributes = {} if has_post else {"PostId": INTEGER}
-    attributes |= {n: part.attributes[n] for n in part.columns or part.attributes}
+    attributes |= part.attributes
     return ObjectColumns(attributes | ({"Url": TEXT} if name in ("comments", "users") else {}))
 
 
@@ -191,7 +191,7 @@ def _held(part: Part) -> Callable[[Row], Iterator[Row]]:
 def _votes(question: Row) -> Iterator[Row]:
     """Yield a row of vote counts for each post with the key `Votes`; missing types count as 0."""
     part = _PARTS["Votes"]
-    none = dict.fromkeys(part.columns or (), 0)
+    none = dict.fromkeys(part.attributes, 0)
     for post in _posts(question):
         if part.key in post:
             yield {"PostId": post["Id"], **none, **post[part.key]}

@@ -2,13 +2,13 @@
 
 Examples:
     >>> from so2docs import spark as on_spark
-    >>> report = on_spark.convert(session, "dumps/*/Posts.xml", "out")
+    >>> results = on_spark.convert(session, "dumps/*/Posts.xml", "out")
     >>> frame = on_spark.documents(session, "dumps/*/Posts.xml")
 
 `so2docs.convert` converts each dump; this package only distributes the dumps to executors and
 collects the outputs.
 """
 
-from so2docs.spark.api import SparkReport, convert, documents
+from so2docs.spark.api import convert, documents
 
-__all__ = ["SparkReport", "convert", "documents"]
+__all__ = ["convert", "documents"]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from so2docs.api.sites import SiteResult, summary
-from so2docs.errors import ClusterError, DiskFullError, So2docsError, WorkerDiedError
+from so2docs.api.sites import SiteResult, SiteState
+from so2docs.errors import (
+    ClusterError,
+    DiskFullError,
+    So2docsError,
+    WorkerDiedError,
+    without_secrets,
+)
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
 from so2docs.options.request import validate_keywords
 from so2docs.output.provenance import UP_TO_DATE
@@ -24,63 +29,6 @@ from so2docs.spark.sites import Dumps, Site, convert_site, raise_or_note
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(slots=True)
-class SparkReport:
-    """The result of a conversion on Spark, by site.
-
-    Attributes:
-        sites: Reports of the sites that this run converted, by site name.
-        finished: Names of the sites that an earlier run finished and that are up to date.
-        failures: Errors of the sites that failed, by site name.
-        seconds: Wall time of the whole run.
-    """
-
-    sites: dict[str, Report] = field(default_factory=dict)
-    finished: list[str] = field(default_factory=list)
-    failures: dict[str, So2docsError] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def total(self) -> Report:
-        """Return the sum of the site reports; for times, memory and processes, the maximum.
-
-        The peak memory is that of a task: a Python worker and its child processes, without the JVM
-        heap of the executor.
-        """
-        result = Report("all sites", "", files=0)
-        for report in self.sites.values():
-            result += report
-            result.recipe = report.recipe
-        result.seconds = self.seconds
-        return result
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values."""
-        return {
-            "sites": {name: report.as_dict() for name, report in self.sites.items()},
-            "finished": self.finished,
-            "failures": {name: str(error) for name, error in self.failures.items()},
-            "seconds": self.seconds,
-            "worker_peak_bytes": self.total().peak_memory_bytes,
-        }
-
-    def __str__(self) -> str:
-        total = self.total()
-        results = [SiteResult(name, "", "converted", report) for name, report in self.sites.items()]
-        results += [SiteResult(name, "", UP_TO_DATE) for name in self.finished]
-        results += [SiteResult(name, "", "failed", None, e) for name, e in self.failures.items()]
-        size = total.dump_bytes + sum(table.bytes for table in total.tables.values())
-        rate = size / 1e6 / self.seconds if self.seconds else 0.0
-        return "\n".join(
-            [
-                summary(results),
-                *(f"{name} nested: {table}" for name, table in total.tables.items()),
-                f"{size / 1e6:,.1f} MB to {total.output_bytes / 1e6:,.1f} MB in "
-                f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
-                f"at most {total.peak_memory_bytes / 2**20:.0f} MiB per Python worker",
-            ]
-        )
 
 
 PART_BYTES = "128MB"
@@ -109,7 +57,7 @@ def convert(
     update: bool = False,
     on_error: Literal["stop", "skip"] = "stop",
     **keywords: Unpack[FileKeywords],
-) -> SparkReport:
+) -> list[SiteResult]:
     """Convert dumps on Spark, each to a folder of part files.
 
     The part files of a folder, concatenated, hold the lines that `so2docs.convert` writes. Sites
@@ -129,13 +77,15 @@ def convert(
         force: Reconvert finished sites.
         update: Reconvert finished sites if their dump or options differ.
         on_error: Action for a site that cannot be converted. `stop`: raise the error; most errors
-            are raised after the other dumps are converted. `skip`: leave out the site, and add its
-            error to `failures` of the report.
+            are raised after the other dumps are converted. `skip`: leave out the site; its result
+            has the error.
         keywords: Keywords of `so2docs.convert`, applied to each dump; with `format`, each part file
             is a complete file.
 
     Returns:
-        A report with the counts, sizes and times of each site.
+        The result of each site, sorted by site. The state is `converted`, `up to date` or
+        `failed`; the peak memory in a `Report` is that of a task: a Python worker and its child
+        processes, without the JVM heap of the executor.
 
     Raises:
         OptionError: An option has a value that is not allowed.
@@ -146,12 +96,10 @@ def convert(
         DiskFullError: The disk of an executor is full.
         ClusterError: A Spark job failed.
     """
-    begun_at = time.perf_counter()
     kwargs = sites.check_options(
         source, site_field=site_field, site=site, on_error=on_error, **keywords
     )
-    report = SparkReport()
-    failures = report.failures if on_error == "skip" else None
+    failures: dict[Site, So2docsError] | None = {} if on_error == "skip" else None
     kwargs["split"] = PART_BYTES
     sizes = sites.plan(
         sites.patterns(source),
@@ -163,16 +111,22 @@ def convert(
         force=force,
         update=update,
     )
-    report.finished = [s.name for s, size in sizes.items() if size is None]
+    results = [_result(s, UP_TO_DATE) for s, size in sizes.items() if size is None]
     pending = {s: size for s, size in sizes.items() if size is not None}
     run_id = uuid.uuid4().hex
     begun = run(spark, folders.begin, [(s.folder, run_id) for s in pending])
     pending = {s: pending[s] for s, _ in raise_or_note(zip(pending, begun, strict=True), failures)}
     reports = _convert_sites(spark, pending, partial(convert_site, run=run_id, keywords=kwargs))
     converted = raise_or_note(((s, reports[s]) for s in pending), failures)
-    report.sites = {s.name: result for s, result in converted}
-    report.seconds = time.perf_counter() - begun_at
-    return report
+    results += [_result(s, "converted", report) for s, report in converted]
+    results += [_result(s, "failed", error=error) for s, error in (failures or {}).items()]
+    return sorted(results, key=attrgetter("site"))
+
+
+def _result(
+    site: Site, state: SiteState, report: Report | None = None, error: Exception | None = None
+) -> SiteResult:
+    return SiteResult(site.name, site.folder, state, report, error, without_secrets(site.path))
 
 
 def documents(

@@ -20,6 +20,7 @@ from so2docs.options.table import OPTIONS
 from so2docs.progress import log
 from so2docs.spark import jobs, sites
 from so2docs.spark.jobs import catch_errors
+from so2docs.spark.sites import Site
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -82,11 +83,6 @@ class Request:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         texts = {name.lower(): text for name, text in options.items()}
-        if "provider" in texts:  # Spark adds this option to those of a table.
-            raise OptionError(
-                "a catalog cannot hold a table of dumps; make a view of a data frame, or convert "
-                "the dumps to Parquet and make a table of that"
-            )
         paths = [texts["path"]] if texts.get("path") else json.loads(texts.get("paths", "[]"))
         self.patterns = sites.patterns(paths)
         self.typed = texts.get("typed", "true").lower() != "false"
@@ -122,7 +118,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each dump, the largest first."""
         request = self._request
-        failures: dict[str, So2docsError] | None = {} if request.on_error == "skip" else None
+        failures: dict[Site, So2docsError] | None = {} if request.on_error == "skip" else None
         sizes = sites.plan(
             request.patterns,
             lambda function, tasks: [catch_errors(function, task) for task in tasks],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,14 +16,14 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from so2docs.api.convert import convert_validated, document_session, find_files, options_for
+from so2docs.api.sites import plan_outputs
 from so2docs.dump import storage
-from so2docs.errors import DumpError, OptionError, So2docsError, flag, without_secrets
+from so2docs.errors import DumpError, OptionError, So2docsError, flag
 from so2docs.options.option import Where
 from so2docs.options.output_form import check_several, output_form, output_suffix
 from so2docs.options.request import build_options, build_run_options, validate_keywords
-from so2docs.options.sites import checked_host, stem, without_date
+from so2docs.options.sites import checked_host
 from so2docs.options.table import Options, OutputForm
-from so2docs.output import stores
 from so2docs.output.provenance import UP_TO_DATE, Provenance
 from so2docs.report import Report
 from so2docs.spark import folders
@@ -60,7 +59,7 @@ def plan(
     run: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]],
     folder: str = "",
     site_field: str | None = None,
-    failures: dict[str, So2docsError] | None = None,
+    failures: dict[Site, So2docsError] | None = None,
     **request: Any,
 ) -> dict[Site, int | None]:
     """Find, name and inspect the dumps that match paths and patterns.
@@ -78,12 +77,10 @@ def plan(
         if isinstance(matches, So2docsError):
             raise matches
         paths |= dict.fromkeys(matches)
-    sites = []
-    for name, path in zip(names(list(paths)), paths, strict=True):
-        field = (site_field, name) if site_field else None
-        sites.append(
-            Site(name, path, stores.join(folder, *name.split("/")) if folder else "", field)
-        )
+    sites = [
+        Site(name, path, output if folder else "", (site_field, name) if site_field else None)
+        for path, name, output in plan_outputs(paths, folder, "")
+    ]
     results = run(partial(inspect, **request), sites)
     return dict(raise_or_note(zip(sites, results, strict=True), failures))
 
@@ -157,48 +154,6 @@ def find_dumps(pattern: str) -> list[str]:
     raise DumpError(pattern, "matches no file", advice="quote the pattern, and check its folder")
 
 
-def names(dumps: Sequence[str]) -> list[str]:
-    """Name each dump as `site_from_name` does.
-
-    Dumps that would share a name, such as several dates of one site, keep the dates in their names,
-    and are distinguished by as many parent folders as necessary. Names are also folders of the
-    output, so no name may be a parent of another.
-
-    Raises:
-        OptionError: Two dumps cannot be distinguished.
-    """
-    places = [_place(path) for path in dumps]
-    counts = Counter(without_date(parts[-1]) for parts in places)
-    for parts in places:
-        if counts[bare := without_date(parts[-1])] == 1:
-            parts[-1] = bare
-    counts = Counter(parts[-1] for parts in places)
-    for depth in range(1, max(map(len, places)) + 1):
-        names_ = ["/".join(parts[-(depth if counts[parts[-1]] > 1 else 1) :]) for parts in places]
-        above = {name[:at] for name in names_ for at, letter in enumerate(name) if letter == "/"}
-        if len(set(names_)) == len(names_) and above.isdisjoint(names_):
-            return names_
-    shared = next(name for name in names_ if names_.count(name) > 1 or name in above)
-    first, second, *_ = (
-        dump
-        for dump, name in zip(dumps, names_, strict=True)
-        if f"{name}/".startswith(f"{shared}/")
-    )
-    raise OptionError(
-        f"{first} and {second} have the same name; convert them one by one, into different folders"
-    )
-
-
-def _place(path: str) -> list[str]:
-    """Split the path of a dump into its folders and its name, without extensions or `Posts`."""
-    name = (
-        without_secrets(path).partition("://")[2] if storage.is_url(path) else os.path.abspath(path)
-    )
-    *above, file = name.strip("/" + os.sep).replace(os.sep, "/").split("/")
-    parts = [*above, stem(file)]
-    return [part for part in parts if part not in ("", ".", "..")] or ["posts"]
-
-
 def inspect(
     site: Site, *, keywords: Mapping[str, Any], force: bool = False, update: bool = False
 ) -> int | None:
@@ -239,7 +194,7 @@ def _part_form(keywords: Mapping[str, Any]) -> OutputForm:
 
 def raise_or_note(
     results: Iterable[tuple[Site, Result | So2docsError]],
-    failures: dict[str, So2docsError] | None = None,
+    failures: dict[Site, So2docsError] | None = None,
 ) -> Iterator[tuple[Site, Result]]:
     """Yield the sites that have a result; collect the errors of the other sites in `failures`.
 
@@ -252,7 +207,7 @@ def raise_or_note(
         elif failures is None or isinstance(result, OptionError):
             raise result
         else:
-            failures[site.name] = result
+            failures[site] = result
 
 
 def convert_site(site: Site, *, run: str, keywords: Mapping[str, Any]) -> Report:

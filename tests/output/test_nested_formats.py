@@ -106,7 +106,7 @@ def test_parquet_keeps_misfits(tmp_path: Path) -> None:
     output = written(tmp_path / "all.parquet", tmp_path, ["all"], jobs=1)
     rows = parquet(output)
     documents = nest(tmp_path, FILES).documents
-    documents[0]["Answers"][0]["Votes"] = {"privateAiAnswerPartiallyCorrect": 1}
+    documents[0]["Answers"][0]["Votes"] = {"37": 1}
     for user in (documents[0]["Owner"], documents[0]["Answers"][0]["Comments"][0]["User"]):
         user["CreationDate"] = "2020-01-01T00:00:00.000"
     assert rows == documents

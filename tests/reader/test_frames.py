@@ -22,7 +22,7 @@ from so2docs.schema import POST_PARTS, VOTE_TYPES
 
 NAMES = ("questions", "answers", "comments", "links", "votes", "history", "users")
 TABLES = ("all", "history-text", "badges")
-VOTES = tuple(VOTE_TYPES[number] for number in range(1, 17))
+VOTES = tuple(VOTE_TYPES.values())
 NESTED = {"Answers", *(part.key for part in POST_PARTS if part.shape != "value")}
 INSIDE = {"User", "Voters", "Badges"}
 

@@ -24,10 +24,13 @@ from support.spark_runs import (
     SAMPLE_NAMES,
     assert_same_as_parquet,
     assert_same_as_plain,
+    errors,
     files_of,
     lines_of,
     noisy_dump,
+    reports,
     sparse_dump,
+    up_to_date,
 )
 
 import so2docs
@@ -45,13 +48,13 @@ from so2docs.spark.sites import convert_site
 def test_samples(session: Any, tmp_path: Path) -> None:
     options: dict[str, Any] = {"chunk_bytes": 700, "answers_by": "votes"}
     report = on_spark.convert(session, SAMPLES / "*.xml", tmp_path / "out", **options)
-    assert len(report.sites) == len(SAMPLE_NAMES)
+    assert len(reports(report)) == len(SAMPLE_NAMES)
     for name in SAMPLE_NAMES:
         dump = SAMPLES / f"{name}.xml"
         site = site_from_name(dump)
         folder = tmp_path / "out" / site
         assert_same_as_plain(dump, folder, tmp_path / site, answers_by="votes")
-        oracle, counts = nest(dump), report.sites[site]
+        oracle, counts = nest(dump), reports(report)[site]
         assert (counts.rows, counts.questions) == (oracle.rows, oracle.questions)
         assert counts.answers == oracle.answers
         assert counts.strays == dict(sorted(oracle.strays_by_reason.items()))
@@ -63,8 +66,8 @@ def test_samples(session: Any, tmp_path: Path) -> None:
 def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
     pattern = unpacked_dumps / "*" / "Posts.xml"
     report = on_spark.convert(session, pattern, tmp_path / "out", chunk_bytes=500_000)
-    assert report.sites
-    for name in report.sites:
+    assert reports(report)
+    for name in reports(report):
         dump = unpacked_dumps / name / "Posts.xml"
         assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
 
@@ -125,10 +128,10 @@ def test_a_bad_dump_fails_with_the_message_of_the_plain_command(
     pattern = str(tmp_path / "dumps" / "*" / "Posts.xml")
     out = tmp_path / "out"
     report = on_spark.convert(session, pattern, out, on_error="skip", chunk_bytes=10_000)
-    assert list(report.sites) == ["good"]
-    assert sorted(report.failures) == ["malformed", "truncated"]
+    assert list(reports(report)) == ["good"]
+    assert sorted(errors(report)) == ["malformed", "truncated"]
     assert lines_of(out / "good")
-    for name, error in report.failures.items():
+    for name, error in errors(report).items():
         with pytest.raises(so2docs.DumpError) as plain:
             so2docs.convert(
                 tmp_path / "dumps" / name / "Posts.xml", tmp_path / "q.jsonl.gz", jobs=1
@@ -146,7 +149,7 @@ def test_a_bad_dump_fails_with_the_message_of_the_plain_command(
     skipped = on_spark.convert(
         session, tmp_path / "dumps" / "malformed" / "Posts.xml", out, errors="skip"
     )
-    assert skipped.sites["malformed"].strays["malformed_row"] == 1
+    assert reports(skipped)["malformed"].strays["malformed_row"] == 1
 
 
 @pytest.mark.spark
@@ -158,7 +161,7 @@ def test_a_finished_site_stays_unless_forced(session: Any, tmp_path: Path) -> No
     marked = b"-" * part.stat().st_size
     part.write_bytes(marked)
     again = on_spark.convert(session, dump, tmp_path)
-    assert (again.finished, again.sites, part.read_bytes()) == (["samples"], {}, marked)
+    assert (up_to_date(again), reports(again), part.read_bytes()) == (["samples"], {}, marked)
     assert "1 up to date" in str(again)
     (tmp_path / "samples" / "part-00009.jsonl.gz").write_bytes(b"of a larger dump")
     on_spark.convert(session, dump, tmp_path, force=True)
@@ -180,10 +183,10 @@ def test_a_site_with_a_damaged_part_is_converted_again(session: Any, tmp_path: P
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(ExistingOutputError, match="limit"):
         convert(limit=1)
-    assert list(convert().sites) == ["samples"]
+    assert list(reports(convert())) == ["samples"]
     assert files_of(tmp_path) == before
     part.unlink()
-    assert list(convert().sites) == ["samples"]
+    assert list(reports(convert())) == ["samples"]
     assert files_of(tmp_path) == before
 
 
@@ -208,10 +211,10 @@ def test_a_finished_site_of_another_dump_or_other_options(session: Any, tmp_path
     assert error.value.state == "another input"
     assert files_of(out) == before
     skipped = convert(site_field="Site", on_error="skip")
-    assert list(skipped.failures) == ["wide"]
-    assert list(convert(site_field="Site", update=True).sites) == ["wide"]
+    assert list(errors(skipped)) == ["wide"]
+    assert list(reports(convert(site_field="Site", update=True))) == ["wide"]
     assert_same_as_plain(dump, out / "wide", tmp_path / "plain", site_field="Site", site="wide")
-    assert convert(site_field="Site", update=True).finished == ["wide"]
+    assert up_to_date(convert(site_field="Site", update=True)) == ["wide"]
 
 
 @pytest.mark.spark
@@ -225,7 +228,7 @@ def test_a_later_run_converts_only_the_repaired_dump(session: Any, tmp_path: Pat
     assert (out / "bad" / "_error.xml").exists()
     sparse_dump(bad, range(1, 2000, 3))
     report = on_spark.convert(session, pattern, out, site_field="Site")
-    assert (report.finished, list(report.sites)) == (["good"], ["bad"])
+    assert (up_to_date(report), list(reports(report))) == (["good"], ["bad"])
     assert sorted(files_of(out / "bad")) == ["_SUCCESS", "part-00000.jsonl.gz"]
     for dump in (good, bad):
         name = dump.parent.name
@@ -237,10 +240,10 @@ def test_a_later_run_converts_only_the_repaired_dump(session: Any, tmp_path: Pat
 def test_urls_are_read_and_written_by_way_of_fsspec(session: Any, tmp_path: Path) -> None:
     pattern, out = f"file://{SAMPLES}/s*.xml", f"file://{tmp_path}/out"
     report = on_spark.convert(session, pattern, out, chunk_bytes=700)
-    assert report.sites["strays"].output.startswith("file://")
+    assert reports(report)["strays"].output.startswith("file://")
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
     assert not [name for name in files_of(tmp_path / "out") if name.endswith(".part")]
-    assert on_spark.convert(session, pattern, out).finished == list(report.sites)
+    assert up_to_date(on_spark.convert(session, pattern, out)) == list(reports(report))
     on_spark.convert(session, pattern, out, force=True)
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "again")
 
@@ -282,16 +285,16 @@ def test_locates_paths_and_urls(location: str, expected: str | None) -> None:
 @pytest.mark.spark
 def test_urls_as_hadoop_writes_them(session: Any, tmp_path: Path) -> None:
     report = on_spark.convert(session, f"file:{SAMPLES}/strays.xml", f"file:{tmp_path}/out")
-    assert list(report.sites) == ["strays"]
+    assert list(reports(report)) == ["strays"]
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
 
 
 @pytest.mark.spark
 def test_empty_dumps(session: Any, tmp_path: Path) -> None:
     report = on_spark.convert(session, SAMPLES / "empty.xml", tmp_path)
-    assert report.total().rows == 0
+    assert reports(report)["empty"].rows == 0
     assert list(files_of(tmp_path)) == ["empty/_SUCCESS"]
-    assert on_spark.convert(session, SAMPLES / "empty.xml", tmp_path).finished == ["empty"]
+    assert up_to_date(on_spark.convert(session, SAMPLES / "empty.xml", tmp_path)) == ["empty"]
     assert on_spark.documents(session, SAMPLES / "empty.xml").count() == 0
 
 
@@ -363,8 +366,8 @@ def test_a_dead_worker_fails_only_its_site(
 
     monkeypatch.setattr(api, "convert_site", convert_or_die)
     report = on_spark.convert(session, dumps, tmp_path / "out", on_error="skip")
-    assert list(report.sites) == ["first", "last"]
-    assert isinstance(report.failures["deadly"], so2docs.ClusterError)
+    assert list(reports(report)) == ["first", "last"]
+    assert isinstance(errors(report)["deadly"], so2docs.ClusterError)
     assert not (tmp_path / "out" / "deadly" / "_SUCCESS").exists()
     for dump in (dumps[0], dumps[2]):
         name = dump.parent.name
@@ -408,8 +411,8 @@ def test_a_full_disk_is_the_failure_of_its_site(
 
     monkeypatch.setattr(api, "convert_site", convert_or_fill)
     report = on_spark.convert(session, dumps, tmp_path / "out", on_error="skip")
-    assert list(report.sites) == ["good"]
-    assert isinstance(report.failures["full"], so2docs.DiskFullError)
+    assert list(reports(report)) == ["good"]
+    assert isinstance(errors(report)["full"], so2docs.DiskFullError)
 
 
 @pytest.mark.spark
@@ -450,7 +453,7 @@ def test_the_later_application_keeps_the_folder(session: Any, tmp_path: Path) ->
         stderr = earlier.communicate(timeout=120)[1]
     assert earlier.returncode == 1, stderr
     assert "wide: another run is writing" in stderr
-    assert list(report.sites) == ["wide"]
+    assert list(reports(report)) == ["wide"]
     assert sorted(files_of(out)) == ["wide/_SUCCESS", "wide/part-00000.jsonl.gz"]
     assert_same_as_plain(dump, out / "wide", tmp_path / "plain")
 
@@ -477,7 +480,7 @@ def test_a_retry_after_a_full_disk_still_has_the_folder(
     monkeypatch.setattr(api, "convert_site", convert_on_a_full_disk_at_first)
     report = on_spark.convert(session, dump, tmp_path / "out")
     assert tried.exists()
-    assert list(report.sites) == ["wide"]
+    assert list(reports(report)) == ["wide"]
     assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain")
 
 
@@ -554,40 +557,6 @@ def test_help_does_not_import_pyspark() -> None:
         "assert 'pyspark' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-@pytest.mark.parametrize(
-    ("paths", "expected"),
-    [
-        (["dumps/beer/Posts.xml", "dumps/dba/Posts.xml"], ["beer", "dba"]),
-        (["a/beer.stackexchange.com.xml"], ["beer.stackexchange.com"]),
-        (["stackoverflow.com-Posts.7z", "x/beer.7z"], ["stackoverflow.com", "beer"]),
-        (["2023/beer/Posts.xml", "2024/beer/Posts.xml"], ["2023/beer", "2024/beer"]),
-        (
-            ["2023/beer/Posts.xml", "2024/beer/Posts.xml", "2024/dba.7z"],
-            ["2023/beer", "2024/beer", "dba"],
-        ),
-        (["a/1/beer.7z", "a/2/beer.7z", "a/1.7z"], ["a/1/beer", "a/2/beer", "1"]),
-        (["s3://lake/2024/beer/Posts.xml.gz"], ["beer"]),
-        (["beer.stackexchange.com-2024-07.7z"], ["beer.stackexchange.com"]),
-        (["release-2024Q3-beer.stackexchange.com/Posts.xml"], ["beer.stackexchange.com"]),
-        (["stackoverflow.com-Posts-2024-07.7z", "dba-posts.XML"], ["stackoverflow.com", "dba"]),
-        (
-            [f"beer.stackexchange.com-2024-0{month}.7z" for month in (4, 7)],
-            [f"beer.stackexchange.com-2024-0{month}" for month in (4, 7)],
-        ),
-    ],
-)
-def test_names_of_sites(paths: list[str], expected: list[str]) -> None:
-    assert sites.names(paths) == expected
-    if len(paths) == 1:
-        assert site_from_name(paths[0]) == expected[0]
-
-
-def test_two_dumps_of_one_name_are_refused() -> None:
-    with pytest.raises(so2docs.OptionError) as error:
-        sites.names(["wine.7z", "beer/Posts.xml", "beer/Posts.xml.gz"])
-    assert "beer/Posts.xml and beer/Posts.xml.gz have the same name" in str(error.value)
 
 
 def test_a_pattern_without_matches(tmp_path: Path) -> None:

@@ -96,12 +96,6 @@ def test_policies_on_damage(session: Any, tmp_path: Path) -> None:
     assert {row.Site for row in frame.select("Site").collect()} == {"good"}
 
 
-def test_a_table_of_the_catalog_is_refused(session: Any) -> None:
-    with pytest.raises(PySparkException, match="make a view of a data frame") as caught:
-        session.sql(f"CREATE TABLE dumps USING so2docs OPTIONS (path '{SAMPLES / 'site'}')")
-    assert "Traceback" not in str(caught.value)
-
-
 def test_columns_and_questions_are_chosen_by_options(session: Any) -> None:
     reader = session.read.format("so2docs")
     frame = reader.option("fields", "Id,Title").load(str(SAMPLES / "posts.xml"))

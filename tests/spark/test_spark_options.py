@@ -11,9 +11,11 @@ from support.formats_read_back import unpacked as of_format
 from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_plain,
+    errors,
     files_of,
     noisy_dump,
     present,
+    reports,
     sparse_dump,
 )
 
@@ -42,9 +44,8 @@ def test_filters(session: Any, unpacked_dumps: Path, tmp_path: Path, options: An
     report = on_spark.convert(session, several, tmp_path / "out", **options)
     for dump in several:
         name = dump.parent.name
-        site_report = report.sites[name]
+        site_report = reports(report)[name]
         assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name, site_report, **options)
-    assert report.total().filtered == sum(one.filtered for one in report.sites.values())
 
 
 @pytest.mark.spark
@@ -52,7 +53,7 @@ def test_filters(session: Any, unpacked_dumps: Path, tmp_path: Path, options: An
 def test_limit_over_many_parts(session: Any, tmp_path: Path, limit: int) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 3_000_000, 9_001))
     report = on_spark.convert(session, dump, tmp_path / "out", limit=limit)
-    site_report = report.sites["wide"]
+    site_report = reports(report)["wide"]
     assert_same_as_plain(
         dump, tmp_path / "out" / "wide", tmp_path / "plain", site_report, limit=limit
     )
@@ -83,9 +84,9 @@ def test_every_part_file_is_whole(
     so2docs.convert(dump, plain, jobs=1, level=9, **form)
     read = READERS[name][1]
     files = sorted((tmp_path / "out" / "wide").glob("part-*"))
-    assert len(files) == report.sites["wide"].files > 3
+    assert len(files) == reports(report)["wide"].files > 3
     assert [document for file in files for document in read(file)] == read(plain)
-    assert report.sites["wide"].output_bytes == sum(file.stat().st_size for file in files)
+    assert reports(report)["wide"].output_bytes == sum(file.stat().st_size for file in files)
     assert {path.name.partition(".")[2] for path in files} == {plain.name.partition(".")[2]}
     side_files = sorted((tmp_path / "out" / "wide").glob(".strays-*"))
     of_plain = strays_of(plain)
@@ -106,11 +107,11 @@ def test_strict_rejects_strays_found_by_the_merge(session: Any, tmp_path: Path) 
     ]
     out = tmp_path / "out"
     report = on_spark.convert(session, sites, out, errors="strict", on_error="skip")
-    assert list(report.sites) == ["good"]
+    assert list(reports(report)) == ["good"]
     for dump in sites[1:]:
         with pytest.raises(so2docs.StrictError) as plain:
             so2docs.convert(dump, tmp_path / f"{dump.stem}.jsonl.gz", errors="strict", jobs=1)
-        message = report.failures[dump.stem]
+        message = errors(report)[dump.stem]
         assert str(message).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
         assert [name for name in files_of(out / dump.stem) if name != "_error.xml"] == ["_run"]
     with pytest.raises(so2docs.StrictError, match="question_not_in_dump: post 11"):

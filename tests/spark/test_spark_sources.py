@@ -14,8 +14,10 @@ from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_plain,
     assert_same_counts,
+    errors,
     files_of,
     lines_of,
+    reports,
     sparse_dump,
 )
 
@@ -50,20 +52,20 @@ def test_every_kind_of_stream(session: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     report = on_spark.convert(session, packed, out, chunk_bytes=20_000)
     names = ["bzip2", "folder", "gzip", "seven.com", "sixteen", "xz", "zip", "zstd"]
-    assert sorted(report.sites) == names
+    assert sorted(reports(report)) == names
     for name, path in zip(names, packed, strict=True):
         assert_same_as_plain(dump, out / name, tmp_path / name)
         plain = so2docs.convert(path, tmp_path / f"{name}.jsonl.gz", jobs=1)
-        assert_same_counts(report.sites[name], plain)
-        assert report.sites[name].dump == plain.dump
-        assert report.sites[name].dump_bytes == plain.dump_bytes
+        assert_same_counts(reports(report)[name], plain)
+        assert reports(report)[name].dump == plain.dump
+        assert reports(report)[name].dump_bytes == plain.dump_bytes
 
 
 @pytest.mark.spark
 def test_published_archives(session: Any, dumps: Path, tmp_path: Path) -> None:
     pytest.importorskip("py7zr")
     report = on_spark.convert(session, dumps / "archives" / "*.7z", tmp_path / "out")
-    assert report.sites
+    assert reports(report)
     for packed in (dumps / "archives").glob("*.7z"):
         plain = tmp_path / f"{packed.stem}.jsonl.gz"
         so2docs.convert(packed, plain, jobs=1)
@@ -99,13 +101,13 @@ def test_a_bad_stream_fails_with_the_message_of_the_plain_command(
     sites = sorted(folder.iterdir())
     out = tmp_path / "out"
     report = on_spark.convert(session, sites, out, on_error="skip", chunk_bytes=10_000)
-    assert list(report.sites) == ["good"]
-    assert len(report.failures) == len(sites) - 1
+    assert list(reports(report)) == ["good"]
+    assert len(errors(report)) == len(sites) - 1
     for source in sites:
         name = source.name.partition(".")[0]
         if name == "good":
             continue
-        message = report.failures[name]
+        message = errors(report)[name]
         with pytest.raises(so2docs.DumpError) as plain:
             so2docs.convert(source, tmp_path / f"{name}.jsonl.gz", jobs=1, chunk_bytes=10_000)
         assert type(message) is type(plain.value)

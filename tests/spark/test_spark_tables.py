@@ -12,8 +12,10 @@ from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_parquet,
     assert_same_as_plain,
+    errors,
     files_of,
     lines_of,
+    reports,
     wide_site,
 )
 
@@ -43,7 +45,7 @@ def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
             SITE / "Posts.xml",
             out / "site",
             tmp_path / f"p{chunk_bytes}",
-            report.sites["site"],
+            reports(report)["site"],
             nest=names,
         )
 
@@ -67,7 +69,7 @@ def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
                 folder / "Posts.xml",
                 out / folder.name,
                 tmp_path / folder.name,
-                report.sites[folder.name],
+                reports(report)[folder.name],
                 nest=has,
                 answers_by="votes",
             )
@@ -93,7 +95,7 @@ def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
             session, site, out, nest="all", chunk_bytes=chunk_bytes, **options
         )
         plain = tmp_path / f"plain{chunk_bytes}"
-        found_report = report.sites["wide"]
+        found_report = reports(report)["wide"]
         assert_same_as_plain(site, out / "wide", plain, found_report, nest="all", **options)
         contents.append(files_of(out))
     assert contents[0] == contents[1]
@@ -124,7 +126,7 @@ def test_fields_of_tables_are_chosen(session: Any, tmp_path: Path, chosen: Any) 
         SITE / "Posts.xml",
         out / "site",
         tmp_path / "plain",
-        report.sites["site"],
+        reports(report)["site"],
         nest="all",
         **chosen,
     )
@@ -147,7 +149,7 @@ def test_packed_tables(session: Any, dumps: Path, tmp_path: Path) -> None:
     for dump in (sixteen, *published):
         name = dump.name.removesuffix(".7z")
         plain = tmp_path / f"plain-{name}"
-        assert_same_as_plain(dump, out / name, plain, report.sites[name], nest="all")
+        assert_same_as_plain(dump, out / name, plain, reports(report)[name], nest="all")
 
 
 @pytest.mark.spark
@@ -167,8 +169,8 @@ def test_a_broken_table_fails_only_its_site(session: Any, tmp_path: Path) -> Non
     report = on_spark.convert(
         session, tmp_path / "in" / "*", out, nest="all", on_error="skip", chunk_bytes=400
     )
-    assert list(report.sites) == ["good"]
-    for name, error in report.failures.items():
+    assert list(reports(report)) == ["good"]
+    for name, error in errors(report).items():
         with pytest.raises(so2docs.DumpError) as plain:
             so2docs.convert(
                 tmp_path / "in" / name,
@@ -179,4 +181,4 @@ def test_a_broken_table_fails_only_its_site(session: Any, tmp_path: Path) -> Non
             )
         assert type(error) is type(plain.value)
         assert str(error).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
-    assert sorted(report.failures) == ["cut", "malformed", "missing"]
+    assert sorted(errors(report)) == ["cut", "malformed", "missing"]

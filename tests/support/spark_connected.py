@@ -18,7 +18,7 @@ def main() -> None:
     converted = on_spark.convert(session, site, out, nest="all")
     loaded = session.read.format("so2docs").option("nest", "all").load(site)
     result = {
-        "sites": [*converted.sites],
+        "sites": [one.site for one in converted],
         "documents": on_spark.documents(session, site, nest="all").count(),
         "loaded": [row.asDict() for row in loaded.select("Id", "Votes.UpMod").collect()],
     }

@@ -64,7 +64,7 @@ def main() -> None:
     api.LARGE_BYTES = 1_000_000
     report = on_spark.convert(session, dumps, out)
     assert os.path.isdir(claim)
-    print(json.dumps({name: one.jobs for name, one in report.sites.items()}))
+    print(json.dumps({one.site: one.result.jobs for one in report}))
     session.stop()
 
 

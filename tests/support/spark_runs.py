@@ -8,12 +8,29 @@ from typing import Any
 
 import so2docs
 from so2docs import spark as on_spark
+from so2docs.api.sites import SiteResult
 from so2docs.options.sites import site_from_name
+from so2docs.output.provenance import UP_TO_DATE
 from so2docs.schema import TABLES
 from support.dumps import answer, question, row, write_dump
 from support.places import SAMPLES
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
+
+
+def reports(results: list[SiteResult]) -> dict[str, so2docs.Report]:
+    """Return the reports of the converted sites."""
+    return {one.site: one.result for one in results if one.result is not None}
+
+
+def errors(results: list[SiteResult]) -> dict[str, Exception]:
+    """Return the errors of the failed sites."""
+    return {one.site: one.error for one in results if one.error is not None}
+
+
+def up_to_date(results: list[SiteResult]) -> list[str]:
+    """Return the names of the sites that were finished before."""
+    return [one.site for one in results if one.state == UP_TO_DATE]
 
 
 def lines_of(folder: Path, pattern: str = "part-*.jsonl.gz") -> list[bytes]:

@@ -177,7 +177,5 @@ def _object_columns(
 
 
 def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
-    names = part.attributes if part.columns is None else part.columns
-    attributes = {name: kind for name, kind in part.attributes.items() if name in names}
-    attributes |= added if part.by else {}
+    attributes = {**part.attributes, **(added if part.by else {})}
     return _object_columns(attributes, part.parts, added, key=part.key, shape=part.shape)
