@@ -42,26 +42,16 @@ from so2docs.statistics import html
 _TAGS = 12
 
 
-def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
-    """Draw the plots of a front page from the counts of a site, each with a title and a legend."""
-    legend = list(zip(html.BOTH, html.COLOURS, strict=True))
-    by_year = [overview["questions_by_year"], overview["answers_by_year"]]
-    scores = [overview["question_scores"], overview["answer_scores"]]
-    tags = [(name, count) for name, count in overview["top_tags"][:_TAGS]]
-    plots = (
-        (
-            "Questions and answers by year",
-            len({*by_year[0], *by_year[1]}) > 1 and html.years(*by_year),
-            legend,
-        ),
-        ("Scores", html.scores(*scores), legend),
-        ("Most frequent tags", tags and html.bars(tags), ()),
+def plots(overview: dict[str, Any]) -> Markup:
+    """Draw the plots of a front page from the counts of a site."""
+    counts = {
+        "Questions by year": sorted(overview["questions_by_year"].items()),
+        "Questions by score": list(overview["question_scores"].items()),
+        "Most frequent tags": overview["top_tags"][:_TAGS],
+    }
+    return Markup(
+        "".join(html.card(name, html.bars(rows)) for name, rows in counts.items() if rows)
     )
-    return [
-        {"title": title, "plot": Markup(plot), "legend": series}
-        for title, plot, series in plots
-        if plot
-    ]
 
 
 MOST_PAGES = 500

@@ -1,7 +1,7 @@
 """Statistics of an output: counts that can be added up, and views of them as text, JSON and HTML.
 
-Memory is bounded: a task reads a few segments, histograms have a limited number of values, and rare
-tags are dropped if there are too many.
+Memory is bounded: a task reads a few segments, large scores are counted together, and rare tags are
+dropped if there are too many. `n` posts have fewer than `2 * sqrt(n)` different numbers of answers.
 """
 
 from __future__ import annotations
@@ -31,17 +31,11 @@ from so2docs.report import as_size
 from so2docs.statistics import html
 
 LONGEST = 10
-MOST_ANSWERS = 1000
-"""Questions with more answers than this are counted as having this number."""
 LARGEST_SCORE = 100_000
 """Scores beyond this limit, positive or negative, count as the limit, except in `Scores.min`, `max`
 and `sum`."""
 MOST_TAGS = 1_000_000
 """Above this number of different tags, the rarer half is dropped; Stack Overflow has 65,000."""
-MOST_COMMENTS = 1000
-"""Posts with more comments than this are counted as having this number."""
-MOST_KINDS = 1000
-"""Types of links or votes beyond this number are counted together as `others`."""
 
 _TASK_BYTES = 16 * 1024 * 1024
 _MOST_FREQUENT = 100
@@ -109,17 +103,6 @@ def _add_tags(current: dict[str, int], added: Mapping[str, int]) -> dict[str, in
     return current if len(current) <= MOST_TAGS else Counter(_take_largest(current, MOST_TAGS // 2))
 
 
-def _add_kinds(
-    current: dict[str, int] | None, added: Mapping[str, int] | None
-) -> dict[str, int] | None:
-    if added is None:
-        return current
-    total = Counter(current or {})
-    for kind, number in added.items():
-        total[kind if kind in total or len(total) < MOST_KINDS else "others"] += number
-    return total
-
-
 def _take_largest(counts: Mapping[str, int], limit: int | None = None) -> dict[str, int]:
     """Select the largest counts, in descending order."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit])
@@ -178,8 +161,8 @@ class Stats(Counts):
     longest: list[dict[str, int]] = field(default_factory=list, metadata=added_by(_keep_longest))
     comments: int | None = None
     comments_per_post: dict[int, int] | None = None
-    links: dict[str, int] | None = field(default=None, metadata=added_by(_add_kinds))
-    votes: dict[str, int] | None = field(default=None, metadata=added_by(_add_kinds))
+    links: dict[str, int] | None = None
+    votes: dict[str, int] | None = None
     recipe: str | None = None
     records: int | None = None
     lengths: dict[str, Scores] | None = None
@@ -242,7 +225,7 @@ class Stats(Counts):
 
     def _repr_html_(self) -> str:
         about = f"{_period(self) or 'no dates'} · {_sizes(self)}"
-        return html.as_fragment(os.path.basename(self.path), about, _tiles(self), _plots(self))
+        return html.as_fragment(os.path.basename(self.path), about, _facts(self), _cards(self))
 
 
 def stats(
@@ -309,8 +292,7 @@ def count_records(records: list[Any]) -> Stats:
     numbers: dict[str, Counter[int]] = {}
     for record in records:
         for name, value in record.items() if isinstance(record, dict) else ():
-            if name in numbers or len(numbers) < MOST_KINDS:
-                numbers.setdefault(name, Counter())[_characters(value)] += 1
+            numbers.setdefault(name, Counter())[_characters(value)] += 1
     lengths = {name: _scores_of(counts) for name, counts in numbers.items() if any(counts)}
     return Stats("", records=len(records), lengths=lengths)
 
@@ -367,16 +349,14 @@ def count(questions: list[dict[str, Any]]) -> Stats:
         last_date=max((date for kind_dates in dates for date in kind_dates), default=""),
         questions_by_year=Counter(date[:4] for date in dates[0]),
         answers_by_year=Counter(date[:4] for date in dates[1]),
-        answers_per_question=_cap(
-            Counter(len(question.get("Answers", ())) for question in questions), MOST_ANSWERS
-        ),
+        answers_per_question=Counter(len(question.get("Answers", ())) for question in questions),
         question_scores=_scores_of(Counter(_select(questions, "Score", int))),
         answer_scores=_scores_of(Counter(_select(answers, "Score", int))),
         distinct_tags=0 if "Tags" in keys else None,
         tags=Counter(tag for post_tags in tags for tag in post_tags),
         longest=_find_longest(questions),
         comments=sum(map(len, comments)) if comments else None,
-        comments_per_post=_cap(Counter(map(len, comments)), MOST_COMMENTS) or None,
+        comments_per_post=Counter(map(len, comments)) or None,
         links=Counter(types) if links else None,
         votes=_count_votes(votes) if votes else None,
     )
@@ -408,15 +388,10 @@ def _scores_of(counts: Counter[int]) -> Scores:
     if not counts:
         return Scores()
     total = sum(number * count for number, count in counts.items())
-    return Scores(min(counts), max(counts), total, _cap(counts, LARGEST_SCORE))
-
-
-def _cap(counts: Counter[int], limit: int) -> Counter[int]:
-    """Replace numbers beyond a limit by the limit, and add up their counts."""
     capped: Counter[int] = Counter()
     for number, count in counts.items():
-        capped[max(-limit, min(limit, number))] += count
-    return capped
+        capped[max(-LARGEST_SCORE, min(LARGEST_SCORE, number))] += count
+    return Scores(min(counts), max(counts), total, capped)
 
 
 def _count_votes(votes: list[dict[str, Any]]) -> Counter[str]:
@@ -430,63 +405,71 @@ def _put_in_order(total: Stats) -> None:
     """Sort the totals for display, count the different tags, and keep the most frequent ones."""
     if total.answers is None:
         total.answers_per_question.clear()
-    total.questions_by_year = dict(sorted(total.questions_by_year.items()))
-    total.answers_by_year = dict(sorted(total.answers_by_year.items()))
-    total.answers_per_question = dict(sorted(total.answers_per_question.items()))
-    if total.comments_per_post is not None:
-        total.comments_per_post = dict(sorted(total.comments_per_post.items()))
     if total.distinct_tags is not None:
         total.distinct_tags = len(total.tags)
     total.tags = _take_largest(total.tags, _MOST_FREQUENT)
+    for name in ("questions_by_year", "answers_by_year", "answers_per_question"):
+        setattr(total, name, dict(sorted(getattr(total, name).items())))
+    if total.comments_per_post is not None:
+        total.comments_per_post = dict(sorted(total.comments_per_post.items()))
     total.links = None if total.links is None else _take_largest(total.links)
     total.votes = None if total.votes is None else _take_largest(total.votes)
 
 
-_TEXT_TAGS = 20
 _LARGE_NUMBER = 10
-_KINDS = 20
+_ROWS = 30
+"""Maximum number of rows in a section: years, tags, types of votes."""
 
 
 def _lines(stats: Stats) -> Iterator[str]:
-    facts = (
-        ("file", stats.path),
-        ("size", _sizes(stats)),
-        ("recipe", stats.recipe or ""),
-        ("records", "" if stats.records is None else f"{stats.records:,}"),
-        ("questions", "" if stats.recipe else f"{stats.questions:,}"),
-        ("answers", ", ".join(filter(None, _answers(stats)))),
-        ("dates", _period(stats)),
-        ("question scores", _scores(stats.question_scores)),
-        ("answer scores", _scores(stats.answer_scores)),
-        ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}"),
-        *((label, f"{number}, {per_post}") for label, number, per_post in _nested(stats)),
-    )
-    yield from (f"{label:<17} {for_terminal(value)}" for label, value in facts if value)
+    """Yield the lines of the text."""
+    facts = [("file", stats.path, ""), ("size", _sizes(stats), ""), ("dates", _period(stats), "")]
+    for label, value, detail in (*facts, *_facts(stats)):
+        if value:
+            yield f"{label:<19} {for_terminal(value)}{', ' * bool(detail)}{for_terminal(detail)}"
     if stats.lengths:
         yield from ("", "characters in a record")
         width = max(map(len, stats.lengths))
         yield from (
-            f"  {for_terminal(name):<{width}}  {_scores(lengths)}"
+            f"  {for_terminal(name):<{width}}  {', '.join(_scores(lengths))}"
             for name, lengths in stats.lengths.items()
         )
-    shares = [("an accepted answer", stats.accepted), ("no answer", stats.unanswered)]
+    for title, rows, total in _sections(stats):
+        yield from ("", title)
+        width = max(len(for_terminal(label)) for label, _ in rows)
+        digits = max(len(f"{count:,}") for _, count in rows)
+        for label, count in rows:
+            share = f" {count / total:6.1%}" if total else ""
+            yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}"
+
+
+def _cards(stats: Stats) -> Iterator[str]:
+    """Yield the charts and tables of the page."""
+    if stats.lengths:
+        fields = [(name, *_scores(lengths)) for name, lengths in stats.lengths.items()]
+        yield html.card("characters in a record", html.table(("field", "mean", ""), fields))
+    for title, rows, _ in _sections(stats):
+        yield html.card(title, html.bars(rows))
+
+
+def _sections(stats: Stats) -> Iterator[tuple[str, list[tuple[str, int]], int | None]]:
+    """Yield the title and rows of each chart, and the number of which its counts are shares."""
     questions = stats.questions
-    known = [(label, count) for label, count in shares if count is not None]
-    yield from _section("questions with", known, questions)
     sections: list[tuple[str, Iterable[tuple[str, int]], int | None]] = [
         ("questions by year", stats.questions_by_year.items(), questions),
         ("answers by year", stats.answers_by_year.items(), None),
         ("questions by number of answers", _by_number(stats.answers_per_question), questions),
         ("questions by score", stats.question_scores.histogram.items(), questions),
         ("answers by score", stats.answer_scores.histogram.items(), None),
-        ("most frequent tags", list(stats.tags.items())[:_TEXT_TAGS], None),
+        ("most frequent tags", stats.tags.items(), None),
         ("longest bodies, in characters", _longest(stats), None),
         ("posts by number of comments", _by_number(stats.comments_per_post or {}), None),
         ("links by type", (stats.links or {}).items(), None),
-        ("votes by type", list((stats.votes or {}).items())[:_KINDS], None),
+        ("votes by type", (stats.votes or {}).items(), None),
     ]
     for title, rows, total in sections:
-        yield from _section(title, list(rows), total)
+        if any(count for _, count in rows):
+            yield title, list(rows)[:_ROWS], total
 
 
 def _period(stats: Stats) -> str:
@@ -497,26 +480,35 @@ def _sizes(stats: Stats) -> str:
     return f"{as_size(stats.file_bytes)}, {as_size(stats.json_bytes)} of JSON"
 
 
-def _answers(stats: Stats) -> tuple[str, str]:
-    """Format the number of answers, and the mean per question; empty if unknown."""
-    if stats.answers is None:
-        return "", ""
-    per_question = stats.answers / stats.questions if stats.questions else 0.0
-    return f"{stats.answers:,}", f"{per_question:.2f} a question"
-
-
-def _nested(stats: Stats) -> list[tuple[str, str, str]]:
-    """List the label, number, and mean per post of comments, links and votes."""
-    posts = stats.questions + (stats.answers or 0) or 1
+def _facts(stats: Stats) -> list[tuple[str, str, str]]:
+    """List the known numbers of an output, each with its label and a detail."""
+    questions = stats.questions
+    posts = questions + (stats.answers or 0) or 1
     links, votes = (
         None if kinds is None else sum(kinds.values()) for kinds in (stats.links, stats.votes)
     )
-    numbers = [("comments", stats.comments), ("links", links), ("votes", votes)]
-    return [
-        (label, f"{number:,}", f"{number / posts:.2f} a post")
-        for label, number in numbers
-        if number is not None
-    ]
+    numbers = (
+        ("records", stats.records, f"recipe {stats.recipe}"),
+        ("questions", None if stats.recipe else questions, ""),
+        ("answers", stats.answers, f"{(stats.answers or 0) / (questions or 1):.2f} a question"),
+        *(
+            (label, number, f"{(number or 0) / (questions or 1):.1%} of the questions")
+            for label, number in (
+                ("accepted answers", stats.accepted),
+                ("no answer", stats.unanswered),
+            )
+        ),
+        ("tags", stats.distinct_tags, ""),
+        *(
+            (label, number, f"{(number or 0) / posts:.2f} a post")
+            for label, number in (("comments", stats.comments), ("links", links), ("votes", votes))
+        ),
+    )
+    facts = [(label, f"{number:,}", more) for label, number, more in numbers if number is not None]
+    for label, scores in (("question", stats.question_scores), ("answer", stats.answer_scores)):
+        if scores.min is not None:
+            facts.append((f"mean {label} score", *_scores(scores)))
+    return facts
 
 
 def _by_number(counts: Mapping[int, int]) -> list[tuple[str, int]]:
@@ -539,91 +531,6 @@ def _longest(stats: Stats) -> list[tuple[str, int]]:
     ]
 
 
-def _scores(scores: Scores) -> str:
-    if scores.min is None:
-        return ""
-    return f"{scores.min:,} to {scores.max:,}, median {scores.median:,}, mean {scores.mean:,.2f}"
-
-
-def _section(title: str, rows: list[tuple[str, int]], total: int | None) -> Iterator[str]:
-    """Yield a line for each row, with its share of `total`."""
-    if not any(count for _, count in rows):
-        return
-    yield ""
-    yield title
-    width = max(len(for_terminal(label)) for label, _ in rows)
-    digits = max(len(f"{count:,}") for _, count in rows)
-    for label, count in rows:
-        share = f" {count / total:6.1%}" if total else ""
-        yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}"
-
-
-_PLOT_TAGS = 30
-
-
-def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
-    """List the label, value and detail of each number at the top of the page."""
-    most_answers = max(stats.answers_per_question, default=None)
-    tiles = [
-        ("records", "" if stats.records is None else f"{stats.records:,}", stats.recipe or ""),
-        ("questions", "" if stats.recipe else f"{stats.questions:,}", "documents"),
-        ("answers", *_answers(stats)),
-        ("accepted answer", *_share(stats.accepted, stats.accepted_share, stats.questions)),
-        ("no answer", *_share(stats.unanswered, stats.unanswered_share, stats.questions)),
-        ("mean question score", *_mean_score(stats.question_scores)),
-        ("mean answer score", *_mean_score(stats.answer_scores)),
-        ("most answers", "" if most_answers is None else f"{most_answers:,}", "to one question"),
-        ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}", "different"),
-        *_nested(stats),
-    ]
-    return [tile for tile in tiles if tile[1]]
-
-
-def _share(count: int | None, share: float | None, questions: int) -> tuple[str, str]:
-    return ("", "") if share is None else (f"{share:.1%}", f"{count:,} of {questions:,}")
-
-
-def _mean_score(scores: Scores) -> tuple[str, str]:
-    if scores.min is None:
-        return "", ""
-    return f"{scores.mean:.2f}", f"median {scores.median:,}, {scores.min:,} to {scores.max:,}"
-
-
-def _plots(stats: Stats) -> Iterator[str]:
-    if stats.lengths:
-        fields = [(name, _scores(lengths)) for name, lengths in stats.lengths.items()]
-        yield html.card("Characters in a record", html.table(("field", "characters"), fields))
-    if stats.questions_by_year or stats.answers_by_year:
-        plot = html.years(stats.questions_by_year, stats.answers_by_year)
-        yield html.card("Questions and answers by year", plot, html.BOTH)
-    if stats.answers_per_question:
-        plot = _numbers(stats.answers_per_question, "questions")
-        yield html.card("Questions by number of answers", plot)
-    if stats.question_scores.posts or stats.answer_scores.posts:
-        plot = html.scores(stats.question_scores.histogram, stats.answer_scores.histogram)
-        yield html.card("Scores", plot, html.BOTH)
-    if stats.tags:
-        plot = html.two_bars(list(stats.tags.items())[:_PLOT_TAGS])
-        yield html.card("Most frequent tags (number of questions)", plot, kind="wide")
-    if stats.longest:
-        rows = [
-            (
-                "question" if post["id"] == post["question_id"] else "answer",
-                str(post["id"]),
-                str(post["question_id"]),
-                f"{post['characters']:,}",
-            )
-            for post in stats.longest
-        ]
-        plot = html.table(("post", "id", "of question", "characters"), rows)
-        yield html.card("Longest bodies", plot)
-    if stats.comments_per_post is not None:
-        yield html.card("Posts by number of comments", _numbers(stats.comments_per_post, "posts"))
-    for title, kinds in (("Links by type", stats.links), ("Votes by type", stats.votes)):
-        if kinds:
-            yield html.card(title, html.bars(list(kinds.items())[:_KINDS]))
-
-
-def _numbers(counts: Mapping[int, int], name: str) -> str:
-    rows = _by_number(counts)
-    return html.columns([label for label, _ in rows], [[count for _, count in rows]], (name,))
+def _scores(scores: Scores) -> tuple[str, str]:
+    """Format the mean of numbers, and their median and limits."""
+    return f"{scores.mean:,.2f}", f"median {scores.median:,}, {scores.min:,} to {scores.max:,}"
