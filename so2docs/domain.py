@@ -139,13 +139,6 @@ _QUARTERS_SINCE = "2024-03-01"
 https://meta.stackexchange.com/q/398279."""
 
 _FIRST_WITH_LICENSE_FILE = "2024-06-30"
-_ANY_TABLE = ""
-_LACKS = (
-    (_ANY_TABLE, "ContentLicense", "", "2019-12"),
-    ("Comments.xml", "ContentLicense", "2024-03-31", "2024-03-31"),
-)
-"""Columns known to be missing in some releases: table, column, first and last such release. The
-release of April 2024 lacks the licences of comments: https://meta.stackexchange.com/q/401837."""
 
 
 def release_of(last_date: str, *, has_license_file: bool) -> str:
@@ -169,14 +162,6 @@ def release_of(last_date: str, *, has_license_file: bool) -> str:
 def should_have_license_file(release: str) -> bool:
     """Whether all archives of a release contain `license.txt`; in 2024-06-30, only some do."""
     return release > _FIRST_WITH_LICENSE_FILE
-
-
-def is_known_to_lack(release: str, file: str, column: str) -> bool:
-    """Whether a column is known to be missing from a table file in a release."""
-    return any(
-        column == name and table in (_ANY_TABLE, file) and first <= release[: len(last)] <= last
-        for table, name, first, last in _LACKS
-    )
 
 
 def is_sampled(question_id: int, share: int) -> bool:

@@ -10,9 +10,6 @@ from so2docs.counts import LEAST, MOST, Counts, added_by
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.parse.rows import Malformed, Row
 from so2docs.scan.chunk import Visitor
-from so2docs.schema import POSTS
-
-ANSWER_VIEWS = "ViewCount of answers"
 
 _DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "Date")
 
@@ -27,7 +24,7 @@ def _keep_last(current: object, added: object) -> object:
 
 @dataclass(slots=True, kw_only=True)
 class RowFacts(Counts):
-    """Facts about some rows of a table.
+    """Facts about some rows of a table: of a chunk, or of all chunks so far.
 
     Attributes:
         rows: Number of rows.
@@ -36,7 +33,9 @@ class RowFacts(Counts):
         descents: Number of rows whose `Id` is not greater than that of the previous row.
         first_descent: `Id` of the first such row.
         made_up: Number of rows made up by the publisher, judging by their ids.
-        columns: Number of rows with each attribute, and of answers with `ViewCount`.
+        first_id: `Id` of the first row with an `Id`.
+        last_id: `Id` of the last row with an `Id`.
+        columns: Number of rows with each attribute.
         malformed: Number of rows that are not well-formed XML.
         repaired: Number of repaired characters, which XML or the encoding forbids.
     """
@@ -47,22 +46,11 @@ class RowFacts(Counts):
     descents: int = 0
     first_descent: int | None = field(default=None, metadata=added_by(_keep_first))
     made_up: int = 0
+    first_id: int | None = field(default=None, metadata=added_by(_keep_first))
+    last_id: int | None = field(default=None, metadata=added_by(_keep_last))
     columns: Counter[str] = field(default_factory=Counter)
     malformed: int = 0
     repaired: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class ChunkFacts(RowFacts):
-    """Facts about the rows of a chunk, or of all chunks so far.
-
-    Attributes:
-        first_id: `Id` of the first row with an `Id`.
-        last_id: `Id` of the last row with an `Id`.
-    """
-
-    first_id: int | None = field(default=None, metadata=added_by(_keep_first))
-    last_id: int | None = field(default=None, metadata=added_by(_keep_last))
 
     def check_order(self, row_id: int | None) -> None:
         """Count a descent if the `Id` of the next row is not greater than `last_id`."""
@@ -91,24 +79,20 @@ class ChunkFacts(RowFacts):
 class FactsVisitor(Visitor):
     """Collects the facts of a chunk."""
 
-    def __init__(self, table: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._facts = ChunkFacts()
-        self._is_posts = table == POSTS.name
+        self._facts = RowFacts()
 
     def add(self, rows: list[Row]) -> None:
         """Add the facts about rows of the chunk."""
         self._facts.add_rows(rows)
-        if self._is_posts:
-            views = sum(row.get("PostTypeId") == "2" and "ViewCount" in row for row in rows)
-            self._facts.columns.update({ANSWER_VIEWS: views} if views else {})
 
     def reject(self, offset: int, row: Malformed) -> bool:
         """Count a malformed row."""
         self._facts.malformed += 1
         return True
 
-    def result(self) -> ChunkFacts:
+    def result(self) -> RowFacts:
         """Return the facts of the chunk."""
         self._facts.repaired = self.tally.repaired_characters
         return self._facts
@@ -116,5 +100,5 @@ class FactsVisitor(Visitor):
 
 def _number(text: str | None) -> int | None:
     """Parse a number that can be an id; None for any other text."""
-    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 12
-    return int(text) if is_number and text else None
+    is_number = text and text.isascii() and text.isdigit() and len(text) < 12
+    return int(text) if text and is_number else None

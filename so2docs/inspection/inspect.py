@@ -7,33 +7,28 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
 from so2docs.counts import Counts, plural
 from so2docs.domain import (
     LICENSE_FILE,
-    is_known_to_lack,
     release_of,
     should_have_license_file,
 )
-from so2docs.dump.kinds import members_with
-from so2docs.dump.opening import Catalog, SourceFile
+from so2docs.dump.opening import Catalog
 from so2docs.dump.tables import TableFile, locate, table_file
 from so2docs.errors import DumpError, OptionError, without_secrets
-from so2docs.inspection.facts import ANSWER_VIEWS, ChunkFacts, FactsVisitor, RowFacts
+from so2docs.inspection.facts import FactsVisitor, RowFacts
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
 from so2docs.report import as_size
 from so2docs.scan.table import TableReader, start_reader
-from so2docs.schema import DUMP, POSTS, Table
+from so2docs.schema import DUMP, POSTS
 
-_TABLES = sorted(DUMP.values(), key=attrgetter("file"))
-"""All tables of dumps, nested or not."""
+_TABLES = {table.file: table for table in sorted(DUMP.values(), key=attrgetter("file"))}
+"""All tables of dumps, nested or not, by file name."""
 
-_BY_FILE = {table.file: table for table in _TABLES}
-_COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _MOST_MONTHS = 3
 """Maximum months from the last row to the date in a name; more suggest an older release."""
@@ -62,13 +57,6 @@ class InspectedFile:
     sha256: str | None = None
     license: str | None = None
 
-    @property
-    def other_members(self) -> list[str]:
-        """Names of files in an archive that are not tables, such as a schema."""
-        names = list(self.members)
-        tables = {name for table in _TABLES for name in members_with(table, names)}
-        return [name for name in names if name not in tables]
-
 
 @dataclass(slots=True)
 class InspectedTable(RowFacts):
@@ -78,14 +66,12 @@ class InspectedTable(RowFacts):
         file: Name of the file.
         bytes: Size of the XML.
         encoding: Encoding of the XML.
-        comments: XML comments before the first row, such as one about the licence.
         problem: Error that stopped the reading; None if the whole table was read.
     """
 
     file: str
     bytes: int
     encoding: str = "utf-8"
-    comments: tuple[str, ...] = ()
     problem: str | None = None
 
     @property
@@ -96,8 +82,7 @@ class InspectedTable(RowFacts):
     @property
     def lacks(self) -> list[str]:
         """Known columns that no row has; empty for a table without rows."""
-        known = [*_BY_FILE[self.file].attributes] if self.rows else []
-        known += [ANSWER_VIEWS] if known and self.file == POSTS.file else []
+        known = _TABLES[self.file].attributes if self.rows else ()
         return [name for name in known if name not in self.columns]
 
     def as_dict(self) -> dict[str, Any]:
@@ -151,8 +136,6 @@ class Inspection:
             codecs = ", ".join(f"{name} in {plural(n, 'block')}" for name, n in file.codecs.items())
             inside = f", {codecs}" if codecs else ""
             lines.append(f"  {file.path}: {file.form}{inside}, {as_size(file.bytes)}")
-            if other_members := file.other_members:
-                lines.append(f"    also holds {', '.join(other_members)}")
             if file.sha256:
                 lines.append(f"    SHA-256 {file.sha256}")
         head = ("table", "rows", "bytes", "first date", "last date", "order of Id", "made up")
@@ -167,14 +150,9 @@ class Inspection:
             cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
             lines.append(f"  {'  '.join(cells)}".rstrip())
         for name, table in self.tables.items():
-            if columns := ", ".join(self._describe_lacks(table)):
-                lines.append(f"  {name}: no row has {columns}")
+            if table.lacks:
+                lines.append(f"  {name}: no row has {', '.join(table.lacks)}")
         return "\n".join([*lines, *(f"  note: {remark}" for remark in self.remarks)])
-
-    def _describe_lacks(self, table: InspectedTable) -> Iterator[str]:
-        for column in table.lacks:
-            is_known = is_known_to_lack(self.release, table.file, column)
-            yield f"{column} (known for this release)" if is_known else column
 
 
 def inspect(
@@ -217,11 +195,8 @@ def inspect(
     last_date = max((result.last_date for result in ordered.values()), default="")
     is_licensed = any(file.license is not None for file in files)
     release = release_of(last_date, has_license_file=is_licensed)
-    if (
-        any(file.members for file in files)
-        and should_have_license_file(release)
-        and not is_licensed
-    ):
+    is_archive = any(file.members for file in files)
+    if is_archive and should_have_license_file(release) and not is_licensed:
         remarks.append(f"the dump has no {LICENSE_FILE}, which archives of this release have")
     name = without_secrets(path)
     remarks.extend(_remarks(name, ordered, last_date))
@@ -230,10 +205,11 @@ def inspect(
 
 def _find(path: str, catalog: Catalog) -> list[TableFile]:
     """Find the tables of a dump, without opening them; return them in reading order."""
-    files = [
-        _table(catalog.look(found), _BY_FILE[name])
-        for name, found in locate_all(path, catalog).items()
-    ]
+    files = []
+    for name, found in locate_all(path, catalog).items():
+        source = catalog.look(found)
+        label = source.name if source.archive() is None else f"{source.name} ({name})"
+        files.append(table_file(_TABLES[name], source, label))
     if not files:
         raise DumpError(path, "holds no table of a dump", advice="give the archive of a site")
     return sorted(files, key=attrgetter("place"))
@@ -245,7 +221,7 @@ def locate_all(path: str, catalog: Catalog) -> dict[str, str]:
     With the file of posts, these include the tables next to it; with the file of another table,
     only the tables in this file.
     """
-    located = {table.file: locate(path, table, catalog) for table in _TABLES}
+    located = {table.file: locate(path, table, catalog) for table in _TABLES.values()}
     paths = {name: found for name, found in located.items() if found is not None}
     if path not in paths.values():
         if not os.path.isdir(path) and catalog.look(path).archive() is None:
@@ -253,11 +229,6 @@ def locate_all(path: str, catalog: Catalog) -> dict[str, str]:
     elif paths.get(POSTS.file) != path:
         paths = {name: found for name, found in paths.items() if found == path}
     return paths
-
-
-def _table(source: SourceFile, table: Table) -> TableFile:
-    is_clear = source.archive() is None
-    return table_file(table, source, source.name if is_clear else f"{source.name} ({table.file})")
 
 
 def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[InspectedFile]:
@@ -274,25 +245,23 @@ def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[In
         form = source.kind.name if source.kind else "a plain file" if source.is_plain else "XML"
         codecs = {} if archive is None else archive.codecs()
         members = {entry.name: entry.size for entry in archive.entries} if archive else {}
-        size = source.identity.size
         license_text = None
         try:
             license_text = source.license()
         except DumpError as error:
             remarks.append(str(error))
         files[source.path] = InspectedFile(
-            source.name, form, size, codecs, members, digest, license_text
+            source.name, form, source.identity.size, codecs, members, digest, license_text
         )
     return list(files.values())
 
 
 def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:
     """Read a whole table and collect its facts; a `DumpError` becomes its `problem`."""
-    result, facts = InspectedTable(table.table.file, table.size), ChunkFacts()
-    visitor = partial(FactsVisitor, table.table.name)
+    result, facts = InspectedTable(table.table.file, table.size), RowFacts()
     try:
-        with reader.open(table, lambda _: visitor, folder) as (dump, results):
-            result.encoding, result.comments = dump.encoding, _comments(dump.head)
+        with reader.open(table, lambda _: FactsVisitor, folder) as (dump, results):
+            result.encoding = dump.encoding
             for chunk in results:
                 facts.check_order(chunk.value.first_id)
                 facts += chunk.value
@@ -302,11 +271,6 @@ def _read(table: TableFile, reader: TableReader, folder: str) -> InspectedTable:
         result.problem = str(error)
     result += facts
     return result
-
-
-def _comments(head: bytes) -> tuple[str, ...]:
-    """List the XML comments before the first row."""
-    return tuple(text.decode(errors="replace").strip() for text in _COMMENT.findall(head))
 
 
 def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> Iterator[str]:
