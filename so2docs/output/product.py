@@ -6,7 +6,6 @@ Only this module decides whether a product is up to date and whether it may be r
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -88,27 +87,18 @@ class Product(Generic[Result]):
         return [read_provenance(self.path)]
 
     def load(self, records: list[Provenance]) -> Result:
-        """Return the result of the call that made the existing product.
-
-        Raises:
-            AttributeError, KeyError, TypeError, ValueError: The counts in a record are damaged.
-        """
+        """Return the result of the call that made the existing product."""
         raise NotImplementedError
 
     def make(self, files: NewFiles) -> Result:
         """Make the product under temporary names, and return the result.
 
-        Args:
-            files: The new files of the product; `build` has claimed `paths` and publishes them.
+        `build` has claimed `paths`, and publishes `files`.
         """
         raise NotImplementedError
 
     def counts(self, result: Result) -> dict[str, Any] | None:
-        """Return the counts to record next to the product; None for a product without such a file.
-
-        Args:
-            result: The result of `make`.
-        """
+        """Return the counts to record next to the product; None for a product without a record."""
         return None
 
     def recorded_files(self, files: NewFiles) -> list[tuple[str, FileState]]:
@@ -140,11 +130,7 @@ class Product(Generic[Result]):
         return comparison
 
     def find(self, *, force: bool, update: bool = False) -> Result | None:
-        """Return the result of the existing product; None if the product must be made.
-
-        Raises:
-            ExistingOutputError: A product that is not up to date exists and may not be replaced.
-        """
+        """Return the result of the existing product; None if the product must be made."""
         if self.path != "-":
             check_replaceable(self.path)
         self.replaces = force
@@ -163,11 +149,7 @@ class Product(Generic[Result]):
         return None
 
     def refuse(self, comparison: Comparison) -> None:
-        """Refuse to replace the existing product, unless its state is `missing`.
-
-        Raises:
-            ExistingOutputError: The product exists.
-        """
+        """Refuse to replace the existing product, unless its state is `missing`."""
         if comparison.state == "missing":
             return
         path = self.existing_files()[0]
@@ -210,8 +192,6 @@ class Product(Generic[Result]):
         return result
 
 
-_RECENT = 2_000_000_000
-"""Nanoseconds after which a file system gives another time to a change."""
 CHANGED = Comparison("unknown", ", and is not the file that was written")
 
 
@@ -225,20 +205,14 @@ def are_unchanged(files: Iterable[tuple[str, int, str | None]], side: str) -> bo
         side: Path of the side file with the record, which was written after the files.
     """
     recorded = os.stat(side).st_mtime_ns
-    newest = 0
     for path, size, content in files:
         state = os.stat(path)
         if state.st_size != size:
             return False
         if state.st_mtime_ns >= recorded:
-            newest = max(newest, state.st_mtime_ns)
             with open(path, "rb", buffering=0) as file:
                 if as_text(crc_of(file, size)) != content:
                     return False
-    # Do not read copies again. A file written just now may change again at the same time.
-    if newest and newest + _RECENT < time.time_ns():
-        with suppress(OSError):
-            os.utime(side, ns=(newest + 1, newest + 1))
     return True
 
 
@@ -250,15 +224,12 @@ def as_text(crc: int) -> str:
 def write_record(
     path: str, record: Provenance, files: Iterable[tuple[str, FileState]]
 ) -> FileState:
-    """Write the record of a product under the temporary name of its side file.
+    """Write the record of a product under the temporary name of its side file; return its state.
 
     Args:
         path: Main file of the product, after which the side file is named.
         record: The record, without files.
         files: Final name and state of each file of the product, which still has its temporary name.
-
-    Returns:
-        The state of the side file.
     """
     folder = os.path.dirname(path) or "."
     made = []
@@ -275,11 +246,7 @@ def write_record(
 
 
 def read_provenance(path: str) -> Provenance | None:
-    """Read the provenance of a product with one main file; None if unknown.
-
-    Raises:
-        OutputError: The file with the provenance cannot be read.
-    """
+    """Read the provenance of a product with one main file; None if unknown."""
     data = b""
     try:
         with suppress(FileNotFoundError, IsADirectoryError):

@@ -49,14 +49,6 @@ _OF_FORM = {
 
 State = Literal["missing", "up to date", "another input", "other options", "unknown"]
 UP_TO_DATE: State = "up to date"
-STATES: dict[State, str] = {
-    "missing": "missing",
-    UP_TO_DATE: UP_TO_DATE,
-    "another input": "made from another input",
-    "other options": "made with other options",
-    "unknown": "of unknown origin",
-}
-"""Names of the states of a product, for a summary of several products."""
 
 
 class File(NamedTuple):
@@ -82,9 +74,6 @@ class File(NamedTuple):
         """Identify the file at `path` by its size and sampled bytes; `is_hashed` adds the SHA-256.
 
         Anything but a regular file is described by `read_once`, unless `is_hashed`.
-
-        Raises:
-            OSError: The file cannot be read.
         """
         if not is_hashed and not os.path.isfile(path):
             return cls.read_once(role, path)
@@ -116,9 +105,9 @@ class File(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Return all fields by name, except an unknown SHA-256."""
         values = self._asdict()
-        return (
-            values if self.sha256 else {name: values[name] for name in values if name != "sha256"}
-        )
+        if self.sha256 is None:
+            del values["sha256"]
+        return values
 
     def is_same(self, other: File) -> bool:
         """Whether two files have the same size and sampled bytes; False if these are unknown."""
@@ -180,12 +169,13 @@ class Provenance:
         return replace(self, input=(posts, *tables))
 
     def with_counts(self, report: Report) -> Provenance:
-        """Return the record with the counts in the report of a complete conversion."""
-        return replace(self, counts=count(report))
-
-    def of_file(self, documents: int) -> Provenance:
-        """Return the record for one file of a split output, with its number of documents."""
-        return replace(self, counts={"documents": documents})
+        """Return the record with the counts of a complete conversion that any machine gives."""
+        values = report.as_dict()
+        tables = {
+            name: {key: table[key] for key in _TABLE_COUNTS}
+            for name, table in values["tables"].items()
+        }
+        return replace(self, counts={name: values[name] for name in _COUNTS} | {"tables": tables})
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""
@@ -251,30 +241,17 @@ def make_record(
     files: Iterable[File],
     site: str | None = None,
 ) -> Provenance:
-    """Make the record of a product made by this version of so2docs, without counts."""
+    """Make the record of a product of this version of so2docs, without counts."""
     return Provenance(kind, __version__, contract, options, tuple(files), site)
 
 
 def identify_tables(dump: str, names: tuple[str, ...], advice: str) -> list[File]:
-    """Identify the files that contain these tables of a dump.
-
-    Raises:
-        DumpError: A table is missing.
-    """
+    """Identify the files that contain these tables of a dump."""
     with Catalog() as catalog, ExitStack() as stack:
         files = find_dump_tables(dump, names, catalog, advice)
         for file in files:
             stack.enter_context(closing(file))
         return [File.of_table(file) for file in files]
-
-
-def count(report: Report) -> dict[str, Any]:
-    """Return the counts in a report, without those that depend on the machine."""
-    values = report.as_dict()
-    tables = {
-        name: {key: table[key] for key in _TABLE_COUNTS} for name, table in values["tables"].items()
-    }
-    return {name: values[name] for name in _COUNTS} | {"tables": tables}
 
 
 def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:

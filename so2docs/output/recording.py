@@ -41,84 +41,69 @@ class RecordMaker:
         site: str | None = None,
     ) -> None:
         """Take the recipe, the hosts of the attribution and of the site, and the form of bodies."""
-        self._recipe = recipe
+        is_checked = recipe is not None and recipe.name not in RECIPES.own
+        self._recipe = recipe = recipe or _UNCHANGED
         self._host = host
         self._convert_body = convert_body
-        is_checked = recipe is not None and recipe.name not in RECIPES.own
-        self._schema = recipe.nested_schema or recipe.schema if recipe and is_checked else None
-        self._levels = 0 if recipe is None else recipe.lower_headings
-        self._left_out = () if recipe is None else recipe.left_out
-        self._nested_schema = None if recipe is None else recipe.nested_schema
-        self._counted = None if recipe is None else recipe.counted
-        self._site = None if recipe is None or site is None else f"https://{site}/"
+        self._schema = recipe.nested_schema or recipe.schema if is_checked else None
+        self._site = None if recipe is _UNCHANGED or site is None else f"https://{site}/"
         self.labels: Counter[str] = Counter()
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
         """Yield the records of a document one by one; together, they can be many times its size."""
-        document = orjson.loads(json)
-        if self._recipe is not None and self._recipe.best_only:
+        document, recipe = orjson.loads(json), self._recipe
+        if recipe.best_only:
             keep_best(document)
-        if self._recipe is not None and self._recipe.without_banner and "Body" in document:
+        if recipe.without_banner and "Body" in document:
             document["Body"] = _BANNER.sub("", document["Body"], count=1)
-        if self._convert_body is not None or self._levels or self._site is not None:
+        if self._convert_body is not None or recipe.lower_headings or self._site is not None:
             for post in (document, *document.get("Answers", ())):
                 if (body := post.get("Body")) is not None:
                     post["Body"] = self._converted(body)
         if self._host is not None:
             document = attribute(document, self._host)
-        if self._recipe is None:
-            yield orjson.dumps(document)
-            return
         try:
-            for record in self._records(self._recipe.function(document)):
+            result = recipe.function(document)
+            if not isinstance(result, Iterable) or isinstance(result, Mapping | str | bytes):
+                raise TypeError(
+                    f"it returned a {type(result).__name__}; yield each record, or return a list "
+                    "of them"
+                )
+            for record in result:
                 yield self._json(record)
         except Exception as error:
             raise RecipeError(
-                f"recipe {self._recipe.name}: failed at question {question_id}"
-                f"{_line_of(error, self._recipe)}: {type(error).__name__}: {error}"
+                f"recipe {recipe.name}: failed at question {question_id}"
+                f"{_line_of(error, recipe)}: {type(error).__name__}: {error}"
             ) from error
 
-    def _records(self, result: object) -> Iterable[object]:
-        if isinstance(result, Iterable) and not isinstance(result, Mapping | str | bytes):
-            return result
-        raise TypeError(
-            f"it returned a {type(result).__name__}; yield each record, or return a list of them"
-        )
-
     def _converted(self, body: str) -> str:
+        levels = self._recipe.lower_headings
         if self._site is not None and _RELATIVE_HINT in body:
             body = _RELATIVE.sub(self._absolute, body)
-        if self._levels and "<h" in body:
-            body = _HEADING.sub(lambda m: f"{m[1]}{min(6, int(m[2]) + self._levels)}", body)
+        if levels and "<h" in body:
+            body = _HEADING.sub(lambda m: f"{m[1]}{min(6, int(m[2]) + levels)}", body)
         return body if self._convert_body is None else self._convert_body(body)
 
     def _absolute(self, link: re.Match[str]) -> str:
         return f"{link[1]}{'https://' if link[2] == '//' else self._site}"
 
     def _json(self, record: object) -> bytes:
+        recipe = self._recipe
         if not isinstance(record, Mapping):
             raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
-        if self._counted is not None:
-            self.labels[str(record[self._counted]).lower()] += 1
-        if self._left_out:
-            record = {name: record[name] for name in record if name not in self._left_out}
+        if recipe.counted is not None:
+            self.labels[str(record[recipe.counted]).lower()] += 1
+        if recipe.left_out:
+            record = {name: record[name] for name in record if name not in recipe.left_out}
         if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
             raise TypeError(mismatch)
-        if self._nested_schema is not None:
-            record = flatten_record(record, self._nested_schema)
-        try:
-            return orjson.dumps(record)
-        except TypeError as error:
-            fields = ", ".join(name for name, value in record.items() if not _is_json(value))
-            raise TypeError(f"field {fields or record}: {error}") from error
+        if recipe.nested_schema is not None:
+            record = flatten_record(record, recipe.nested_schema)
+        return orjson.dumps(record)
 
 
-def _is_json(value: object) -> bool:
-    try:
-        orjson.dumps(value)
-    except TypeError:
-        return False
-    return True
+_UNCHANGED = Recipe("", lambda document: [document])
 
 
 def _line_of(error: Exception, recipe: Recipe) -> str:
@@ -153,11 +138,7 @@ with its quotes.
 
 
 def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Document]:
-    """Prepare nested documents for writing, and count the records of a recipe.
-
-    Raises:
-        RecipeError: The recipe fails.
-    """
+    """Prepare nested documents for writing, and count the records of a recipe."""
     split = options.form.split
     documents: Iterable[Document] = nested
     if split.by is not None:

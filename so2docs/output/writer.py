@@ -207,7 +207,7 @@ class Writer:
         self._settle()
         provenance = self._provenance
         if provenance is not None and self._form.split:
-            provenance = provenance.of_file(file.journal.documents)
+            provenance = replace(provenance, counts={"documents": file.journal.documents})
         record = b"" if provenance is None else provenance.to_json()
         self._finished.append(self._files.end(file, record))
 
@@ -222,7 +222,6 @@ def publish_all(
 
     Raises:
         LostFileError: A file is lost; in this case, no file is renamed.
-        OutputError: A file cannot be renamed.
     """
     side_files = {names.strays: strays, names.record: record}
     named_files = [(path, file) for path, file in side_files.items() if file is not None]

@@ -534,7 +534,7 @@ def test_a_function_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> Non
         (no_records, "failed at question 7: TypeError: a record must be a dictionary, not str"),
         (returned, "TypeError: it returned a dict; yield each record, or return a list of them"),
         (returned_nothing, "TypeError: it returned a NoneType; yield each record"),
-        (no_json, "TypeError: field day: Type is not JSON serializable: complex"),
+        (no_json, "TypeError: Type is not JSON serializable: complex"),
         (Recipe("x", titles, record(title=INTEGER)), "field title is str; its schema says integer"),
         (Recipe("x", titles, record(name=TEXT)), "the record has no name, which its schema req"),
         (Recipe("x", titles, record()), "the record has title, which its schema does not allow"),
