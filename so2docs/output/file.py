@@ -21,11 +21,11 @@ from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import (
+    JOURNAL,
     FileState,
     begins_with,
     explain_errors,
     finish_file,
-    journal_path,
     part_path,
     remove,
     write_part,
@@ -47,13 +47,7 @@ class Output:
         indexed: Whether to write an index next to the file; never for standard output.
 
     Attributes:
-        part: The temporary name.
-        compression: The compression.
         journal: The segments appended so far.
-
-    Raises:
-        OutputError: The folder is missing or not writable.
-        DiskFullError: The disk is full.
     """
 
     def __init__(
@@ -118,11 +112,7 @@ class Output:
         copy_all(self.place(segment))
 
     def place(self, segment: Segment) -> list[Copy]:
-        """Append a segment; for data in a temporary file, only reserve the space.
-
-        Returns:
-            The copies to make before the file is sealed; empty if the data is already written.
-        """
+        """Append a segment; for data in a temporary file, return the copies to make later."""
         copies = []
         with self._explain_errors():
             file = self._open()
@@ -140,40 +130,30 @@ class Output:
         return copies
 
     def checkpoint(self) -> FileState:
-        """Save the journal, and return the file's state, which includes all pending copies.
-
-        Standard output has no checkpoints.
-        """
+        """Save the journal, and return the file's state, which includes all pending copies."""
         return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:
         """End the stream, and write the index, so that both files are ready to be renamed.
 
-        Args:
-            record: The provenance to store in the index; empty to store none.
-
-        Returns:
-            The final state of the file.
+        The index stores `record`, the provenance, if it is not empty.
         """
         self.end_segment()
         journal = self.journal
         trailer = stream_trailer(self.compression, journal)
+        size, crc = journal.size + len(trailer), isal_zlib.crc32(trailer, journal.crc)
         with self._explain_errors():
             file = self._open()
             write_all(file, trailer)
             if self.path == "-":
                 file.flush()
-        state = FileState(
-            journal.size + len(trailer), isal_zlib.crc32(trailer, journal.crc), self.label
-        )
-        if self.path == "-":
-            return state
+                return FileState(size, crc, self.label)
         self.close()
-        state = replace(finish_file(self.path), size=state.size, crc=state.crc, label=self.label)
+        state = replace(finish_file(self.path), size=size, crc=crc, label=self.label)
         if self._is_indexed or record:
             with explain_errors(self.part), open(self.part, "rb") as part:
                 entries = journal if self._is_indexed else None
-                data = index.build(entries, journal.size, part, record, state.crc)
+                data = index.build(entries, journal.size, part, record, crc)
             state = replace(state, index=write_part(index.index_path(self.path), data))
         return state
 
@@ -193,7 +173,7 @@ class Output:
         """Remove the temporary files of the output, its journal and its index."""
         self.close()
         if self.path != "-":
-            for path in (self.part, journal_path(self.part)):
+            for path in (self.part, self.part + JOURNAL):
                 remove(path)
             remove(part_path(index.index_path(self.path)))
 
@@ -229,7 +209,7 @@ def matches_checkpoint(path: str, compression: Compression, state: FileState | N
             begins_with(part_path(name), file.size, file.crc or 0)
             for name, file in state.all_files(path)
         )
-    if not begins_with(journal_path(part), state.size, state.crc or 0):
+    if not begins_with(part + JOURNAL, state.size, state.crc or 0):
         return False
     journal = Journal(part, stream_header(compression), state)
     return begins_with(part, journal.size, journal.crc)

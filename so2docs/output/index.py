@@ -36,7 +36,6 @@ from so2docs.output.part_files import INDEX, crc_of, side_file
 from so2docs.output.segments import Segment
 
 HEADER = b"so2docs index 3\n"
-_ANY_HEADER = b"so2docs index "
 ENTRY = struct.Struct("<qqqII")
 _FOOTER = struct.Struct("<qqqqIIII")
 _TAIL_BYTES = 64 * 1024
@@ -56,11 +55,11 @@ def index_path(output: str) -> str:
 
 
 def is_index(path: str) -> bool:
-    """Whether a file is an index of any version, and may be replaced."""
+    """Whether a file is an index, and may be replaced."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
-        return file.read(len(_ANY_HEADER)) == _ANY_HEADER
+        return file.read(len(HEADER)) == HEADER
 
 
 def tail_crc(file: BinaryIO, size: int) -> int:
@@ -116,35 +115,19 @@ class Index:
     def __init__(self, data: bytes) -> None:
         """Parse and check the bytes of an index."""
         if not data.startswith(HEADER):
-            other = data.startswith(_ANY_HEADER)
-            raise UnusableIndexError(
-                "its index is from another version of so2docs"
-                if other
-                else "its index was not written by so2docs"
-            )
+            raise UnusableIndexError("its index was not written by this version of so2docs")
         footer = len(data) - _FOOTER.size
-        whole = footer >= len(HEADER)
-        if not whole or isal_zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
+        if footer < len(HEADER) or isal_zlib.crc32(data[:-4]) != int.from_bytes(
+            data[-4:], "little"
+        ):
             raise UnusableIndexError("its index is damaged")
-        numbers = _FOOTER.unpack_from(data, footer)
-        self.segments: int = numbers[0]
-        record = footer - numbers[6]
-        if record != len(HEADER) + self.segments * ENTRY.size:
-            raise UnusableIndexError("its index is damaged")
-        self.record = data[record:footer]
-        self.documents: int = numbers[1]
-        self._end: int = numbers[2]
-        self.size: int = numbers[3]
-        self.crc: int = numbers[4]
-        self.tail: int = numbers[5]
+        numbers: tuple[int, ...] = _FOOTER.unpack_from(data, footer)
+        self.segments, self.documents, self._end, self.size, self.crc, self.tail = numbers[:6]
+        self.record = data[footer - numbers[6] : footer]
         self._data = data
 
     def check(self, file: BinaryIO) -> None:
-        """Check that the index belongs to this file in its present state.
-
-        Raises:
-            UnfitIndexError: The index belongs to another file or state.
-        """
+        """Raise `UnfitIndexError` unless the index belongs to this file in its present state."""
         size = file.seek(0, os.SEEK_END)
         if size != self.size or tail_crc(file, size) != self.tail:
             raise UnfitIndexError(

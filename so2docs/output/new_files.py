@@ -51,7 +51,6 @@ def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
 
     Raises:
         OutputError: Another process is writing the output, or the folder is not writable.
-        DiskFullError: The disk is full.
     """
     path = side_file(output, LOCK)
     file = None if output == "-" else _lock(output, path, time.monotonic() + seconds)
@@ -199,10 +198,6 @@ class NewFiles:
             read: Input files, which must not be replaced; None for an input that is not a file.
             advice: Advice in the error if the file cannot be written.
             seconds: Longest time to wait for another process that writes the file.
-
-        Raises:
-            OptionError: The name is empty.
-            OutputError: The file cannot be written, or another process is writing it.
         """
         if not path:
             raise OptionError(
@@ -222,12 +217,7 @@ class NewFiles:
         self._finished[path] = complete
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a small file, to be renamed together with the other files.
-
-        Raises:
-            OutputError: The file cannot be written.
-            DiskFullError: The disk is full.
-        """
+        """Write a small file, to be renamed together with the other files."""
         self.add(path, write_part(path, data))
 
     def main_files(self) -> list[tuple[str, FileState]]:
@@ -291,9 +281,7 @@ def _remove_unfinished(path: str) -> None:
 def clean_up(path: str, parts: Iterable[str] = ()) -> None:
     """Remove the unfinished files of a killed process, recognized by its leftover lock file.
 
-    Args:
-        path: The main file of the product.
-        parts: Temporary names of its other files.
+    `path` is the main file of the product; `parts` are the temporary names of its other files.
     """
     if os.path.exists(side_file(path, LOCK)):
         with suppress(OSError, So2docsError), output_lock(path, seconds=0):

@@ -60,11 +60,7 @@ PAGE = TargetKind("page", "html", (b"<!DOCTYPE html>",))
 
 
 def check_folder(path: str, advice: str = "choose another output") -> None:
-    """Reject a path whose folder is missing or not writable.
-
-    Raises:
-        OutputError: The folder is missing or not writable; the message ends with `advice`.
-    """
+    """Reject a path whose folder is missing or not writable."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise OutputError(f"{path}: the folder {folder} {describe_missing_folder(folder, advice)}")
@@ -80,11 +76,7 @@ def describe_missing_folder(folder: str, advice: str) -> str:
 
 
 def refuse_existing(path: str, *, force: bool, advice: str = "choose another output") -> None:
-    """Reject a path that exists, unless `force` is set.
-
-    Raises:
-        OutputExistsError: The file exists.
-    """
+    """Reject a path that exists, unless `force` is set."""
     if not force and os.path.exists(path):
         raise OutputExistsError(
             f"{path}: exists; {advice}, or overwrite with {flag('force', True)}"
@@ -139,16 +131,13 @@ _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
 
 PART = ".part"
 """Extension of an incomplete file."""
+JOURNAL = ".journal"
+"""Extension of the journal of an incomplete file, after that of the file."""
 
 
 def part_path(path: str) -> str:
     """Return the temporary name of a file."""
     return path + PART
-
-
-def journal_path(part: str) -> str:
-    """Return the path of the journal of a growing file."""
-    return f"{part}.journal"
 
 
 def remove(path: str) -> None:
@@ -227,8 +216,7 @@ class FileState:
 def begins_with(path: str, size: int, crc: int) -> bool:
     """Whether the first `size` bytes of a file have the CRC-32 `crc`; False if unreadable.
 
-    This reads the bytes at the speed of the disk, which is far faster than rewriting them. The
-    length alone would not reveal a changed byte, nor bytes lost in a power cut.
+    The length alone would not reveal a changed byte, nor bytes lost in a power cut.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -238,11 +226,7 @@ def begins_with(path: str, size: int, crc: int) -> bool:
 
 
 def crc_of(file: IO[bytes], size: int) -> int:
-    """Compute the CRC-32 of the next `size` bytes of a file.
-
-    Raises:
-        EOFError: The file has fewer bytes.
-    """
+    """Compute the CRC-32 of the next `size` bytes of a file; raise `EOFError` if it has fewer."""
     crc = 0
     while size:
         data = file.read(min(size, _READ_BYTES))
@@ -288,8 +272,6 @@ def publish(files: Sequence[tuple[str, FileState]], leftovers: Iterable[str] = (
 
     Raises:
         LostFileError: A file is lost; in this case, no file is renamed.
-        OutputError: A file cannot be renamed.
-        DiskFullError: The disk is full.
     """
     every = [pair for path, file in files if path != "-" for pair in file.all_files(path)]
     sources = {path: file.find(path) for path, file in every}
@@ -327,10 +309,7 @@ def _sync_folder(path: str) -> None:
 
 @contextmanager
 def explain_errors(path: str) -> Iterator[None]:
-    """Convert an `OSError` from writing `path` to an `OutputError` with advice.
-
-    `BrokenPipeError` is not converted.
-    """
+    """Convert an `OSError` from writing `path`, except a closed pipe, to an `OutputError`."""
     try:
         yield
     except (BrokenPipeError, So2docsError):

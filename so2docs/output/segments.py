@@ -22,7 +22,7 @@ from typing import BinaryIO, NamedTuple
 from isal import isal_zlib
 
 from so2docs.errors import OutputError, flag
-from so2docs.output.part_files import FileState, explain_errors, journal_path
+from so2docs.output.part_files import JOURNAL, FileState, explain_errors
 from so2docs.store.disk import is_full, write_all
 
 _COPY_BYTES = 256 * 1024
@@ -59,12 +59,7 @@ class Segment(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        data: bytes,
-        raw_size: int,
-        crc: int,
-        first_id: int = 0,
-        documents: int = 0,
+        cls, data: bytes, raw_size: int, crc: int, first_id: int = 0, documents: int = 0
     ) -> Segment:
         """Make a segment in memory from compressed bytes; `crc` is that of the raw bytes."""
         data_crc = isal_zlib.crc32(data)
@@ -72,11 +67,7 @@ class Segment(NamedTuple):
 
 
 def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
-    """Write the data of segments to a temporary file.
-
-    Returns:
-        The groups of segments, with the path and their offsets in place of the data.
-    """
+    """Write the data of segments to a temporary file, and return the segments without it."""
     offset = 0
     stored_groups: list[list[Segment]] = []
     with explain_errors(path), open(path, "wb", buffering=0) as file:
@@ -179,7 +170,7 @@ class Journal:
     """
 
     def __init__(self, path: str, header: bytes = b"", saved: FileState | None = None) -> None:
-        self._path = journal_path(path)
+        self._path = path + JOURNAL
         self._start = self.size = len(header)
         self.crc = isal_zlib.crc32(header)
         self.raw_size = self.raw_crc = self.documents = self.count = self.note_bytes = 0

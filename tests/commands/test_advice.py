@@ -26,7 +26,7 @@ from so2docs.output.part_files import REPORT, check_own
         ("q.json.gz", {}, "is a JSON array, and only"),
         ("q.ravendbdump", {}, "is an import file of RavenDB, and only"),
         ("q.ndjson", {"format": "elasticsearch"}, "is bulk lines for Elasticsearch, and only"),
-        ("q.jsonl.gz", {"drop_fields": "Id"}, "no Id; if --fields or --drop-fields left it out"),
+        ("q.jsonl.gz", {"drop_fields": "Id"}, "an Id; if --fields or --drop-fields left it out"),
     ],
 )
 def test_advice_for_files_that_cannot_be_opened(

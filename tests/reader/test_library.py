@@ -213,7 +213,7 @@ SPOILT_INDEXES: dict[str, tuple[Callable[[Path], object], str]] = {
     "flipped bit": (flip, "damaged"),
     "other version": (
         lambda path: path.write_bytes(path.read_bytes().replace(b"index 3", b"index 2", 1)),
-        "another version",
+        "not written by this version",
     ),
     "other file": (
         lambda path: so2docs.convert(

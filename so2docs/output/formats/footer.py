@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from isal.isal_zlib import crc32
@@ -20,8 +21,8 @@ from so2docs.output.segments import Journal, Segment
 
 # The part of Apache Thrift's compact protocol that Parquet footers use.
 
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
-_INTEGERS = (_I32, _I64, _I16)
+_TRUE, _FALSE, _BYTE, _I16, I32, I64, _DOUBLE, BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
+_INTEGERS = (I32, I64, _I16)
 
 
 @dataclass(slots=True)
@@ -31,59 +32,11 @@ class Field:
     type: int
     value: Any
 
-    @classmethod
-    def boolean(cls, value: bool) -> Field:
-        """Make a boolean field."""
-        return cls(_TRUE if value else _FALSE, None)
-
-    @classmethod
-    def i32(cls, value: int) -> Field:
-        """Make a field with a 32-bit integer."""
-        return cls(_I32, value)
-
-    @classmethod
-    def i64(cls, value: int) -> Field:
-        """Make a field with a 64-bit integer."""
-        return cls(_I64, value)
-
-    @classmethod
-    def binary(cls, value: bytes) -> Field:
-        """Make a field with bytes or UTF-8 text."""
-        return cls(_BINARY, value)
-
-    @classmethod
-    def struct(cls, value: Struct) -> Field:
-        """Make a field with a nested struct."""
-        return cls(_STRUCT, value)
-
-    @classmethod
-    def booleans(cls, values: Iterable[bool]) -> Field:
-        """Make a field with a list of booleans."""
-        return cls(_LIST, Sequence(_TRUE, [_TRUE if value else _FALSE for value in values]))
-
-    @classmethod
-    def i32s(cls, values: Iterable[int]) -> Field:
-        """Make a field with a list of 32-bit integers."""
-        return cls(_LIST, Sequence(_I32, list(values)))
-
-    @classmethod
-    def i64s(cls, values: Iterable[int]) -> Field:
-        """Make a field with a list of 64-bit integers."""
-        return cls(_LIST, Sequence(_I64, list(values)))
-
-    @classmethod
-    def binaries(cls, values: Iterable[bytes]) -> Field:
-        """Make a field with a list of byte strings."""
-        return cls(_LIST, Sequence(_BINARY, list(values)))
-
-    @classmethod
-    def structs(cls, values: Iterable[Struct]) -> Field:
-        """Make a field with a list of structs."""
-        return cls(_LIST, Sequence(_STRUCT, list(values)))
-
 
 Struct = dict[int, Field]
 """The fields of a struct by their ids."""
+
+i32, i64, binary, nested = (partial(Field, kind) for kind in (I32, I64, BINARY, STRUCT))
 
 
 class Sequence(NamedTuple):
@@ -91,6 +44,21 @@ class Sequence(NamedTuple):
 
     type: int
     values: list[Any]
+
+
+def listed(kind: int, values: Iterable[Any]) -> Field:
+    """Make a field with a list of values of a type."""
+    return Field(_LIST, Sequence(kind, list(values)))
+
+
+def boolean(value: bool) -> Field:
+    """Make a field with a boolean, which is its type."""
+    return Field(_TRUE if value else _FALSE, None)
+
+
+def booleans(values: Iterable[bool]) -> Field:
+    """Make a field with a list of booleans."""
+    return listed(_TRUE, (_TRUE if value else _FALSE for value in values))
 
 
 class ThriftReader:
@@ -139,13 +107,13 @@ class ThriftReader:
             return self._byte()
         if kind == _DOUBLE:
             return self._bytes(8)
-        if kind == _BINARY:
+        if kind == BINARY:
             return self._bytes(self._unsigned())
         if kind in (_LIST, _SET):
             header = self._byte()
             size = header >> 4 if header >> 4 < 15 else self._unsigned()
             return Sequence(header & 15, [self._value(header & 15, True) for _ in range(size)])
-        if kind == _STRUCT:
+        if kind == STRUCT:
             return self.struct()
         raise ValueError(f"type {kind} does not occur in a Parquet footer")
 
@@ -191,9 +159,9 @@ _SINGLE_BYTES = [bytes([value]) for value in range(128)]
 def _append(out: bytearray, kind: int, value: Any) -> None:
     if kind in _INTEGERS:
         out += unsigned(value << 1 if value >= 0 else ~(value << 1))
-    elif kind == _STRUCT:
+    elif kind == STRUCT:
         _append_struct(out, value)
-    elif kind == _BINARY:
+    elif kind == BINARY:
         out += unsigned(len(value))
         out += value
     elif kind in (_LIST, _SET):
@@ -253,8 +221,8 @@ def join_footers(metadata: Struct, journal: Journal) -> bytes:
         group = reader.struct()
         _move(group, reader, segment.offset - len(PARQUET), pages, journal.size)
         row_groups.append(group)
-    metadata[_NUM_ROWS] = Field(_I64, sum(group[_GROUP_ROWS].value for group in row_groups))
-    metadata[_ROW_GROUPS] = Field(_LIST, Sequence(_STRUCT, row_groups))
+    metadata[_NUM_ROWS] = i64(sum(group[_GROUP_ROWS].value for group in row_groups))
+    metadata[_ROW_GROUPS] = listed(STRUCT, row_groups)
     footer = write_struct(metadata)
     return bytes(pages + footer) + LENGTH.pack(len(footer)) + PARQUET
 
@@ -290,14 +258,9 @@ def read_metadata(file: bytes) -> tuple[Struct, int]:
 
 
 def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, start: int) -> None:
-    """Shift the offsets in the description of a row group.
+    """Add `distance` to the offsets in the description of a row group.
 
-    Args:
-        group: Description of the row group.
-        reader: Reads the positions of the group's pages, which follow the description.
-        distance: Bytes to add to offsets.
-        pages: Buffer to which the positions of the pages are appended.
-        start: Offset of `pages` in the file.
+    `reader` reads the positions of its pages, which are appended to `pages`, at `start` in a file.
     """
     # Drop this optional field: its sixteen bits may be too few, and no reader needs it.
     group.pop(_ORDINAL, None)

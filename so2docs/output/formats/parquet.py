@@ -77,11 +77,7 @@ def _split_documents(columns: ObjectColumns, rows: list[Row]) -> list[list[Any]]
 
 
 def _convert(kind: Type, values: list[Any]) -> list[Any]:
-    """Check the values of an attribute, and convert dates.
-
-    Raises:
-        TypeError, ValueError: A value does not have the type of the attribute.
-    """
+    """Check the values of an attribute, and convert dates; raise an error for other types."""
     if kind == DATE:
         return [*milliseconds(values)]
     if kind not in _ELEMENTS:
@@ -227,11 +223,7 @@ class RecordParquet(Parquet):
         return _record_group("", self.record_schema, is_required=True)
 
     def add_page(self, group: RowGroup, rows: list[Row]) -> None:
-        """Add a page of records to a row group.
-
-        Raises:
-            RecipeError: A record does not fit the schema.
-        """
+        """Add a page of records to a row group; raise `RecipeError` if one is unlike the schema."""
         try:
             group.add(rows)
         except TypeError as error:
@@ -267,11 +259,7 @@ def _record_node(name: str, schema: Mapping[str, Any], *, is_required: bool = Fa
 
 
 def _split_records(children: tuple[Node, ...], rows: list[Row]) -> list[list[Any]]:
-    """Make a list of values for each column from a list of records.
-
-    Raises:
-        TypeError: A value does not have the type of its column.
-    """
+    """Make a list of values for each column from a list of records, and check their types."""
     columns = [[row.get(child.name) for row in rows] for child in children]
     for child, values in zip(children, columns, strict=True):
         try:

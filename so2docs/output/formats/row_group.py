@@ -25,7 +25,24 @@ import zstandard
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import PARQUET
-from so2docs.output.formats.footer import LENGTH, Field, Struct, unsigned, write_struct
+from so2docs.output.formats.footer import (
+    BINARY,
+    I32,
+    I64,
+    LENGTH,
+    STRUCT,
+    Field,
+    Struct,
+    binary,
+    boolean,
+    booleans,
+    i32,
+    i64,
+    listed,
+    nested,
+    unsigned,
+    write_struct,
+)
 from so2docs.output.segments import Segment
 from so2docs.parse import core
 from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, Type
@@ -107,11 +124,7 @@ _MOST = (1 << 63) - 1
 
 
 def check(kind: Kind, values: Iterable[Any]) -> None:
-    """Check that all values except null have the type of a column.
-
-    Raises:
-        TypeError: A value does not have the type of the column, or is too large for 64 bits.
-    """
+    """Raise `TypeError` unless all values except null have the type of a column."""
     values = list(values)
     if not {*map(type, values)} <= {*_PYTHON_TYPES[kind], NoneType}:
         raise TypeError(f"not every value is of the type {kind}")
@@ -283,18 +296,13 @@ class _ColumnChunk:
             return
         for buffer in (self._definitions, self._repetitions, self._values):
             buffer.clear()
-        raw = b"".join(
-            (
-                _encode_levels(repetitions, self._repeated),
-                _encode_levels(definitions, self._defined),
-                _pack_bits(values, 1) if self.kind == BOOLEAN and values else values,
-            )
-        )
+        levels = _encode_levels(repetitions, self._repeated)
+        levels += _encode_levels(definitions, self._defined)
+        raw = levels + (_pack_bits(values, 1) if self.kind == BOOLEAN and values else values)
         data = compress(raw)
-        numbers = map(Field.i32, (count, _PLAIN, _RLE, _RLE))
-        details = Field.struct(dict(enumerate(numbers, 1)))
-        sizes = {2: Field.i32(len(raw)), 3: Field.i32(len(data))}
-        header = bytes(write_struct({1: Field.i32(_DATA_PAGE), **sizes, 5: details}))
+        details = nested(dict(enumerate(map(i32, (count, _PLAIN, _RLE, _RLE)), 1)))
+        sizes = {2: i32(len(raw)), 3: i32(len(data))}
+        header = bytes(write_struct({1: i32(_DATA_PAGE), **sizes, 5: details}))
         bounds: tuple[int, ...] = ()
         nulls = 0
         if self._is_ordered:
@@ -311,23 +319,22 @@ class _ColumnChunk:
         start, pages = len(out), self._pages
         places: list[Struct] = []
         for page in pages:
-            place = {1: Field.i64(len(out)), 2: Field.i32(len(page.data))}
-            places.append({**place, 3: Field.i64(page.first_row)})
+            places.append({1: i64(len(out)), 2: i32(len(page.data)), 3: i64(page.first_row)})
             out += page.data
         metadata = {
-            1: Field.i32(_TYPES[self.kind]),
-            2: Field.i32s([_PLAIN, _RLE]),
-            3: Field.binaries(name.encode() for name in self.path),
-            4: Field.i32(_ZSTD),
-            5: Field.i64(self._count),
-            6: Field.i64(sum(page.raw_size for page in pages)),
-            7: Field.i64(len(out) - start),
-            9: Field.i64(start),
+            1: i32(_TYPES[self.kind]),
+            2: listed(I32, [_PLAIN, _RLE]),
+            3: listed(BINARY, map(str.encode, self.path)),
+            4: i32(_ZSTD),
+            5: i64(self._count),
+            6: i64(sum(page.raw_size for page in pages)),
+            7: i64(len(out) - start),
+            9: i64(start),
             **self._statistics(),
         }
         # The position of `places` is set later, because they are at the end of the file.
-        chunk = {2: Field.i64(0), 3: Field.struct(metadata), 4: Field.i64(0), 5: Field.i32(0)}
-        return chunk, {1: Field.structs(places)}
+        chunk = {2: i64(0), 3: nested(metadata), 4: i64(0), 5: i32(0)}
+        return chunk, {1: listed(STRUCT, places)}
 
     def _statistics(self) -> dict[int, Field]:
         """Return the bounds and number of nulls of an ordered column; empty for other columns."""
@@ -336,36 +343,29 @@ class _ColumnChunk:
             return {}
         least, greatest = min(low for low, _ in bounds), max(high for _, high in bounds)
         nulls = sum(page.nulls for page in self._pages)
-        statistics = {3: Field.i64(nulls), 5: _bound(greatest), 6: _bound(least)}
-        return {12: Field.struct(statistics)}
+        bound_fields = {5: binary(_BOUND.pack(greatest)), 6: binary(_BOUND.pack(least))}
+        return {12: nested({3: i64(nulls), **bound_fields})}
 
     def write_bounds(self, out: bytearray) -> dict[int, Field]:
-        """Append the page bounds of an ordered column to a file, and return their position.
-
-        For other columns, append nothing and return an empty dictionary.
-        """
+        """Append the page bounds of an ordered column, if it is one; return their position."""
         bounds = [page.bounds for page in self._pages]
         if not any(bounds):
             return {}
         known = [pair for pair in bounds if pair]
         is_ascending = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(known))
         index = {
-            1: Field.booleans(not pair for pair in bounds),
-            2: Field.binaries(_BOUND.pack(pair[0]) if pair else b"" for pair in bounds),
-            3: Field.binaries(_BOUND.pack(pair[1]) if pair else b"" for pair in bounds),
-            4: Field.i32(int(is_ascending)),
-            5: Field.i64s(page.nulls for page in self._pages),
+            1: booleans(not pair for pair in bounds),
+            2: listed(BINARY, [_BOUND.pack(pair[0]) if pair else b"" for pair in bounds]),
+            3: listed(BINARY, [_BOUND.pack(pair[1]) if pair else b"" for pair in bounds]),
+            4: i32(int(is_ascending)),
+            5: listed(I64, [page.nulls for page in self._pages]),
         }
         start = len(out)
         out += write_struct(index)
-        return {6: Field.i64(start), 7: Field.i32(len(out) - start)}
+        return {6: i64(start), 7: i32(len(out) - start)}
 
 
 _BOUND = struct.Struct("<q")
-
-
-def _bound(value: int) -> Field:
-    return Field.binary(_BOUND.pack(value))
 
 
 class RowGroup:
@@ -392,21 +392,13 @@ class RowGroup:
         self._compress = zstandard.ZstdCompressor(level=level).compress
 
     def add(self, rows: list[Any]) -> None:
-        """Add rows. In each column with enough bytes for a page, end a page after the last row.
-
-        Raises:
-            TypeError: A value does not fit its column.
-        """
+        """Add rows; in each column with enough bytes for a page, end a page after the last row."""
         zeros = bytes(len(rows))
         self.count += len(rows)
         self._put(self._root, rows, Levels(zeros, zeros), iter(self._chunks))
 
     def add_lines(self, lines: bytes) -> bool:
-        """Add rows as `add` does, from lines of JSON, with the compiled core.
-
-        Returns:
-            Whether they were added; if not, `add` must convert them.
-        """
+        """Add rows from lines of JSON with the compiled core; return False if `add` must do it."""
         columns = None if self._plan is None else core.shred(lines, self._plan)
         if columns is None:
             return False
@@ -448,12 +440,12 @@ class RowGroup:
         ]
         raw_sizes = (column[3].value[6].value for column in columns)
         group = {
-            1: Field.structs(columns),
-            2: Field.i64(sum(raw_sizes)),
-            3: Field.i64(self.count),
+            1: listed(STRUCT, columns),
+            2: i64(sum(raw_sizes)),
+            3: i64(self.count),
             **self._sorting(),
-            5: Field.i64(len(PARQUET)),
-            6: Field.i64(size),
+            5: i64(len(PARQUET)),
+            6: i64(size),
         }
         data = bytes(memoryview(out)[len(PARQUET) :])
         segment = Segment.of(data, raw_size, crc32(data), first_id, self.count)
@@ -464,12 +456,8 @@ class RowGroup:
         paths = [chunk.path for chunk in self._chunks]
         if (self._sorted_by,) not in paths:
             return {}
-        ascending = {
-            1: Field.i32(paths.index((self._sorted_by,))),
-            2: Field.boolean(False),
-            3: Field.boolean(False),
-        }
-        return {4: Field.structs([ascending])}
+        column = i32(paths.index((self._sorted_by,)))
+        return {4: listed(STRUCT, [{1: column, 2: boolean(False), 3: boolean(False)}])}
 
 
 def _leaves(
@@ -519,40 +507,34 @@ def count_columns(root: Group) -> int:
 
 _REQUIRED, _OPTIONAL, _REPEATED = 0, 1, 2
 _LIST, _TIMESTAMP_MILLIS, _UTF8 = 3, 9, 0
-_NOTHING: Struct = {}
+_NOTHING = nested({})
 
 
 def _elements(node: Node) -> Iterator[Struct]:
     """Yield the elements of the schema, depth first."""
     element = {
-        3: Field.i32(_REQUIRED if node.is_required else _OPTIONAL),
-        4: Field.binary(node.name.encode() or b"schema"),
+        3: i32(_REQUIRED if node.is_required else _OPTIONAL),
+        4: binary(node.name.encode() or b"schema"),
     }
     if isinstance(node, Column):
-        yield {1: Field.i32(_TYPES[node.kind]), **element, **_logical_type(node.kind)}
+        yield {1: i32(_TYPES[node.kind]), **element, **_logical_type(node.kind)}
     elif isinstance(node, Repeated):
-        is_list = {6: Field.i32(_LIST), 10: Field.struct({3: Field.struct(_NOTHING)})}
-        yield {**element, 5: Field.i32(1), **is_list}
-        yield {3: Field.i32(_REPEATED), 4: Field.binary(b"list"), 5: Field.i32(1)}
+        is_list = {6: i32(_LIST), 10: nested({3: _NOTHING})}
+        yield {**element, 5: i32(1), **is_list}
+        yield {3: i32(_REPEATED), 4: binary(b"list"), 5: i32(1)}
         yield from _elements(node.element)
     else:
-        yield {**element, 5: Field.i32(len(node.children))}
+        yield {**element, 5: i32(len(node.children))}
         for child in node.children:
             yield from _elements(child)
 
 
 def _logical_type(kind: Kind) -> dict[int, Field]:
     if kind == TEXT:
-        return {6: Field.i32(_UTF8), 10: Field.struct({1: Field.struct(_NOTHING)})}
+        return {6: i32(_UTF8), 10: nested({1: _NOTHING})}
     if kind == DATE:
-        milliseconds_of_utc = {
-            1: Field.boolean(True),
-            2: Field.struct({1: Field.struct(_NOTHING)}),
-        }
-        return {
-            6: Field.i32(_TIMESTAMP_MILLIS),
-            10: Field.struct({8: Field.struct(milliseconds_of_utc)}),
-        }
+        milliseconds_of_utc = nested({1: boolean(True), 2: nested({1: _NOTHING})})
+        return {6: i32(_TIMESTAMP_MILLIS), 10: nested({8: milliseconds_of_utc})}
     return {}
 
 
@@ -561,14 +543,14 @@ _VERSION = 2
 
 def file_metadata(root: Group, pairs: Mapping[bytes, bytes]) -> Struct:
     """Return the metadata of a file with these columns and pairs of keys and values, no rows."""
-    key_values = [{1: Field.binary(k), 2: Field.binary(v)} for k, v in pairs.items()]
-    type_order: Struct = {1: Field.struct(_NOTHING)}
+    key_values = [{1: binary(k), 2: binary(v)} for k, v in pairs.items()]
+    type_order: Struct = {1: _NOTHING}
     return {
-        1: Field.i32(_VERSION),
-        2: Field.structs(_elements(root)),
-        3: Field.i64(0),
-        4: Field.structs([]),
-        **({5: Field.structs(key_values)} if key_values else {}),
-        6: Field.binary(b"so2docs"),
-        7: Field.structs(type_order for _ in _leaves(root)),
+        1: i32(_VERSION),
+        2: listed(STRUCT, _elements(root)),
+        3: i64(0),
+        4: listed(STRUCT, []),
+        **({5: listed(STRUCT, key_values)} if key_values else {}),
+        6: binary(b"so2docs"),
+        7: listed(STRUCT, [type_order] * count_columns(root)),
     }
