@@ -125,9 +125,10 @@ def beer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, list[d
     if not archive.exists():
         pytest.skip(NO_DUMPS)
     database = tmp_path_factory.mktemp("beer") / "beer.stackexchange.com.db"
-    so2docs.to_sqlite(archive, database, nest=("comments",))
+    documents = list(so2docs.documents(archive, nest=("comments",)))
+    so2docs.to_sqlite(documents, database, site="beer.stackexchange.com")
     with asked(database) as client:
-        yield client, list(so2docs.documents(archive, nest=("comments",)))
+        yield client, documents
 
 
 @pytest.mark.long

@@ -190,12 +190,12 @@ def test_malformed_nested_parts(tmp_path: Path) -> None:
     check_views(stats)
 
 
-@pytest.mark.long
-def test_same_for_any_jobs(tmp_path: Path) -> None:
+def test_same_for_any_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "_TASK_BYTES", 1 << 20)
     documents: list[dict[str, Any]] = [
         {"Id": number, "Score": number % 37 - 3, "Tags": [f"t{number % 7}"], "Body": "b" * 400}
         | {"CreationDate": f"{2000 + number % 20}-01-01T00:00:00.000", "Answers": []}
-        for number in range(1, 60_000)
+        for number in range(1, 8_000)
     ]
     output = tmp_path / "questions.jsonl"
     lines = [json.dumps(document, separators=(",", ":")) + "\n" for document in documents]
