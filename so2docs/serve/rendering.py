@@ -30,7 +30,6 @@ CPU time."""
 _MOST_FAILURES = 3
 """Number of failed texts of a page after which all other texts are shown as their source."""
 _MOST_MEMORY = 1 << 30
-_MOST_REMEMBERED = 1_000
 
 Text = tuple[Kind, str]
 
@@ -54,25 +53,17 @@ class Renderings:
         self._lock = Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._is_closed = False
-        self._harmful: dict[Text, None] = {}
 
     def render(self, renderer: Renderer, texts: Sequence[Text]) -> list[Markup]:
         """Render texts as HTML; a text that fails is returned as its escaped source."""
-        to_render: list[Text] = [("plain", text) if (kind, text) in self._harmful else (kind, text)
-                  for kind, text in texts]  # fmt: skip
         rendered: list[str] = []
-        failures = 0
-        while len(rendered) < len(to_render) and failures < _MOST_FAILURES and not self._is_closed:
-            rendered += self._render(renderer, to_render[len(rendered) :])
-            if len(rendered) < len(to_render):
-                failures += 1
-                harmful = to_render[len(rendered)]
-                rendered.append(renderer.render("plain", harmful[1]))
-                with self._lock:
-                    self._harmful[harmful] = None
-                    if len(self._harmful) > _MOST_REMEMBERED:
-                        del self._harmful[next(iter(self._harmful))]
-        rendered += [renderer.render("plain", text) for _, text in to_render[len(rendered) :]]
+        for _ in range(_MOST_FAILURES):
+            if len(rendered) < len(texts) and not self._is_closed:
+                rendered += self._render(renderer, texts[len(rendered) :])
+                # The next text, if any, ended its worker.
+                failed = texts[len(rendered) : len(rendered) + 1]
+                rendered += [renderer.render("plain", text) for _, text in failed]
+        rendered += [renderer.render("plain", text) for _, text in texts[len(rendered) :]]
         return list(map(Markup, rendered))
 
     def close(self) -> None:

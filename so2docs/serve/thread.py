@@ -13,13 +13,9 @@ from typing import Any
 from markupsafe import Markup
 
 from so2docs.domain import license_at, license_url
-from so2docs.schema import HISTORY_TYPES
 from so2docs.serve.rendering import Text
 
 Values = dict[str, Any]
-
-_NOTICES = HISTORY_TYPES[33], HISTORY_TYPES[34]
-"""Events that add a notice to a post or remove it."""
 
 
 def document_texts(document: Values) -> Iterator[Text]:
@@ -129,8 +125,6 @@ def _person(user_id: int | None, name: Any) -> Values:
 _TEXTS = ("Title", "Tags", "Body")
 _MOST_NAMED = 50
 _MOST_TEXT = 500
-_OF_TEXT = re.compile(r"(Initial|Edit|Rollback)(Title|Body|Tags)")
-_VERBS = {"Initial": "written", "Edit": "edited", "Rollback": "rolled back"}
 _IN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -138,7 +132,7 @@ def user_ids(entries: Iterable[Values]) -> set[int]:
     """Return the ids of the users named in history entries."""
     ids: list[Any] = []
     for entry in entries:
-        ids += (entry.get("UserId"), entry.get("ProposedBy"), *_list(entry, "ApprovedBy"))
+        ids.append(entry.get("UserId"))
         ids += (voter.get("Id") for voter in _voters(entry))
     return {user_id for user_id in ids if type(user_id) is int}
 
@@ -189,12 +183,11 @@ class Known:
     def entry(self, entry: Values) -> Values:
         """Return the template values for a history entry."""
         url = entry.get("Url")
-        proposed = entry.get("ProposedBy")
-        reason, events = entry.get("CloseReason"), _list(entry, "Events")
-        # The comment of a notice is an id in a table that no dump contains, so leave it out.
-        comment, is_notice = _text(entry, "Comment"), any(name in _NOTICES for name in events)
+        reason = entry.get("CloseReason")
         return {
-            "what": _what(events),
+            "what": [
+                _IN_WORDS.sub(" ", str(event)).capitalize() for event in _list(entry, "Events")
+            ],
             "date": _text(entry, "CreationDate"),
             "by": self._person(entry.get("UserId"), _text(entry, "UserDisplayName")),
             "voters": [
@@ -204,9 +197,7 @@ class Known:
             "reason": str(reason) if reason is not None else "",
             "originals": [self._original(number) for number in original_ids([entry])],
             "url": {"text": url, "address": self.address(url)} if isinstance(url, str) else None,
-            "proposed": None if proposed is None else self._person(proposed),
-            "approved": [self._person(user_id) for user_id in _list(entry, "ApprovedBy")],
-            "comment": "" if is_notice and comment.isdecimal() else comment,
+            "comment": _text(entry, "Comment"),
             "text": _text(entry, "Text")[:_MOST_TEXT],
         }
 
@@ -240,19 +231,6 @@ def entry_texts(entry: Values) -> list[tuple[str, Text]]:
 def _plain(text: Any) -> str:
     """Return a text of a history entry on lines of its own; tags come as a list."""
     return "\n".join(map(str, text)) if isinstance(text, list) else str(text or "")
-
-
-def _what(events: list[Any]) -> list[str]:
-    """Describe the events of a history entry in words, such as `Title, body edited`."""
-    phrases: list[str] = []
-    parts: dict[str, list[str]] = {}
-    for event in map(str, events):
-        if match := _OF_TEXT.fullmatch(event):
-            parts.setdefault(match[1], []).append(match[2].lower())
-        else:
-            phrases.append(_IN_WORDS.sub(" ", event).capitalize())
-    edits = [f"{', '.join(names).capitalize()} {_VERBS[verb]}" for verb, names in parts.items()]
-    return edits + phrases
 
 
 def _voters(entry: Values) -> list[Values]:

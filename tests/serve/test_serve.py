@@ -236,20 +236,6 @@ def test_a_closing_known_only_from_the_question(tmp_path: Path) -> None:
         assert client.get("/posts/1/revisions").status_code == 404
 
 
-def test_a_notice_has_no_bare_id(tmp_path: Path) -> None:
-    entry = {"Id": 1, "RevisionGUID": "a", "CreationDate": "2020-01-01T00:00:00.000"}
-    history = [entry | {"Events": ["PostNoticeAdded"], "Comment": "686868"},
-               entry | {"Id": 2, "Events": ["EditTitle"], "Comment": "2020"}]  # fmt: skip
-    question = {"Id": 1, "Title": "t", "Answers": [], "History": history}
-    so2docs.to_sqlite([question], tmp_path / "q.db", site="ja.stackoverflow.com")
-    with asked(tmp_path / "q.db") as client:
-        page = client.get("/posts/1/revisions").text
-        assert "Post notice added" in page
-        assert "686868" not in page
-        assert "<bdi>2020</bdi>" in page
-        assert '<main id="main" tabindex="-1" lang="ja">' in page
-
-
 def test_the_revisions_of_a_post(client: Any) -> None:
     page = client.get("/posts/1/revisions").text
     for text in (
@@ -257,11 +243,10 @@ def test_the_revisions_of_a_post(client: Any) -> None:
         "<del>It is *old*.</del><ins>It is quite *young*.</ins>",
         "<div>Line 8.</div><del>End.</del><ins>The end.</ins>",
         "<ins>sourdough</ins><div>bread</div>",
-        "Body rolled back</span>",
+        "Rollback body</span>",
     ):
         assert text in page
     assert page.count("Line 4.") == 1  # In the first revision.
-    assert ", proposed by Léo Brun, approved by Ada" in text_of_page(page)
     revisions = client.get("/posts/1/revisions.json").json()
     assert [row["Number"] for row in revisions["revisions"]] == [8, 7, 6, 5, 4, 3, 2, 1]
     assert revisions["revisions"][-1]["Title"] == "My sourdough"
@@ -276,8 +261,10 @@ def test_a_long_history_has_pages(tmp_path: Path) -> None:
          "Body": f"version {number}"}
         for number in range(1, 46)
     ]  # fmt: skip
-    so2docs.to_sqlite([{"Id": 1, "History": history, "Answers": []}], tmp_path / "q.db")
+    document = {"Id": 1, "History": history, "Answers": []}
+    so2docs.to_sqlite([document], tmp_path / "q.db", site="ja.stackoverflow.com")
     with asked(tmp_path / "q.db") as client:
+        assert '<main id="main" tabindex="-1" lang="ja">' in client.get("/posts/1/revisions").text
         for page, first, last in ((1, 45, 26), (2, 25, 6), (3, 5, 1)):
             text = client.get(f"/posts/1/revisions?page={page}").text
             assert re.findall(r'id="revision-(\d+)"', text) == [
