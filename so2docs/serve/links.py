@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from so2docs.domain import site_host
 from so2docs.escape import unescape
@@ -22,12 +22,9 @@ _PATHS = {
     for kind, path in {
         "post": r"/questions/(?P<post>\d{1,18})(?:/[^/]*(?:/(?P<name>\d{1,18}))?)?",
         "short": r"/(?:q|a|posts)/(?P<name>\d{1,18})(?:/\d+)?",
-        "revisions": r"/posts/(?P<name>\d{1,18})/revisions",
         "comment": r"/posts/comments/(?P<name>\d{1,18})",
         "user": r"/users/(?P<name>-?\d{1,18})(?:/[^/]*)?",
         "tag": r"/(?:questions/tagged|tags)/(?P<name>[^/]+?)(?:/info)?",
-        "list": r"(?P<name>|/|/questions|/unanswered|/tags|/users)",
-        "search": r"/search",
     }.items()
 }
 _COMMENT = re.compile(r"comment(\d{1,18})_(\d{1,18})")
@@ -38,8 +35,8 @@ class Link(NamedTuple):
 
     Attributes:
         host: The site's current host; empty for a site whose host is unknown.
-        kind: `post`, `revisions`, `comment`, `user`, `tag`, `list` or `search`.
-        name: Id, name of the tag, path of the list, or words to search for.
+        kind: `post`, `comment`, `user` or `tag`.
+        name: Id, or name of the tag.
         post: Id of the question of a post, or of the post of a comment, which is shown if the
             page is missing; empty if unknown.
     """
@@ -76,9 +73,7 @@ def parse_link(address: str, host: str | None) -> Link | None:
     for kind, path in _PATHS.items():
         if match := path.fullmatch(parts.path):
             values = match.groupdict(default="")
-            if kind == "search":
-                values["name"] = parse_qs(parts.query).get("q", [""])[0]
-            elif kind == "tag":
+            if kind == "tag":
                 values["name"] = unquote(values["name"])
             elif kind == "post" and not values["name"]:
                 # In the old form of URLs, the id of an answer is only in the fragment.

@@ -255,33 +255,27 @@ class Pages:
         """Map the `Link.key` of each link to the path of its page; leave out missing pages."""
         store, ids = self.store, dict[str, set[int]]()
         for link in links:
-            if link.kind in ("post", "revisions", "comment", "user"):
+            if link.kind != "tag":
                 ids.setdefault(link.kind, set()).add(int(link.name))
                 ids.setdefault("post", set()).add(int(link.post or 0))
-        questions = store.find_questions(ids.get("post", set()) | ids.get("revisions", set()))
+        questions = store.find_questions(ids.get("post", ()))
         known: dict[str, Container[int]] = {
             "comment": store.find_comments(ids.get("comment", ())),
             "user": store.find_users(ids.get("user", ())),
         }
         pages = {}
         for link in links:
-            name, path = link.name, ""
-            if link.kind in known and int(name) in known[link.kind]:
-                path = f"/{_PREFIXES[link.kind]}/{int(name)}"
-            elif link.kind in ("post", "comment"):
+            path = ""
+            if link.kind == "tag":
+                is_known = store.has_tags(link.name)
+                path = f"/questions/tagged/{quote(link.name, safe='+')}" * is_known
+            elif link.kind in known and int(link.name) in known[link.kind]:
+                path = f"/{_PREFIXES[link.kind]}/{int(link.name)}"
+            elif link.kind != "user":
                 # If an answer or a comment is missing, link to its question or post.
-                for number in (int(name) if link.kind == "post" else 0, int(link.post or 0)):
+                for number in (int(link.name) if link.kind == "post" else 0, int(link.post or 0)):
                     if number in questions and not path:
-                        kind = "questions" if questions[number] == number else "a"
-                        path = f"/{kind}/{number}"
-            elif link.kind == "revisions" and store.has_history and int(name) in questions:
-                path = f"/posts/{int(name)}/revisions"
-            elif link.kind == "tag" and store.has_tags(name):
-                path = f"/questions/tagged/{quote(name, safe='+')}"
-            elif link.kind == "search":
-                path = _address("/search", {"q": name or None})
-            elif link.kind == "list" and (name != "/users" or store.has_users):
-                path = name or "/"
+                        path = f"/{'questions' if questions[number] == number else 'a'}/{number}"
             if path:
                 pages[link.key] = f"{self.base}{path}"
         return pages
