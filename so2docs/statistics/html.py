@@ -98,7 +98,7 @@ def bars(values: Sequence[tuple[str, int]]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{for_html(label)}</th><td><svg viewBox="0 0 100 10" '
         'preserveAspectRatio="none" aria-hidden="true"><rect '
-        f'width="{max(100 * value / largest, 1):.1f}" height="10" /></svg></td>'
+        f'width="{max(100 * value / largest, min(value, 1)):.1f}" height="10" /></svg></td>'
         f"<td>{value:,}</td></tr>"
         for label, value in values
     )
