@@ -230,7 +230,9 @@ class Renderer:
                 source = _escape(remove_marks(part))
                 yield f'<span class="tex">{source}</span>'
             else:
-                yield f'<span class="formula{" block" * piece.is_block}">{formula}</span>'
+                # A block scrolls if it is wider than the screen, so the keyboard must reach it.
+                kind = 'formula block" tabindex="0' if piece.is_block else "formula"
+                yield f'<span class="{kind}">{formula}</span>'
 
     def _tag(self, match: re.Match[str]) -> str:
         name, is_end = match["name"], bool(match["end"])

@@ -8,17 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
+import mcp
 import pytest
 from support.command import COMMAND, run
 from support.serve_site import HOST, make
 
 import so2docs
-
-mcp = pytest.importorskip("mcp", reason="mcp is not installed")
-anyio = pytest.importorskip("anyio")
-
-from so2docs.serve.agents import make_mcp_server  # noqa: E402
-from so2docs.serve.opening import open_stores  # noqa: E402
+from so2docs.serve.agents import make_mcp_server
+from so2docs.serve.opening import open_stores
 
 OTHER = "tea.stackexchange.com"
 Call = tuple[str, dict[str, Any]]

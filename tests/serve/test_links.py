@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.places import DUMPS, NO_DUMPS
 from support.serve_site import asked
 
 import so2docs
 from so2docs.serve.links import Link, find_links, parse_link
-
-for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
-    pytest.importorskip(_name, reason=f"{_name} is not installed")
-pytest.importorskip("httpx", reason="httpx is not installed")
 
 TEA, BEER = "tea.stackexchange.com", "alcohol.stackexchange.com"
 
@@ -114,42 +108,3 @@ def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
         shown = client.get(to).text
         assert 'id="comment-70"' in shown
         assert f'<a class="tag" href="{prefix["beer"]}/questions/tagged/hot">hot</a>' in shown
-
-
-@pytest.fixture(scope="module")
-def beer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
-    archive = DUMPS / "archives" / "beer.stackexchange.com.7z"
-    if not archive.exists():
-        pytest.skip(NO_DUMPS)
-    database = tmp_path_factory.mktemp("beer") / "beer.stackexchange.com.db"
-    documents = list(so2docs.documents(archive, nest=("comments",)))
-    so2docs.to_sqlite(documents, database, site="beer.stackexchange.com")
-    with asked(database) as client:
-        yield client, documents
-
-
-@pytest.mark.long
-def test_all_links_of_a_renamed_site_to_its_own_posts_stay_here(beer: Any) -> None:
-    """Count independently the addresses of posts in the dump, under both names of the site."""
-    client, documents = beer
-    posts = [post for document in documents for post in (document, *document["Answers"])]
-    ids = {post["Id"] for post in posts}
-    own = re.compile(
-        r"https?://(?:beer|alcohol)\.stackexchange\.com/"
-        r"(?:a/(\d+)|(?:q|questions)/(\d+)(?:/[^\"/?#\s]*/(\d+))?)"
-    )
-
-    def count(text: str) -> int:
-        return sum(int(m[3] or m[2] or m[1]) in ids for m in own.finditer(text))
-
-    total = outside = 0
-    for document in documents:
-        texts = []
-        for post in (document, *document["Answers"]):
-            texts += [post["Body"], *(comment["Text"] for comment in post["Comments"])]
-        if found := sum(map(count, texts)):
-            page = client.get(f"/questions/{document['Id']}").text
-            hrefs = re.findall(r'href="([^"]*)" rel="noopener noreferrer nofollow"', page)
-            outside += sum(map(count, hrefs))
-            total += found
-    assert (total, outside) == (116, 0)

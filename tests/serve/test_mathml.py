@@ -8,8 +8,6 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-pytest.importorskip("math_core", reason="math_core is not installed")
-
 from so2docs.formulas import MOST_CHARACTERS
 from so2docs.serve.bodies import Renderer
 from so2docs.serve.mathml import mathml

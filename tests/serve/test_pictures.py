@@ -5,15 +5,10 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-import pytest
 from support.command import run
 from support.serve_site import asked, make
 
 import so2docs
-
-for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
-    pytest.importorskip(_name, reason=f"{_name} is not installed")
-pytest.importorskip("httpx", reason="httpx is not installed")
 
 PNG, GIF = b"\x89PNG\r\n\x1a\n....", b"GIF89a...."
 

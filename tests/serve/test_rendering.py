@@ -9,11 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-for _name in ("nh3", "pygments", "math_core", "markupsafe"):
-    pytest.importorskip(_name, reason=f"{_name} is not installed")
-
-from so2docs.serve.bodies import Kind, Renderer  # noqa: E402
-from so2docs.serve.rendering import Renderings  # noqa: E402
+from so2docs.serve.bodies import Kind, Renderer
+from so2docs.serve.rendering import Renderings
 
 HOST = "bread.stackexchange.com"
 SITE = Renderer(HOST, {f"{HOST} post 5 ": "/a/5", f"{HOST} tag rye ": "/questions/tagged/rye"},

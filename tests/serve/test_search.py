@@ -14,15 +14,10 @@ import pytest
 from support.serve_site import asked
 
 import so2docs
-
-for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
-    pytest.importorskip(_name, reason=f"{_name} is not installed")
-pytest.importorskip("httpx", reason="httpx is not installed")
-
-from so2docs.serve.agents import Archive  # noqa: E402
-from so2docs.serve.query import Query, parse  # noqa: E402
-from so2docs.serve.store import LIST_SORTS, SEARCH_SORTS, Store  # noqa: E402
-from so2docs.sqlite.about import read_about  # noqa: E402
+from so2docs.serve.agents import Archive
+from so2docs.serve.query import Query, parse
+from so2docs.serve.store import LIST_SORTS, SEARCH_SORTS, Store
+from so2docs.sqlite.about import read_about
 
 
 def site(count: int = 300) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from support.command import start
 from support.dumps import question, row, write_dump
@@ -21,10 +22,6 @@ import so2docs
 from so2docs.serve.app import bind
 from so2docs.serve.opening import open_stores
 from so2docs.serve.query import make_matcher, parse, snippet
-
-for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
-    pytest.importorskip(_name, reason=f"{_name} is not installed")
-httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
 
 @pytest.fixture(scope="module")

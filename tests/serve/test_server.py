@@ -12,19 +12,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from support.command import run, start
 from support.serve_site import HOST, asked, documents, make
 
 import so2docs
-
-for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
-    pytest.importorskip(_name, reason=f"{_name} is not installed")
-httpx = pytest.importorskip("httpx", reason="httpx is not installed")
-
-from so2docs.serve.app import bind, is_own_name  # noqa: E402
-from so2docs.serve.store import Store  # noqa: E402
-from so2docs.sqlite.about import read_about  # noqa: E402
+from so2docs.serve.app import bind, is_own_name
+from so2docs.serve.store import Store
+from so2docs.sqlite.about import read_about
 
 
 def test_small_answers_do_not_wait_for_others() -> None:
