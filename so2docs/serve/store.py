@@ -368,34 +368,18 @@ class Store:
         """Find the posts that match a query, in an order of `SORTS`.
 
         Sorted by relevance, posts have at least one of the plain words, and each question is found
-        at most once. In other orders, posts have all words. Without words, only questions are
-        found, unless the query names an owner or a kind of post.
+        at most once. In other orders, posts have all words.
         """
-        kinds, values, most = query.kinds, query.values, MOST_RESULTS
-        conditions, words, source, is_cut = query.where, "", "", False
-        if query.has_words:
-            match = self._match(query, is_ranked=sort == "relevance")
-            is_cut = self._count(match, _RANKED) > _RANKED
-            low, high = self._bounds
-            values = values | {"match": match, "low": low, "high": high}
-            words = (
-                "WITH s AS (SELECT rowid AS Row, rank AS Rank FROM search "
-                "WHERE search MATCH :match "
-                f"AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT {_RANKED}) "
-            )
-            conditions, source, most = ["{p}.Row = s.Row", *conditions], "s CROSS JOIN ", _RANKED
-        elif len(kinds) > 1 and not query.has_owner:
-            kinds = frozenset({"question"})
         key, direction = SORTS[sort]
-        # Leave the choice of indexes to SQLite: it finds those that cover the conditions.
-        posts = " UNION ALL ".join(
-            f"SELECT {kind == 'answer'} AS IsAnswer, {{p}}.Id AS Id, {key} AS Key, "
-            f"q.Id AS QuestionId FROM {source}{_POSTS[kind]} WHERE "
-            f"{' AND '.join(conditions) or 1}".format(p=kind[0], q="q")
-            for kind in sorted(kinds)
-        )
+        posts = _posts_sql(query, key)
         if not posts:
             return Found([], 0)
+        words, values, most, is_cut = "", query.values, MOST_RESULTS, False
+        if query.has_words:
+            match = self._match(query, is_ranked=sort == "relevance")
+            low, high = self._bounds
+            words, most, is_cut = _WITH_WORDS, _RANKED, self._count(match) > _RANKED
+            values = values | {"match": match, "low": low, "high": high, "most": most}
         sql = f"{words}{posts} ORDER BY Key {direction}, Id DESC LIMIT {most}"
         rows = self._rows(sql, **values)
         if sort == "relevance":
@@ -403,8 +387,9 @@ class Store:
             for row in rows:
                 best.setdefault(row["QuestionId"], row)
             rows = list(best.values())
-        is_full = len(rows) == most and not words
-        total = self._value(f"SELECT count(*) FROM ({posts})", **values) if is_full else len(rows)
+        total = len(rows)
+        if total == most and not words:
+            total = self._value(f"SELECT count(*) FROM ({posts})", **values)
         hits = [(bool(row["IsAnswer"]), row["Id"], row["Key"]) for row in rows]
         return Found(hits[:MOST_RESULTS], total, is_cut)
 
@@ -415,7 +400,7 @@ class Store:
         plain = plain or list(map(self._quote, words))
         if not is_ranked:
             return query.match(plain, "AND")
-        counts = {word: self._count(word, _RANKED) for word in plain}
+        counts = {word: self._count(word) for word in plain}
         kept, total = list[str](), 0
         for word in sorted(counts, key=lambda word: counts[word]):
             total += counts[word]
@@ -432,8 +417,8 @@ class Store:
         is_start = self.site.language != "en" and stem != word and len(stem) > 2
         return quote_phrase(f"{stem}*" if is_start else word)
 
-    def _count(self, match: str, most: int) -> int:
-        """Count the posts that match a full-text query, up to `most` + 1."""
+    def _count(self, match: str) -> int:
+        """Count the posts that match a full-text query, up to one more than can be ranked."""
         low, high = self._bounds
         count = self._value(
             "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
@@ -441,7 +426,7 @@ class Store:
             match=match,
             low=low,
             high=high,
-            most=most + 1,
+            most=_RANKED + 1,
         )
         return int(count)
 
@@ -582,6 +567,32 @@ def search_all(
     count = sum(found.total for found in founds)
     is_cut = any(found.is_cut for found in founds)
     return [(store, hit) for _, store, hit in merged[:most]], count, is_cut
+
+
+_WITH_WORDS = (
+    "WITH s AS (SELECT rowid AS Row, rank AS Rank FROM search WHERE search MATCH :match "
+    "AND rowid BETWEEN :low AND :high ORDER BY rowid DESC LIMIT :most) "
+)
+"""The latest posts that match a full-text query, for `_posts_sql`."""
+
+
+def _posts_sql(query: Query, key: str) -> str:
+    """Return SQL for the posts that match a query, each with the key by which it is sorted.
+
+    Without words, only questions are found, unless the query names an owner or a kind of post. The
+    choice of indexes is left to SQLite, which finds those that cover the conditions.
+    """
+    kinds, where, words = query.kinds, query.where, ""
+    if query.has_words:
+        where, words = ["{p}.Row = s.Row", *where], "s CROSS JOIN "
+    elif len(kinds) > 1 and not query.has_owner:
+        kinds = frozenset({"question"})
+    return " UNION ALL ".join(
+        f"SELECT {kind == 'answer'} AS IsAnswer, {{p}}.Id AS Id, {key} AS Key, "
+        f"q.Id AS QuestionId FROM {words}{_POSTS[kind]} WHERE "
+        f"{' AND '.join(where) or 1}".format(p=kind[0], q="q")
+        for kind in sorted(kinds)
+    )
 
 
 @lru_cache(maxsize=50_000)

@@ -368,7 +368,7 @@ def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
                 actual = [part.split('"')[0] for part in text.split('id="answer-')[1:]]
                 ids += map(int, actual)
             assert ids == expected
-        for number, answer_id in enumerate(orders["votes"]):
+        for number, answer_id in list(enumerate(orders["votes"]))[::7]:
             to = client.get(f"/a/{answer_id}").headers["location"]
             page = number // 50 + 1
             assert to == f"/questions/1{f'?page={page}' if page > 1 else ''}#answer-{answer_id}"
