@@ -181,7 +181,7 @@ _TITLES = {
     "votes": "Votes, counted by post and type",
     "users": "Users named by posts and comments",
     "documents": "Questions with everything nested in them: the places of their JSON in pages",
-    PAGES: "JSON lines of several documents, compressed by zstd",
+    PAGES: "JSON lines of several documents without bodies, compressed by zstd",
     "posts": "Questions and answers, with the columns that both have",
     "accepted": "Questions with their accepted answers",
     "texts": "Titles, tags and bodies as text, for full-text search",

@@ -1,8 +1,9 @@
 """Make a database from documents: first rows, then indexes, then the full-text index.
 
 The file is written as `DATABASE.part`, without a journal, and renamed when complete. A few
-batches of documents and the page cache set in `file` are in memory. Worker processes make the rows
-and the full-text index; this process reads documents and inserts rows.
+batches of documents and the page cache set in `file` are in memory. A worker process makes the
+full-text index, and others make rows if there are more than two processes; this process reads
+documents and inserts rows.
 """
 
 from __future__ import annotations
@@ -472,8 +473,10 @@ class _Building:
         batches = self._batches(source, documents)
         # Peek at the first batches; at most two stay in memory.
         start = list(itertools.islice(batches, 2))
-        # For small inputs, processes cost more than they save.
-        is_apart = jobs != 1 and source.documents is None and len(start) > 1
+        # This process makes the rows if there are two, because sending rows costs CPU time. For
+        # small inputs, processes cost more than they save.
+        makers = min(_MOST_MAKERS, (jobs or os.cpu_count() or 1) - 2)
+        is_apart = makers > 0 and source.documents is None and len(start) > 1
         under_way: deque[Batch] = deque()
 
         def tasks() -> Iterator[Batch]:
@@ -481,9 +484,8 @@ class _Building:
                 under_way.append(batch)
                 yield batch
 
-        makers = min(_MOST_MAKERS, max(1, (jobs or os.cpu_count() or 1) - 1)) if is_apart else 1
         make = make_packed_rows if is_apart else make_rows
-        with Workers(makers, is_apart=is_apart) as workers:
+        with Workers(makers if is_apart else 1, is_apart=is_apart) as workers:
             for made in workers.run(make, tasks()):
                 yield self._insert(made, under_way.popleft())
                 total += made.tally

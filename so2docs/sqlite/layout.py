@@ -23,7 +23,7 @@ from so2docs.schema import (
     Table,
 )
 
-FORMAT = 9
+FORMAT = 10
 """Version of the layout; databases with any other version are rejected."""
 
 ABOUT = "so2docs"
@@ -214,8 +214,8 @@ BY_ROW = {
 """Columns of the indexed texts, and of the places of documents in pages, besides their keys."""
 
 PAGES = "document_pages"
-"""The table of pages: documents as JSON lines, compressed together with zstd. The number of a page
-is the row number of its first document."""
+"""The table of pages: documents without bodies as JSON lines, compressed together with zstd. The
+number of a page is the row number of its first document."""
 
 PAGES_SQL = f'CREATE TABLE {PAGES} ("Page" INTEGER PRIMARY KEY, "Documents" BLOB NOT NULL)'
 

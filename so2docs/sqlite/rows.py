@@ -195,8 +195,8 @@ class TableRows:
             self._rows["users"] = list(self._users.values())
         return self._rows
 
-    def add(self, document: Document, json: bytes) -> None:
-        """Make the rows of a document, one of which holds its JSON.
+    def add(self, document: Document) -> None:
+        """Make the rows of a document, one of which holds its JSON without bodies.
 
         Raises:
             DocumentError: A value does not fit the tables; discard the rows collected so far.
@@ -212,7 +212,13 @@ class TableRows:
             self.tally.sites.add(name)
         answers = self._part(question, ANSWERS, list, "")
         row = self._post("questions", question, "", site, question_id, number=len(answers or ()))
-        json = json.removesuffix(b"\n")
+        for position, answer in enumerate(answers or ()):
+            path = f"{ANSWERS}."
+            answer = _object(answer, ANSWERS)  # noqa: PLW2901
+            _require_id(answer, path)
+            self._belong(answer, path, "ParentId", question_id)
+            self._post("answers", answer, path, site, question_id, number=position)
+        json = _without_bodies(document)
         if self._page_bytes + len(json) > _PAGE_BYTES:
             self._end_page()
         if not self._page:
@@ -221,12 +227,6 @@ class TableRows:
         self._rows.setdefault("documents", []).append((*row, *site, question_id, *place))
         self._page.append(json)
         self._page_bytes += len(json)
-        for position, answer in enumerate(answers or ()):
-            path = f"{ANSWERS}."
-            answer = _object(answer, ANSWERS)  # noqa: PLW2901
-            _require_id(answer, path)
-            self._belong(answer, path, "ParentId", question_id)
-            self._post("answers", answer, path, site, question_id, number=position)
 
     def _end_page(self) -> None:
         if self._page:
@@ -414,12 +414,8 @@ def make_rows(batch: Batch) -> Made:
     """
     collection = TableRows(batch.site_field, batch.site, batch.search)
     for place in range(len(batch.documents)):
-        document, json = batch.document(place), batch.documents[place]
         try:
-            is_json = isinstance(json, bytes)
-            collection.add(
-                document, json if is_json else _as_json(document, "the document").encode()
-            )
+            collection.add(batch.document(place))
         except DocumentError as error:
             raise OutputError(f"{batch.where(place)}: {error}") from None
     rows = collection.take()
@@ -427,12 +423,17 @@ def make_rows(batch: Batch) -> Made:
 
 
 def make_packed_rows(batch: Batch) -> Made:
-    """Make the rows of a batch of documents for another process, packed by `marshal`.
+    """Make the rows of a batch of documents for another process."""
+    made = make_rows(batch)
+    return made._replace(rows=pack(made.rows), texts=pack(made.texts))
+
+
+def pack(rows: Any) -> bytes:
+    """Pack rows for another process, unless they are already packed.
 
     `marshal` takes half the time of `pickle`, because it does not look for repeated objects.
     """
-    made = make_rows(batch)
-    return made._replace(rows=marshal.dumps(made.rows, 2), texts=marshal.dumps(made.texts, 2))
+    return rows if isinstance(rows, bytes) else marshal.dumps(rows, 2)
 
 
 def unpack(rows: Any) -> Any:
@@ -445,6 +446,18 @@ def _object(value: object, what: str) -> Document:
     if not isinstance(value, dict):
         raise DocumentError(f"{what}: is not an object")
     return dict(value)
+
+
+def _without_bodies(document: Document) -> bytes:
+    """Return the JSON of a document with null instead of bodies, which are columns of posts."""
+    answers = document.get(ANSWERS)
+    if answers:
+        document = {**document, ANSWERS: list(map(_without_body, answers))}
+    return _as_json(_without_body(document), "the document").encode()
+
+
+def _without_body(post: Document) -> Document:
+    return {**post, "Body": None} if type(post.get("Body")) is str else post
 
 
 def _as_json(value: object, path: str) -> str:
@@ -475,14 +488,21 @@ def stored_documents(
     On the connection, the names of tables must refer to the rows of the site; in a database of
     several sites, these names are temporary views.
     """
-    sql = "SELECT Page, Position FROM questions JOIN documents ON documents.Row = questions.Row"
+    sql = "SELECT Page, Position, Body FROM questions JOIN documents USING (Row)"
     where = "" if question_id is None else f" WHERE questions.Id = {question_id:d}"
     number, page = None, list[bytes]()
-    for next_number, position in connection.execute(f"{sql}{where} ORDER BY questions.Id"):
+    for next_number, position, body in connection.execute(f"{sql}{where} ORDER BY questions.Id"):
         if next_number != number:
             number = next_number
             [packed] = connection.execute(
                 f"SELECT Documents FROM {PAGES} WHERE Page = ?", (number,)
             ).fetchone()
             page = zstandard.decompress(packed).split(b"\n")
-        yield orjson.loads(page[position])
+        document: Document = orjson.loads(page[position])
+        answers = document.get(ANSWERS) or ()
+        of_answers = "SELECT Id, Body FROM answers WHERE ParentId = ?"
+        bodies = dict(connection.execute(of_answers, (document["Id"],))) if answers else {}
+        for post, stored in ((document, body), *((post, bodies[post["Id"]]) for post in answers)):
+            if post.get("Body", "") is None:
+                post["Body"] = stored
+        yield document

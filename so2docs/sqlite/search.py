@@ -20,7 +20,7 @@ from typing import NamedTuple
 from so2docs.output.sqlite_file import connect
 from so2docs.processes.pool import Workers
 from so2docs.sqlite.layout import TEXTS, listed
-from so2docs.sqlite.rows import Row, unpack
+from so2docs.sqlite.rows import Row, pack, unpack
 
 
 class Texts(NamedTuple):
@@ -62,15 +62,17 @@ def index_texts(
     """
     batches = iter(batches)
     start = list(itertools.islice(batches, 2))
+    # Use no process for small inputs, where it costs more than it saves.
+    is_apart = is_apart and len(start) > 1
 
     def tasks() -> Iterator[Texts | None]:
-        yield from itertools.chain(start, batches)
+        for batch in itertools.chain(start, batches):
+            yield batch._replace(rows=pack(batch.rows)) if is_apart else batch
         yield None
         meanwhile()
 
     try:
-        # Use no process for small inputs, where it costs more than it saves.
-        with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
+        with Workers(1, is_apart=is_apart) as workers:
             deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
     finally:
         if connection := _connections.pop(path, None):

@@ -196,13 +196,13 @@ def test_a_database_is_the_same_for_any_number_of_jobs(
 ) -> None:
     source = lines(tmp_path / "q.jsonl", MANY)
     contents = []
-    for jobs in (1, 3):
+    for jobs in (1, 2, 3):
         (tmp_path / str(jobs)).mkdir()
         path = tmp_path / str(jobs) / "q.db"
         database = so2docs.to_sqlite(source, path, jobs=jobs, site_field=site_field)
         assert database.rows["answers"] == 800
         contents.append(path.read_bytes())
-    assert contents[0] == contents[1]
+    assert contents[0] == contents[1] == contents[2]
     assert stored(path) == MANY
     with closing(sqlite3.connect(path)) as connection:
         row = "Row" if site_field else "Id"
@@ -225,7 +225,7 @@ def test_errors_of_later_batches_name_the_line(last: str, message: str, tmp_path
     with source.open("a") as file:
         file.write(f"{last}\n")
     with pytest.raises(OutputError) as refused:
-        so2docs.to_sqlite(source, tmp_path / "q.db", jobs=2)
+        so2docs.to_sqlite(source, tmp_path / "q.db", jobs=3)
     assert message in str(refused.value)
     assert str(refused.value).count(str(source)) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl"]
