@@ -35,6 +35,59 @@ static int is_alpha(Byte byte)
     return (Byte)((byte | 0x20) - 'a') < 26;
 }
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Mark the bytes of a word below a limit of at most 128 by their highest bits. */
+static uint64_t bytes_below(uint64_t word, unsigned limit)
+{
+    return ~(((word & EACH(0x7F)) + EACH(0x80 - limit)) | word) & EACH(0x80);
+}
+
+/* Whether a text contains control characters other than white space. */
+static int has_control(const Byte *at, const Byte *end)
+{
+    while (at < end) {
+        uint64_t word;
+        size_t size = (size_t)(end - at) < sizeof word ? (size_t)(end - at) : sizeof word;
+        if (size == sizeof word) {
+            memcpy(&word, at, sizeof word);
+            if (bytes_below(word, ' ') == 0) {
+                at += sizeof word;
+                continue;
+            }
+        }
+        for (; size > 0; size--, at++) {
+            if (*at < ' ' && !is_space(*at)) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Whether a text contains white space other than single spaces and line feeds. */
+static int has_spaces_to_join(const char *text, size_t size)
+{
+    size_t at = 0;
+    uint64_t word;
+    for (; size - at >= sizeof word; at += sizeof word - 1) { /* Words overlap by one byte. */
+        memcpy(&word, text + at, sizeof word);
+        uint64_t spaces = bytes_below(word, ' ' + 1);
+        uint64_t feeds = bytes_below(word ^ EACH('\n'), 1);
+        if ((spaces & spaces << 8) || (bytes_below(word, ' ') & ~feeds)) {
+            return 1;
+        }
+    }
+    for (; at < size; at++) {
+        Byte byte = (Byte)text[at];
+        if (byte <= ' '
+            && ((byte != ' ' && byte != '\n') || (at + 1 < size && (Byte)text[at + 1] <= ' '))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Return the first or the last character of a UTF-8 text; NOTHING if the text is empty. */
 static long first_char(const char *text, size_t size)
 {
@@ -177,10 +230,8 @@ static Status split_tokens(const Byte *at, const Byte *end, Buffer *tokens)
 {
     Token token = {0}, next;
     token.text.at = at;
-    for (const Byte *byte = at; byte < end; byte++) {
-        if (*byte < ' ' && !is_space(*byte)) {
-            return FALLBACK;
-        }
+    if (has_control(at, end)) {
+        return FALLBACK;
     }
     while (at < end && (at = memchr(at, '<', (size_t)(end - at))) != NULL) {
         int is_tag;
@@ -379,6 +430,9 @@ static Status put_escaped(const char *text, size_t size, int is_in_link, Buffer 
 static size_t join_spaces(char *text, size_t size)
 {
     size_t to = 0;
+    if (!has_spaces_to_join(text, size)) {
+        return size;
+    }
     for (size_t at = 0; at < size;) {
         if (!is_space((Byte)text[at])) {
             text[to++] = text[at++];
@@ -420,7 +474,8 @@ static size_t join_feeds(char *text, size_t size)
 static size_t longest_backticks(const char *text, size_t size)
 {
     size_t longest = 0, run = 0;
-    for (size_t i = 0; i < size; i++) {
+    const char *first = size ? memchr(text, '`', size) : NULL;
+    for (size_t i = first ? (size_t)(first - text) : size; i < size; i++) {
         run = text[i] == '`' ? run + 1 : 0;
         longest = run > longest ? run : longest;
     }
@@ -1403,8 +1458,9 @@ static Status write_code_block(Writer *writer)
         }
     }
     writer->at = end;
-    size_t size = 0, first = 0;
-    for (size_t i = 0; i < code->size; i++) {
+    const char *carriage = memchr(code->bytes, '\r', code->size);
+    size_t size = carriage ? (size_t)(carriage - code->bytes) : code->size, first = 0;
+    for (size_t i = size; i < code->size; i++) {
         char byte = code->bytes[i];
         if (byte != '\r' || i + 1 == code->size || code->bytes[i + 1] != '\n') {
             code->bytes[size++] = byte == '\r' ? '\n' : byte;
