@@ -80,14 +80,6 @@ MEANINGS = {
 }
 """Meanings of columns by name or path; a path takes precedence."""
 
-_SIDES = {
-    "answer": "answer",
-    "chosen": "better answer",
-    "rejected": "worse answer",
-    "comments": "comments",
-}
-"""Meanings of the first part of a column name such as `chosen_url`, for flat metadata."""
-
 _TYPES = {"string": "text", "number": "number", "integer": "integer", "boolean": "boolean"}
 
 
@@ -138,9 +130,6 @@ def _meaning(meanings: Mapping[str, str], path: str, name: str, schema: Mapping[
         return "name of the site, from `--site-field`"
     if path in meanings or name in meanings:
         return meanings.get(path) or meanings.get(name, "")
-    side, _, member = name.partition("_")
-    if side in _SIDES and member in meanings:
-        return f"{_SIDES[side]}: {'id on the site' if member == 'id' else meanings[member]}"
     return for_html(" ".join(str(schema.get("description", "")).split()))
 
 

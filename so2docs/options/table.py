@@ -569,11 +569,6 @@ class Options:
             needed_option = flag("recipe") if self.form.split.shares else flag("split", shares)
             raise OptionError(f"{flag('without_linked', True)} needs {needed_option}")
         if METADATA in self.filters.left_out:
-            if self.recipe is not None and self.recipe.is_flat:
-                raise OptionError(
-                    f"{flag('settings', 'metadata=flat')} contradicts "
-                    f"{flag('drop_fields', METADATA)}; give one of them"
-                )
             whole = None if self.recipe is None else replace(self.recipe, left_out=())
             schema = {} if whole is None else whole.recipe.schema
             if schema is not None and METADATA not in schema.get("properties", ()):
@@ -618,7 +613,7 @@ class Options:
     @property
     def is_attributed(self) -> bool:
         """Whether documents contain an attribution."""
-        return self.attribution or (self.recipe is not None and self.recipe.recipe.attributed)
+        return self.attribution or (self.recipe is not None and bool(self.recipe.recipe.attributed))
 
     @property
     def restores_markdown(self) -> bool:

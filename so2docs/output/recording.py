@@ -22,9 +22,8 @@ from so2docs.merge import Document, DocumentBuilder
 from so2docs.options.choices import SplitBy
 from so2docs.options.table import Options
 from so2docs.parse import bodies
-from so2docs.recipes.attribution import attribute
+from so2docs.recipes.attribution import attribute, locate
 from so2docs.recipes.finding import RECIPES
-from so2docs.recipes.flattening import flatten_record
 from so2docs.recipes.posts import keep_best
 from so2docs.recipes.recipe import Recipe, find_mismatch
 from so2docs.schema import RESERVED
@@ -45,13 +44,19 @@ class RecordMaker:
         self._recipe = recipe = recipe or _UNCHANGED
         self._host = host
         self._convert_body = convert_body
-        self._schema = recipe.nested_schema or recipe.schema if is_checked else None
+        self._schema = recipe.schema if is_checked else None
+        self._attribute = locate if recipe.attributed == "posts" else attribute
         self._site = None if recipe is _UNCHANGED or site is None else f"https://{site}/"
         self.labels: Counter[str] = Counter()
 
     def records(self, question_id: int, json: bytes) -> Iterator[bytes]:
         """Yield the records of a document one by one; together, they can be many times its size."""
-        document, recipe = orjson.loads(json), self._recipe
+        recipe = self._recipe
+        if recipe.min_answers and json.endswith(_UNANSWERED):
+            return
+        document = orjson.loads(json)
+        if recipe.min_answers > 1 and len(document["Answers"]) < recipe.min_answers:
+            return
         if recipe.best_only:
             keep_best(document)
         if recipe.without_banner and "Body" in document:
@@ -61,10 +66,10 @@ class RecordMaker:
                 if (body := post.get("Body")) is not None:
                     post["Body"] = self._converted(body)
         if self._host is not None:
-            document = attribute(document, self._host)
+            document = self._attribute(document, self._host)
         try:
             result = recipe.function(document)
-            if not isinstance(result, Iterable) or isinstance(result, Mapping | str | bytes):
+            if not isinstance(result, Iterable) or isinstance(result, _NO_RECORDS):
                 raise TypeError(
                     f"it returned a {type(result).__name__}; yield each record, or return a list "
                     "of them"
@@ -90,7 +95,7 @@ class RecordMaker:
 
     def _json(self, record: object) -> bytes:
         recipe = self._recipe
-        if not isinstance(record, Mapping):
+        if type(record) is not dict and not isinstance(record, Mapping):
             raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
         if recipe.counted is not None:
             self.labels[str(record[recipe.counted]).lower()] += 1
@@ -98,12 +103,13 @@ class RecordMaker:
             record = {name: record[name] for name in record if name not in recipe.left_out}
         if self._schema is not None and (mismatch := find_mismatch(record, self._schema)):
             raise TypeError(mismatch)
-        if recipe.nested_schema is not None:
-            record = flatten_record(record, recipe.nested_schema)
         return orjson.dumps(record)
 
 
 _UNCHANGED = Recipe("", lambda document: [document])
+_UNANSWERED = b'"Answers":[]}'
+"""End of a document without answers, which are its last member."""
+_NO_RECORDS = (Mapping, str, bytes)
 
 
 def _line_of(error: Exception, recipe: Recipe) -> str:

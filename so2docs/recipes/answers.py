@@ -8,11 +8,10 @@ a space: no tokenizer like that of GPT-2 or GPT-4 puts both into one token.
 `messages` has the same content in TRL's conversational form for chat templates: a system message if
 requested, a user message with the question, and an assistant message with the answer.
 
-`pairs` has TRL's standard preference form, with an explicit prompt. On request, texts are replaced
-by messages (the conversational form), or both sides start with the prompt (an implicit prompt). The
-score of `preferences` decides which answer is better. A question gives at most ten pairs, as in
-lvwerra/stack-exchange-paired on the Hugging Face Hub. The pairs are drawn with the question's id as
-the seed, so that every run draws the same pairs.
+`pairs` has TRL's standard preference form, with an explicit prompt; on request, with messages in
+place of texts (the conversational form). The score of `preferences` decides which answer is better.
+A question gives at most ten pairs, as in lvwerra/stack-exchange-paired on the Hugging Face Hub. The
+pairs are drawn with the question's id as the seed, so that every run draws the same pairs.
 
 `triplets` are pairs in the form of sentence-transformers, which expects the columns in the order
 `anchor`, `positive`, `negative` (https://sbert.net/docs/sentence_transformer/dataset_overview.html).
@@ -29,11 +28,9 @@ user id are user -1, called "Community" in every dump; authors missing from User
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate, groupby
 from operator import itemgetter
@@ -66,14 +63,24 @@ def qa(question: Document, *, accepted: bool = False) -> Iterator[Record]:
         question: The document.
         accepted: Use only the accepted answer, if present.
     """
-    asked, metadata = prompt(question) + _END_OF_PROMPT, posts.metadata(question)
-    for answer in posts.rank(question):
-        if is_accepted(answer, question) or not accepted:
-            yield {
-                "prompt": asked,
-                "completion": _START_OF_COMPLETION + text(answer),
-                "metadata": {**metadata, "answer": posts.side(answer, question)},
-            }
+    asked = prompt(question) + _END_OF_PROMPT
+    for answer, metadata in _with_metadata(question, _answers(question, accepted=accepted)):
+        completion = _START_OF_COMPLETION + text(answer)
+        yield {"prompt": asked, "completion": completion, "metadata": metadata}
+
+
+def _answers(question: Document, *, accepted: bool) -> list[Document]:
+    answers = posts.rank(question)
+    return [a for a in answers if is_accepted(a, question)] if accepted else answers
+
+
+def _with_metadata(
+    question: Document, answers: list[Document]
+) -> Iterator[tuple[Document, Record]]:
+    """Yield each answer with the metadata of the question and the answer."""
+    metadata, base = posts.metadata(question), site_url(question)
+    for answer in answers:
+        yield answer, {**metadata, "answer": posts.side(answer, question, base)}
 
 
 _QA_METADATA = record(**posts.METADATA, answer=record(**posts.SIDE))
@@ -84,8 +91,9 @@ QA = Recipe(
     optional_tables=("users",),
     fields=posts.FIELDS,
     body="markdown",
-    attributed=True,
+    attributed="posts",
     without_banner=True,
+    min_answers=1,
     settings=(BEST,),
     options=("accepted",),
     summary="a question and an answer, as prompt and completion",
@@ -114,20 +122,16 @@ def messages(
     """
     first = [] if system is None else [_message("system", system)]
     first.append(_message("user", prompt(question)))
-    metadata_of_question = posts.metadata(question)
-    for answer in posts.rank(question):
-        if accepted and not is_accepted(answer, question):
-            continue
+    base = site_url(question)
+    for answer, metadata in _with_metadata(question, _answers(question, accepted=accepted)):
         sides = [*first, _message("assistant", text(answer))]
-        metadata = {**metadata_of_question, "answer": posts.side(answer, question)}
         if comments := _dialogue(answer, question):
             for role, turn in groupby(comments, key=itemgetter(0)):
                 texts = [posts.comment_text(comment) for _, comment in turn]
                 if sides[-1]["role"] == role:
                     texts.insert(0, sides.pop()["content"])
                 sides.append(_message(role, "\n\n".join(texts)))
-            origins = [posts.origin(question, comment) for _, comment in comments]
-            metadata["comments"] = origins
+            metadata["comments"] = [posts.origin(comment, base) for _, comment in comments]
         yield {"messages": sides, "metadata": metadata}
 
 
@@ -182,64 +186,48 @@ MOST_PAIRS = 10
 
 
 def pairs(
-    question: Document,
-    *,
-    conversational: bool = False,
-    implicit_prompt: bool = False,
-    **selection: Any,
+    question: Document, *, conversational: bool = False, **selection: Any
 ) -> Iterator[Record]:
     """Make records from up to ten pairs of answers to a question, the best answers first.
 
     Args:
         question: The document.
         conversational: Whether to make messages in place of texts.
-        implicit_prompt: Whether both sides start with the question, instead of a separate prompt.
-        selection: `max_days`, and arguments of `draw_pairs`.
+        selection: Arguments of `draw_pairs`.
     """
     for asked, chosen, rejected, others in _pairs(question, **selection):
-        first: Any = asked + _END_OF_PROMPT
-        sides: list[Any] = [_START_OF_COMPLETION + chosen, _START_OF_COMPLETION + rejected]
+        record: Record = {
+            "prompt": asked + _END_OF_PROMPT,
+            "chosen": _START_OF_COMPLETION + chosen,
+            "rejected": _START_OF_COMPLETION + rejected,
+        }
         if conversational:
-            first = [_message("user", asked)]
-            sides = [[_message("assistant", side)] for side in (chosen, rejected)]
-        if implicit_prompt:
-            sides = [first + side for side in sides]
-        columns = {} if implicit_prompt else {"prompt": first}
-        yield {**columns, "chosen": sides[0], "rejected": sides[1], **others}
+            record = {
+                "prompt": [_message("user", asked)],
+                "chosen": [_message("assistant", chosen)],
+                "rejected": [_message("assistant", rejected)],
+            }
+        yield {**record, **others}
 
 
-def _pairs(
-    question: Document, *, max_days: int | None = None, **selection: Any
-) -> Iterator[tuple[str, str, str, Record]]:
+def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str, Record]]:
     """Yield for each pair: question, better answer, worse answer, other fields of the record."""
-    answers = posts.rank(question)
-    scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
-    answers.sort(key=lambda answer: -scores[answer["Id"]])
-    asked, metadata = prompt(question), posts.metadata(question)
-    ranked = [scores[answer["Id"]] for answer in answers]
-    for better, worse in draw_pairs(ranked, question["Id"], **selection):
-        chosen, rejected = answers[better], answers[worse]
-        if max_days is not None and _days_between(chosen, rejected) > max_days:
-            continue
+    scored = [(preference_score(answer, question), answer) for answer in posts.rank(question)]
+    scored.sort(key=lambda pair: -pair[0])
+    drawn = draw_pairs([score for score, _ in scored], question["Id"], **selection)
+    if not drawn:
+        return
+    asked, metadata, base = prompt(question), posts.metadata(question), site_url(question)
+    places = {place for pair in drawn for place in pair}
+    sides = {place: posts.side(scored[place][1], question, base) for place in places}
+    for better, worse in drawn:
+        (score_chosen, chosen), (score_rejected, rejected) = scored[better], scored[worse]
         others = {
-            "score_chosen": scores[chosen["Id"]],
-            "score_rejected": scores[rejected["Id"]],
-            "metadata": {
-                **metadata,
-                "chosen": posts.side(chosen, question),
-                "rejected": posts.side(rejected, question),
-            },
+            "score_chosen": score_chosen,
+            "score_rejected": score_rejected,
+            "metadata": {**metadata, "chosen": sides[better], "rejected": sides[worse]},
         }
         yield asked, text(chosen), text(rejected), others
-
-
-def _days_between(one: Document, other: Document) -> float:
-    """Return the time between two posts in days; infinite if a date is unknown."""
-    try:
-        dates = [datetime.fromisoformat(str(post.get("CreationDate"))) for post in (one, other)]
-    except ValueError:
-        return math.inf
-    return abs(dates[0] - dates[1]) / timedelta(days=1)
 
 
 def draw_pairs(
@@ -287,7 +275,7 @@ def draw_pairs(
 def _pairs_schema(texts: Schema, *columns: str) -> Schema:
     side = record(**posts.SIDE)
     return record(
-        **dict.fromkeys((*columns, "chosen", "rejected"), texts),
+        **dict.fromkeys(columns, texts),
         score_chosen=INTEGER,
         score_rejected=INTEGER,
         metadata=record(**posts.METADATA, chosen=side, rejected=side),
@@ -297,27 +285,14 @@ def _pairs_schema(texts: Schema, *columns: str) -> Schema:
 MIN_MARGIN = Setting(
     "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
 )
-MAX_DAYS = Setting(
-    "max_days",
-    "Leave out pairs whose answers were created more than this many days apart.",
-    int,
-    usually="any time",
-    least=0,
-)
-
+_PAIR = ("prompt", "chosen", "rejected")
 _PAIRS = replace(
     QA,
     name="pairs",
+    min_answers=2,
     settings=(
         Setting("conversational", "Write messages instead of texts.", bool, False),
-        Setting(
-            "implicit_prompt",
-            "Start both sides with the question, instead of writing the question to a column.",
-            bool,
-            False,
-        ),
         MIN_MARGIN,
-        MAX_DAYS,
         replace(BEST, help="Use only pairs whose better answer is the best of all."),
     ),
     options=(),
@@ -328,8 +303,8 @@ _PAIRS = replace(
         **QA.meanings,
         "role": "`user` or `assistant`",
         "content": "text of the message",
-        "chosen": "better answer; preceded by the question if there is no `prompt`",
-        "rejected": "worse answer; preceded by the question if there is no `prompt`",
+        "chosen": "better answer",
+        "rejected": "worse answer",
         "score_chosen": "score of the better answer, like `pm_score` of `preferences`",
         "score_rejected": "score of the worse answer, like `pm_score` of `preferences`",
         "metadata.chosen": "id, URL, score, licence and authors of the better answer",
@@ -339,23 +314,13 @@ _PAIRS = replace(
 PAIRS = replace(
     _PAIRS,
     function=pairs,
-    schema=_pairs_schema(TEXT, "prompt"),
+    schema=_pairs_schema(TEXT, *_PAIR),
     variants={
         "conversational": replace(
             _PAIRS,
             function=partial(pairs, conversational=True),
-            schema=_pairs_schema(_MESSAGES, "prompt"),
-            variants={
-                "implicit_prompt": replace(
-                    _PAIRS,
-                    function=partial(pairs, conversational=True, implicit_prompt=True),
-                    schema=_pairs_schema(_MESSAGES),
-                )
-            },
-        ),
-        "implicit_prompt": replace(
-            _PAIRS, function=partial(pairs, implicit_prompt=True), schema=_pairs_schema(TEXT)
-        ),
+            schema=_pairs_schema(_MESSAGES, *_PAIR),
+        )
     },
 )
 
@@ -367,29 +332,20 @@ def triplets(question: Document, **selection: Any) -> Iterator[Record]:
 
 
 TRIPLETS = replace(
-    PAIRS,
+    _PAIRS,
     name="triplets",
     function=triplets,
-    schema=record(
-        anchor=TEXT,
-        positive=TEXT,
-        negative=TEXT,
-        score_chosen=INTEGER,
-        score_rejected=INTEGER,
-        metadata=PAIRS.schema["properties"]["metadata"] if PAIRS.schema else {},
-    ),
+    schema=_pairs_schema(TEXT, "anchor", "positive", "negative"),
     settings=(
         MIN_MARGIN,
-        MAX_DAYS,
         Setting("max_negative", "Highest score of a negative.", int, 0),
         replace(BEST, help="Use only pairs whose positive is the best of all answers."),
     ),
-    variants={},
     summary="a question, a better and a worse answer, for embeddings",
     aliases=(),
     tasks=("sentence-similarity", "text-ranking"),
     meanings={
-        **PAIRS.meanings,
+        **_PAIRS.meanings,
         "anchor": "question: title and body",
         "positive": "better answer",
         "negative": "worse answer",
@@ -404,15 +360,16 @@ def kto(question: Document, *, threshold: int = 0) -> Iterator[Record]:
         question: The document.
         threshold: The preference score of answers to leave out; a higher score means `true`.
     """
-    asked, metadata = prompt(question) + _END_OF_PROMPT, posts.metadata(question)
-    for answer in posts.rank(question):
-        if (preferred := preference_score(answer, question)) != threshold:
-            yield {
-                "prompt": asked,
-                "completion": _START_OF_COMPLETION + text(answer),
-                "label": preferred > threshold,
-                "metadata": {**metadata, "answer": posts.side(answer, question)},
-            }
+    asked = prompt(question) + _END_OF_PROMPT
+    scores = {answer["Id"]: preference_score(answer, question) for answer in question["Answers"]}
+    answers = [a for a in posts.rank(question) if scores[a["Id"]] != threshold]
+    for answer, metadata in _with_metadata(question, answers):
+        yield {
+            "prompt": asked,
+            "completion": _START_OF_COMPLETION + text(answer),
+            "label": scores[answer["Id"]] > threshold,
+            "metadata": metadata,
+        }
 
 
 KTO = replace(
@@ -443,19 +400,10 @@ _NOBODY = -1
 _NAME_OF_NOBODY, _NOT_FOUND = "Community", "(user-not-found)"
 
 
-def preferences(question: Document, *, min_margin: int = 0, best: bool = False) -> Iterator[Record]:
-    """Make one record from a question that has at least two answers with different scores.
-
-    Args:
-        question: The document.
-        min_margin: Use only answers whose preference score differs from that of another answer by
-            this much or more.
-        best: Use only the best answer, and answers with a lower preference score.
-    """
-    if len({score(answer) for answer in question["Answers"]}) < 2:
-        return
-    answers = _with_margin(question, min_margin, best=best)
-    if len(answers) < 2:
+def preferences(question: Document) -> Iterator[Record]:
+    """Make one record from a question that has at least two answers with different scores."""
+    answers = question["Answers"]
+    if len({score(answer) for answer in answers}) < 2:
         return
     host = site_url(question)
     yield {
@@ -465,22 +413,6 @@ def preferences(question: Document, *, min_margin: int = 0, best: bool = False) 
         "date": str(question.get("CreationDate", ""))[:10].replace("-", "/"),
         "metadata": [question["Url"], host, f"{host}/users/{_user_id(question)}/"],
     }
-
-
-def _with_margin(question: Document, margin: int, *, best: bool) -> list[Document]:
-    """Select the answers that `preferences` uses with these values of `min_margin` and `best`."""
-    answers = question["Answers"]
-    scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
-    lowest, highest = min(scores.values()), max(scores.values())
-    if best:
-        first = max(posts.rank(question), key=lambda answer: scores[answer["Id"]])
-        limit = highest - max(margin, 1)
-        return [a for a in answers if a is first or scores[a["Id"]] <= limit]
-    return [
-        answer
-        for answer in answers
-        if max(highest - scores[answer["Id"]], scores[answer["Id"]] - lowest) >= margin
-    ]
 
 
 def _preference(answer: Document, question: Document, host: str) -> dict[str, Any]:
@@ -521,18 +453,8 @@ PREFERENCES = Recipe(
         *("Id", "Body", "AcceptedAnswerId", "CreationDate", "OwnerUserId"),
         *(f"Answers.{name}" for name in _OF_ANSWERS),
     ),
-    attributed=True,
-    settings=(
-        Setting(
-            "min_margin",
-            "Leave out answers whose score differs by less from the scores of all other answers.",
-            int,
-            usually="keep all answers",
-            least=1,
-        ),
-        replace(BEST, help="Keep the best answer, and answers with a lower score."),
-    ),
-    needs_all_answers=True,
+    attributed="posts",
+    min_answers=2,
     summary="a question with its answers and their scores",
     tasks=("question-answering", "text-generation"),
     meanings={

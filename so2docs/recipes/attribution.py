@@ -6,6 +6,7 @@ profiles (https://stackoverflow.com/help/licensing).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from so2docs.domain import license_at
@@ -31,11 +32,8 @@ AUTHORS: Schema = array(
     }
 )
 
-
 _WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
 """Names of history events that contain a text of the post; their authors must be credited."""
-_NESTED = frozenset({"Comments", "History", "Editors"})
-"""Rows of a post that have users."""
 
 
 def user_url(base: str, user_id: int) -> str:
@@ -43,13 +41,8 @@ def user_url(base: str, user_id: int) -> str:
     return f"{base}/users/{user_id}"
 
 
-def attribute(question: Row, host: str) -> Row:
-    """Add the origin, the licences and the authors to a document.
-
-    With a nested history, these include the authors and the licence of each revision.
-
-    This adds `Url` to the question, its answers and their users, `ContentLicense` to posts without
-    one, and `Licenses` and `Authors` to the question.
+def locate(question: Row, host: str) -> Row:
+    """Add `Url` to the posts of a document, and `ContentLicense` to posts and rows without one.
 
     Args:
         question: The document, which is changed.
@@ -61,19 +54,41 @@ def attribute(question: Row, host: str) -> Row:
     Raises:
         RecipeError: A post of the dump already has an attribute `Url`, `Licenses` or `Authors`.
     """
-    answers = question.pop("Answers", None)
+    place = f"https://{host}/questions"
+    for post in (question, *question.get("Answers", ())):
+        if not KEYS.isdisjoint(post):  # No published dump has such an attribute.
+            raise RecipeError(
+                f"post {post['Id']}: the dump has an attribute {min(KEYS.intersection(post))}, "
+                f"which attribution adds; convert without {flag('attribution', True)}"
+            )
+        for part in _parts(post):
+            if "ContentLicense" not in part and (name := license_at(part.get("CreationDate"))):
+                part["ContentLicense"] = name
+        post["Url"] = f"{place}/{post['Id']}"
+        place = f"https://{host}/a"
+    return question
+
+
+def attribute(question: Row, host: str) -> Row:
+    """Add the origin, the licences and the authors to a document.
+
+    With a nested history, these include the authors and the licence of each revision.
+
+    This adds what `locate` adds, `Url` to users, and `Licenses` and `Authors` to the question. The
+    arguments, the result and the errors are those of `locate`.
+    """
     base = f"https://{host}"
-    licenses: set[str] = set()
-    authors: dict[Author, None] = {}
-    for post in (question, *(answers or ())):
-        _check_names(post)
-        for part in _attribute_post(post, base):
-            if (name := part.get("ContentLicense")) is not None:
-                licenses.add(name)
-            if (author := credit(part, base)) is not None:
-                authors[author] = None
-        post["Url"] = f"{base}/{'questions' if post is question else 'a'}/{post['Id']}"
-    question["Licenses"] = sorted(licenses)
+    locate(question, host)
+    licenses, authors = sum_up(question, base)
+    for post in (question, *question.get("Answers", ())):
+        users = [post.get("Owner"), post.get("LastEditor")]
+        for key in ("Comments", "History", "Editors"):
+            users += [row.get("User") for row in _rows(post, key)]
+        for user in users:
+            if isinstance(user, dict) and "Id" in user:
+                user["Url"] = user_url(base, user["Id"])
+    answers = question.pop("Answers", None)
+    question["Licenses"] = licenses
     question["Authors"] = [
         {"DisplayName": name} if url is None else {"DisplayName": name, "Url": url}
         for name, url in authors
@@ -83,30 +98,19 @@ def attribute(question: Row, host: str) -> Row:
     return question
 
 
-def _check_names(post: Row) -> None:
-    """Reject a post that already has an attribute in `KEYS`; no published dump has any."""
-    if KEYS.isdisjoint(post):
-        return
-    name = min(KEYS.intersection(post))
-    raise RecipeError(
-        f"post {post['Id']}: the dump has an attribute {name}, which attribution "
-        f"adds; convert without {flag('attribution', True)}"
-    )
+def sum_up(question: Row, base: str) -> tuple[list[str], list[Author]]:
+    """Return the licences and the authors of all texts in a document, each once."""
+    posts = (question, *question.get("Answers", ()))
+    parts = [part for post in posts for part in _parts(post)]
+    licenses = {part["ContentLicense"] for part in parts if "ContentLicense" in part}
+    return sorted(licenses), _credit_all(parts, base)
 
 
-def _attribute_post(post: Row, base: str) -> list[Row]:
-    """Complete licences and users of a post; return the post and its rows with a text by users."""
-    _license(post)
-    _link(post.get("Owner"), base)
-    _link(post.get("LastEditor"), base)
-    if _NESTED.isdisjoint(post):
-        return [post]
-    parts = [*_rows(post, "Comments"), *_revisions(post)]
-    for part in parts:
-        _license(part)
-    for row in (*_rows(post, "Comments"), *_rows(post, "History"), *_rows(post, "Editors")):
-        _link(row.get("User"), base)
-    return [post, *parts]
+def _parts(post: Row) -> Sequence[Row]:
+    """Return a post, and its nested rows with a text by users."""
+    if "Comments" not in post and "History" not in post:
+        return (post,)
+    return [post, *_rows(post, "Comments"), *_revisions(post)]
 
 
 def _revisions(post: Row) -> list[Row]:
@@ -123,16 +127,6 @@ def _rows(post: Row, key: str) -> list[Row]:
     return rows if isinstance(rows, list) else []
 
 
-def _license(part: Row) -> None:
-    if "ContentLicense" not in part and (name := license_at(part.get("CreationDate"))) is not None:
-        part["ContentLicense"] = name
-
-
-def _link(user: Any, base: str) -> None:
-    if isinstance(user, dict) and "Id" in user:
-        user["Url"] = user_url(base, user["Id"])
-
-
 def credit(part: Row, base: str) -> Author | None:
     """Return the display name and the profile URL of the author of a post, comment or revision.
 
@@ -143,9 +137,9 @@ def credit(part: Row, base: str) -> Author | None:
         part: The post, the comment or the revision.
         base: The URL of the site.
     """
-    user = part.get("Owner", part.get("User"))
-    name = part.get("OwnerDisplayName", part.get("UserDisplayName"))
-    user_id = part.get("OwnerUserId", part.get("UserId"))
+    user = part.get("Owner") or part.get("User")
+    name = part.get("OwnerDisplayName") or part.get("UserDisplayName")
+    user_id = part["OwnerUserId"] if "OwnerUserId" in part else part.get("UserId")
     if isinstance(user, dict):
         name = user.get("DisplayName", name)
         user_id = user.get("Id", user_id)
@@ -162,6 +156,9 @@ def credit(part: Row, base: str) -> Author | None:
 
 def writers(post: Row, base: str) -> list[Author]:
     """Return the authors of a post and its nested revisions, each once: see `credit`."""
-    parts = (post, *_revisions(post)) if "History" in post else (post,)
-    authors = (credit(part, base) for part in parts)
-    return list(dict.fromkeys(author for author in authors if author is not None))
+    return _credit_all((post, *_revisions(post)) if "History" in post else (post,), base)
+
+
+def _credit_all(parts: Sequence[Row], base: str) -> list[Author]:
+    authors = dict.fromkeys([credit(part, base) for part in parts])
+    return [author for author in authors if author is not None]

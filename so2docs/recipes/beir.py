@@ -20,9 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 
-from so2docs.domain import is_typed_date
 from so2docs.errors import OptionError, flag
 from so2docs.escape import to_yaml
 from so2docs.recipes import posts
@@ -64,31 +62,16 @@ SCHEMA = {
 }
 
 
-def beir(
-    question: Document, links: str = "duplicate", links_until: str | None = None
-) -> Iterator[Record]:
+def beir(question: Document, links: str = "duplicate") -> Iterator[Record]:
     """Make a corpus entry from a question, and a query if the question has a link to another."""
     question_id, title = str(question["Id"]), question.get("Title", "")
     yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
     relevant: dict[int, int] = {}
     for link in question.get("Links", ()):
         target, score = link["RelatedPostId"], _SCORES[links].get(link.get("LinkTypeId"), 0)
-        is_early = links_until is None or "" < link.get("CreationDate", "") < links_until
-        if is_early and target != question["Id"] and score > relevant.get(target, 0):
+        if target != question["Id"] and score > relevant.get(target, 0):
             relevant[target] = score
     yield from _query(question, dict(sorted(relevant.items())))
-
-
-def _check_links(links_until: str = "", **_links: str) -> None:
-    try:
-        if links_until and not is_typed_date(links_until):
-            raise ValueError
-        datetime.fromisoformat(links_until or "2008-07-31")
-    except ValueError:
-        raise OptionError(
-            f"{flag('settings')} links_until of beir is {links_until!r}; it must be a date in UTC "
-            "such as 2020-01-31"
-        ) from None
 
 
 def accepted(question: Document) -> Iterator[Record]:
@@ -141,10 +124,7 @@ BEIR = replace(
     _QUERIES_FROM_ANSWERS,
     function=beir,
     tables=("links",),
-    fields=(
-        *("Id", "Title", "Body"),
-        *("Links.LinkTypeId", "Links.RelatedPostId", "Links.CreationDate"),
-    ),
+    fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
     settings=(
         Setting(
             "links",
@@ -154,9 +134,8 @@ BEIR = replace(
             "duplicate",
             choices=tuple(_SCORES),
         ),
-        Setting("links_until", "Use only links from before this date (UTC).", str),
     ),
-    check=_check_links,
+    check=None,
     without_banner=True,
     needs_all_questions=False,
     variants={"accepted": _QUERIES_FROM_ANSWERS},

@@ -14,10 +14,9 @@ from typing import Any
 from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.recipes.answers import KTO, MESSAGES, PAIRS, PREFERENCES, QA, TRIPLETS
 from so2docs.recipes.beir import BEIR
-from so2docs.recipes.flattening import flatten_record_schema
 from so2docs.recipes.hub import HUB
 from so2docs.recipes.parts import BLOCKS, EDITS
-from so2docs.recipes.recipe import BEST, METADATA, Recipe
+from so2docs.recipes.recipe import BEST, Recipe
 from so2docs.recipes.threads import CHUNKS, THREAD
 from so2docs.registry import Registry
 
@@ -63,17 +62,9 @@ class RecipeChoice:
     left_out: tuple[str, ...] = ()
 
     @property
-    def is_flat(self) -> bool:
-        """Whether the metadata of records is flat."""
-        return dict(self.settings).get(METADATA) == "flat"
-
-    @property
     def recipe(self) -> Recipe:
         """The chosen recipe, with the settings and the changes to its columns applied."""
         recipe = _variant(_load(self.spec), self)
-        if self.is_flat and recipe.schema is not None:
-            schema = flatten_record_schema(recipe.schema)
-            return replace(recipe, schema=schema, nested_schema=recipe.schema)
         return recipe.without(self.left_out) if self.left_out else recipe
 
     @property
@@ -164,7 +155,6 @@ def _read_settings(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     values = dict(choice.settings) | dict.fromkeys(choice.options, True)
-    values.pop(METADATA, None)
     while name := next((name for name in recipe.variants if values.get(name)), None):
         del values[name]
         recipe = recipe.variants[name]

@@ -30,6 +30,7 @@ _BLOCK = re.compile(
 
 def blocks(question: Document) -> Iterator[Record]:
     """Make a record for each code block of the question, then of its answers, sorted by votes."""
+    base = posts.site_url(question)
     for post in (question, *posts.rank(question)):
         body = posts.text(post)
         if "<pre" not in body.lower():
@@ -39,13 +40,13 @@ def blocks(question: Document) -> Iterator[Record]:
             **posts.post_metadata(question, post),
             "score": posts.score(post),
             "accepted": posts.is_accepted(post, question),
-            **posts.origin(question, post),
+            **posts.origin(post, base),
         }
         for number, (before, said, code) in enumerate(_code_blocks(body)):
             language = by_tags if said is None else name_language(said)
             language_from = "author" if said is not None else "tags" if by_tags else ""
             yield {
-                "id": posts.record_id(question, post["Id"], number),
+                "id": f"{metadata['site']}-{post['Id']}-{number}",
                 "text_before": before,
                 "language": language,
                 "language_from": language_from,
@@ -94,7 +95,7 @@ BLOCKS = Recipe(
     ),
     optional_tables=("users",),
     fields=(*posts.FIELDS, "CreationDate"),
-    attributed=True,
+    attributed="posts",
     reads_html=True,
     settings=(BEST,),
     summary="a block of code, with its language and the text before it",
@@ -122,11 +123,13 @@ def edits(question: Document, *, drop_users: bool = False) -> Iterator[Record]:
         drop_users: Leave out records of texts whose author is unknown: their author may be among
             the users to drop, whose names the history does not contain.
     """
+    base = posts.site_url(question)
     for post in (question, *question.get("Answers", ())):
+        metadata = posts.post_metadata(question, post)
         current: dict[str, str] = {}
         unknown: dict[str, bool] = {}
         for entry in post["History"]:
-            origin = posts.origin(question, entry)
+            origin = posts.origin(entry, base)
             for field in _EDITABLE:
                 if field not in entry:
                     continue
@@ -140,16 +143,12 @@ def edits(question: Document, *, drop_users: bool = False) -> Iterator[Record]:
                     continue
                 if events and before is not None and before != after:
                     yield {
-                        "id": posts.record_id(question, entry["Id"], field.lower()),
+                        "id": f"{metadata['site']}-{entry['Id']}-{field.lower()}",
                         "field": field.lower(),
                         "before": before,
                         "after": after,
                         "comment": entry.get("Comment", ""),
-                        "metadata": {
-                            **posts.post_metadata(question, post),
-                            "event": events[-1],
-                            **origin,
-                        },
+                        "metadata": {**metadata, "event": events[-1], **origin},
                     }
 
 
@@ -167,7 +166,7 @@ EDITS = Recipe(
     tables=("history-text",),
     optional_tables=("users",),
     fields=("Id", "Title", "Tags", "History", "Answers.Id", "Answers.History"),
-    attributed=True,
+    attributed="posts",
     options=("drop_users",),
     summary="an edit of a title, a body or tags: before, after and why (needs the history)",
     meanings={

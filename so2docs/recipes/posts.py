@@ -58,8 +58,6 @@ MEANINGS = {
     "authors": "authors with name and URL",
     "name": "name of the author",
     "authors.url": "URL of the author's profile",
-    "authors_name": "names of the authors",
-    "authors_url": "URLs of the authors' profiles, in the order of the names",
     "created": "date of creation, in UTC",
     "metadata": "source and attribution of the record",
     "metadata.answer_id": "id of the answer on its site",
@@ -108,13 +106,11 @@ def is_accepted(answer: Post, question: Post) -> bool:
 
 def rank(question: Post) -> list[Post]:
     """Return the answers: the accepted answer first, then by descending score, then by id."""
-    return sorted(
-        question.get("Answers", ()),
-        key=lambda answer: (
-            *rank_by_votes(answer["Id"], score(answer), question.get("AcceptedAnswerId")),
-            answer["Id"],
-        ),
-    )
+    answers: list[Post] = question.get("Answers", [])
+    if len(answers) < 2:
+        return answers
+    accepted = question.get("AcceptedAnswerId")
+    return sorted(answers, key=lambda a: (*rank_by_votes(a["Id"], score(a), accepted), a["Id"]))
 
 
 def keep_best(question: Post) -> None:
@@ -149,11 +145,6 @@ def site(question: Post) -> str:
     return site_url(question).rpartition("/")[2]
 
 
-def record_id(question: Post, *parts: object) -> str:
-    """Join the host name of the site and `parts` to an id that is unique across sites."""
-    return "-".join(map(str, (site(question), *parts)))
-
-
 def source(question: Post, post: Post) -> dict[str, Any]:
     """Make an object of the schema `SOURCE` from a question or one of its answers."""
     return {
@@ -169,18 +160,18 @@ def metadata(question: Post) -> dict[str, Any]:
     return {
         "qid": question["Id"],
         **source(question, question),
-        **origin(question, question),
+        **origin(question, site_url(question)),
     }
 
 
-def side(answer: Post, question: Post) -> dict[str, Any]:
-    """Make an object of the schema `SIDE` from an answer."""
+def side(answer: Post, question: Post, base: str) -> dict[str, Any]:
+    """Make an object of the schema `SIDE` from an answer, on the site with this base URL."""
     return {
         "id": answer["Id"],
         "url": answer["Url"],
         "score": score(answer),
         "accepted": is_accepted(answer, question),
-        **origin(question, answer),
+        **origin(answer, base),
     }
 
 
@@ -196,15 +187,15 @@ def post_metadata(question: Post, post: Post) -> dict[str, Any]:
     }
 
 
-def origin(question: Post, source: Post) -> dict[str, Any]:
+def origin(part: Post, base: str) -> dict[str, Any]:
     """Make an object of the schema `ORIGIN` from a post, a comment or a revision."""
     return {
-        "license": source.get("ContentLicense", ""),
-        "authors": name_authors(writers(source, site_url(question))),
-        "created": source.get("CreationDate", ""),
+        "license": part.get("ContentLicense", ""),
+        "authors": name_authors(writers(part, base)),
+        "created": part.get("CreationDate", ""),
     }
 
 
 def name_authors(authors: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
     """Convert names and profile URLs to the form of the schema `AUTHORS`."""
-    return [{"name": name} | ({"url": url} if url else {}) for name, url in authors]
+    return [{"name": name, "url": url} if url else {"name": name} for name, url in authors]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 Schema = dict[str, Any]
 
 METADATA = "metadata"
-"""Name of the column with source and attribution, which may be left out or flattened."""
+"""Name of the column with source and attribution, which may be left out."""
 
 TEXT: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
@@ -97,15 +97,6 @@ class Setting:
 
 
 BEST = Setting("best", "Use only the answer with the highest score.", bool, False)
-FORM_OF_METADATA = Setting(
-    METADATA,
-    "Form of the metadata; flat has only strings, numbers and booleans, for vector stores that "
-    "accept no lists or objects.",
-    str,
-    "nested",
-    choices=("nested", "flat"),
-)
-"""Setting of all recipes whose records have metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +114,9 @@ class Recipe:
         fields: Fields of a document that the recipe reads, such as `Title` or `Answers.Body`.
         body: Default form of the bodies.
         attributed: Whether documents get an attribution before the function: see `attribution`.
+            With `posts`, they get only the URL of each post and the licence of each text.
+        min_answers: Number of answers below which a document gives no record, so that the function
+            is not called.
         files: Names of the files for the records, if there are several; the function then returns
             each record as `{file: record}`.
         needs_all_questions: Whether the option `accepted` leaves no questions out, because the
@@ -138,9 +132,6 @@ class Recipe:
         lower_headings: Number of levels by which headings in bodies are lowered, so that they are
             below those of the recipe.
         left_out: Columns to leave out of the records that the function returns.
-        nested_schema: Schema of the records that the function returns, if they are flattened later;
-            see `flattening`.
-        has_metadata_columns: Whether metadata has several columns instead of one column `metadata`.
         best_only: Whether documents keep only the answer with the highest score.
         needs_all_answers: Whether the function needs all answers, because it compares them. If
             so, the setting `best` is passed to the function instead of filtering the documents.
@@ -166,7 +157,8 @@ class Recipe:
     optional_tables: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     body: Literal["html", "text", "markdown"] = "html"
-    attributed: bool = False
+    attributed: bool | Literal["posts"] = False
+    min_answers: int = 0
     files: tuple[str, ...] = ()
     needs_all_questions: bool = False
     reads_html: bool = False
@@ -176,8 +168,6 @@ class Recipe:
     without_banner: bool = False
     lower_headings: int = 0
     left_out: tuple[str, ...] = ()
-    nested_schema: JsonSchema | None = None
-    has_metadata_columns: bool = False
     best_only: bool = False
     needs_all_answers: bool = False
     check: Callable[..., None] | None = None
@@ -192,11 +182,8 @@ class Recipe:
 
     @property
     def all_settings(self) -> dict[str, Setting]:
-        """The settings by name, with the form of the metadata if the records have metadata."""
-        columns = (self.schema or {}).get("properties", ())
-        has_metadata = self.has_metadata_columns or METADATA in columns
-        settings = (*self.settings, *((FORM_OF_METADATA,) if has_metadata else ()))
-        return {setting.name: setting for setting in settings}
+        """The settings by name."""
+        return {setting.name: setting for setting in self.settings}
 
     @property
     def hub_configurations(self) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from so2docs.recipes import posts
+from so2docs.recipes.attribution import sum_up
 from so2docs.recipes.passages import CHARACTERS, TOKENS, Splitter
 from so2docs.recipes.recipe import (
     BEST,
@@ -56,16 +57,17 @@ def _comments(post: Document) -> list[str]:
 
 def thread(question: Document) -> Iterator[Record]:
     """Make one record from a question and its answers."""
-    authors = ((author["DisplayName"], author.get("Url")) for author in question["Authors"])
+    source = posts.source(question, question)
+    licenses, authors = sum_up(question, posts.site_url(question))
     yield {
-        "id": posts.record_id(question, question["Id"]),
+        "id": f"{source['site']}-{question['Id']}",
         "text": thread_text(question),
-        "source": posts.site(question),
+        "source": source["site"],
         "created": question.get("CreationDate", ""),
         "metadata": {
             "qid": question["Id"],
-            **posts.source(question, question),
-            "licenses": question["Licenses"],
+            **source,
+            "licenses": licenses,
             "authors": posts.name_authors(authors),
         },
     }
@@ -79,7 +81,7 @@ THREAD = Recipe(
     optional_tables=("users",),
     fields=(*posts.FIELDS, "CreationDate"),
     body="markdown",
-    attributed=True,
+    attributed="posts",
     without_banner=True,
     lower_headings=2,
     settings=(BEST,),
@@ -109,17 +111,18 @@ def chunks(
         tokenizer: A Hugging Face `tokenizer.json`, or the name of an OpenAI model.
     """
     splitter = Splitter(max_length, overlap, tokenizer)
-    title = question.get("Title", "")
+    title, base = question.get("Title", ""), posts.site_url(question)
     for post in (question, *posts.rank(question)):
         is_answer = post is not question
         parts = [f"# {title}"] if title and not is_answer else []
         text = "\n\n".join(part for part in (*parts, posts.text(post)) if part)
-        id_ = posts.record_id(question, post["Id"])
+        source = posts.source(question, post)
+        id_ = f"{source['site']}-{post['Id']}"
         answer_id = {"answer_id": post["Id"]} if is_answer else {}
         columns = {
             "accepted": posts.is_accepted(post, question),
-            **posts.source(question, post),
-            **posts.origin(question, post),
+            **source,
+            **posts.origin(post, base),
         }
         for number, (start, passage) in enumerate(splitter.cut(text)):
             yield {
@@ -188,7 +191,6 @@ CHUNKS = replace(
         ),
         BEST,
     ),
-    has_metadata_columns=True,
     check=check_splitter,
     summary="a passage of a question or an answer, for retrieval (RAG)",
     aliases=("rag",),

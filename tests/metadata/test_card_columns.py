@@ -26,11 +26,7 @@ WAYS: list[dict[str, Any]] = [
     {"as_of": "2020-01-01"},
     EVERYTHING,
     *({"recipe": name} for name in RECIPES.own),
-    {"recipe": "pairs", "settings": {"conversational": True, "implicit_prompt": True}},
-    *(
-        {"recipe": name, "settings": {"metadata": "flat"}}
-        for name in ("qa", "messages", "pairs", "chunks")
-    ),
+    {"recipe": "pairs", "settings": {"conversational": True}},
 ]
 
 

@@ -28,11 +28,6 @@ WAYS: list[dict[str, Any]] = [
     ),
     {"recipe": "hub"},
     {"recipe": "pairs", "settings": {"conversational": True}, "site": HOST},
-    *(
-        {"recipe": name, "settings": {"metadata": "flat"}, "site": HOST}
-        for name in ("pairs", "thread", "chunks")
-    ),
-    {"recipe": "pairs", "settings": ["implicit_prompt=true", "conversational=true"], "site": HOST},
 ]
 
 

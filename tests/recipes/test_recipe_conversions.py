@@ -20,7 +20,6 @@ from support.messages import heard
 from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
-from so2docs.output.product import ExistingOutputError
 from so2docs.parse.markdown import to_markdown
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
@@ -192,8 +191,6 @@ def test_every_record_after_an_interruption(
     [
         ("qa_accepted", {"accepted": True}),
         ("qa_best", {"settings": "best=true"}),
-        ("preferences_best", {"settings": {"best": True}}),
-        ("preferences_margin", {"settings": ["min_margin=2"]}),
     ],
 )
 def test_some_answers_of_a_question(name: str, options: Row, site: Site, tmp_path: Path) -> None:
@@ -330,33 +327,6 @@ def test_records_without_metadata(tmp_path: Path) -> None:
             so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, drop_fields="metadata")
 
 
-@pytest.mark.parametrize("recipe", ["qa", "chunks"])
-def test_records_with_flat_metadata(recipe: str, tmp_path: Path) -> None:
-    options: Row = {"recipe": recipe, "site": "a.example", "body": "html"}
-    dump = SAMPLES / "posts.xml"
-    expected = list(so2docs.documents(dump, **options))
-    if recipe == "qa":
-        expected = [{**row, "metadata": oracle_recipes.flat(row["metadata"])} for row in expected]
-    else:
-        expected = list(map(oracle_recipes.flat, expected))
-    options["settings"] = {"metadata": "flat"}
-    assert list(so2docs.documents(dump, **options)) == expected
-    so2docs.convert(dump, tmp_path / "q.jsonl", card=True, **options)
-    assert jsonl(tmp_path / "q.jsonl") == expected
-    assert so2docs.verify(tmp_path / "q.jsonl")
-    card = (tmp_path / "README.md").read_text()
-    assert "--set metadata=flat" in card
-    assert "authors_url` | text |" in card
-    so2docs.convert(dump, tmp_path / "q.parquet", **options)
-    assert parquet(tmp_path / "q.parquet") == expected
-    result = run("schema", "--recipe", recipe, "--set", "metadata=flat")
-    properties = json.loads(result.stdout)["properties"]
-    assert properties.keys() >= expected[0].keys()
-    with pytest.raises(ExistingOutputError, match=r"\(settings\)") as refused:
-        so2docs.convert(dump, tmp_path / "q.jsonl", **{**options, "settings": "metadata=nested"})
-    assert refused.value.state == "other options"
-
-
 def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path) -> None:
     dump = unpacked_dumps / "beer.stackexchange.com"
     shares = {"split": "train=0.6,test=0.4", "recipe": "thread"}
@@ -488,23 +458,15 @@ def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
         ({"recipe": "qa"}, "cannot be derived from 'samples'"),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'"),
         ({"site": "beer.stackexchange.com"}, "or a recipe that writes URLs"),
-        ({"settings": "metadata=flat"}, "settings needs recipe=NAME"),
+        ({"settings": "best=true"}, "settings needs recipe=NAME"),
         (
-            {"recipe": "hub", "settings": {"metadata": "flat"}},
-            "settings='metadata=flat': recipe hub has no such setting; it has: best",
+            {"recipe": "hub", "settings": {"system": "x"}},
+            "settings='system=x': recipe hub has no such setting; it has: best",
         ),
-        ({"recipe": counted, "settings": {"metadata": "flat"}}, "it has no settings"),
-        (
-            {
-                **{"recipe": "qa", "site": "a.example"},
-                **{"settings": {"metadata": "flat"}, "drop_fields": "metadata"},
-            },
-            "settings='metadata=flat' contradicts drop_fields='metadata'; give one of them",
-        ),
-        ({"recipe": "qa", "settings": {"metadata": "x"}}, "is 'x'; it must be nested or flat"),
+        ({"recipe": counted, "settings": {"best": True}}, "it has no settings"),
         ({"recipe": "qa", "settings": "best"}, "settings is 'best'; it must be NAME=VALUE"),
         ({"recipe": "qa", "settings": 5}, "settings is 5; it must be text or a dictionary or a"),
-        ({"recipe": "qa", "settings": {"bset": 1}}, "it has: best, metadata; did you mean best?"),
+        ({"recipe": "qa", "settings": {"bset": 1}}, "it has: best; did you mean best?"),
         ({"recipe": "qa", "settings": {"best": 2}}, "best of qa is 2; it must be true or false"),
         (
             {"recipe": "rag", "settings": {"max_length": 0}},
@@ -608,9 +570,9 @@ def test_retrieval_set(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("links", ["linked", "both"])
 def test_retrieval_set_of_links(links: str, unpacked_dumps: Path, tmp_path: Path) -> None:
-    """Questions without a link stay in the corpus, and links have grades and dates."""
+    """Questions without a link stay in the corpus, and links have grades."""
     dump = unpacked_dumps / "beer.stackexchange.com"
-    settings = {"links": links, "links_until": "2016-01-01"}
+    settings = {"links": links}
     so2docs.convert(dump, tmp_path / "set", recipe="beir", settings=settings, body="html")
     expected = oracle_recipes.beir(oracle_tables.nest(dump, {"links"}).documents, str, **settings)
     assert set_of(tmp_path / "set") == expected
@@ -622,8 +584,6 @@ def test_retrieval_set_of_links(links: str, unpacked_dumps: Path, tmp_path: Path
     ("options", "message"),
     [
         ({"settings": {"links": "all"}}, "must be duplicate or linked or both"),
-        ({"settings": {"links_until": "2020-02-30"}}, "links_until of beir is"),
-        ({"settings": {"links_until": "soon"}}, "links_until of beir is"),
         ({"settings": {"links": "both"}, "accepted": True}, "contradicts accepted"),
     ],
 )

@@ -175,18 +175,6 @@ def test_hugging_face_loads_both_formats_of_a_folder(
     assert without_nulls(others["train"].to_list()) == expected["qa"]
 
 
-@pytest.mark.parametrize("recipe", ["pairs", "messages", "chunks"])
-@pytest.mark.parametrize("name", ["jsonl.gz", "parquet"])
-def test_hugging_face_loads_flat_metadata(
-    recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
-) -> None:
-    options = {"recipe": recipe, "nest": "comments", "body": "html"}
-    options |= {"settings": "metadata=flat"}
-    records = converted(dump, tmp_path / "set", name, **options)
-    dataset = load_dataset(str(tmp_path / "set"), split="train")
-    assert without_nulls(dataset.to_list()) == without_nulls(records)
-
-
 def test_sentence_transformers_finds_the_columns_in_its_order(
     dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
@@ -245,18 +233,6 @@ def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_datase
     row = load_dataset(str(tmp_path / "set"), split="train")[0]
     assert not trl.is_conversational(row)
     assert f"{row['prompt']}{row['completion']}".endswith(f"\n\nAnswer:{records[0]['completion']}")
-
-
-def test_trl_extracts_implicit_prompts(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    trl = _reader("trl")
-    options = {"recipe": "pairs", "body": "html"}
-    explicit = list(so2docs.documents(dump, settings="conversational=true", **options))
-    settings = {"conversational": True, "implicit_prompt": True}
-    converted(dump, tmp_path / "set", "jsonl.gz", settings=settings, **options)
-    row = load_dataset(str(tmp_path / "set"), split="train")[0]
-    names = ("prompt", "chosen", "rejected")
-    extracted = trl.maybe_extract_prompt({name: row[name] for name in names[1:]})
-    assert {name: extracted[name] for name in names} == {name: explicit[0][name] for name in names}
 
 
 def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:

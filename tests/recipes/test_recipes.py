@@ -22,7 +22,7 @@ from so2docs.recipes import threads
 from so2docs.recipes.answers import draw_pairs
 from so2docs.recipes.finding import choose_recipe
 from so2docs.recipes.passages import Splitter, make_splitter
-from so2docs.recipes.recipe import INTEGER, TEXT, Recipe, array, find_mismatch, record
+from so2docs.recipes.recipe import INTEGER, TEXT, Recipe, array, record
 
 HOST = "beer.stackexchange.com"
 RECIPES = (
@@ -68,15 +68,9 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         ("thread_best", {"best": True}),
         ("pairs_margin", {"min_margin": "2"}),
         ("pairs_best", {"best": "true"}),
-        ("pairs_days", {"max_days": "2"}),
         ("kto_threshold", {"threshold": 1}),
         ("triplets_negative", {"max_negative": 1}),
-        ("preferences_margin", {"min_margin": 2}),
-        ("preferences_best", {"best": True}),
-        ("preferences_best_margin", {"best": True, "min_margin": 3}),
         ("pairs_conversational", {"conversational": True}),
-        ("pairs_implicit", {"implicit_prompt": True}),
-        ("pairs_implicit_conversational", {"implicit_prompt": True, "conversational": True}),
         ("messages_system", {"system": "Be brief."}),
         ("chunks_short", {"max_length": 300, "overlap": 60}),
         ("chunks_tokens", {"max_length": 100, "overlap": 20, "tokenizer": "gpt-4o"}),
@@ -92,29 +86,6 @@ def test_records(name: str, options: dict[str, Any], questions: list[dict[str, A
     assert actual == expected
     if name == "hub":
         assert json.dumps(actual) == json.dumps(expected)  # The keys have the same order.
-
-
-@pytest.mark.parametrize("name", [name for name in RECIPES if name != "hub"])
-def test_flat_metadata(name: str, questions: list[dict[str, Any]]) -> None:
-    recipe = choose_recipe(name, {"metadata": "flat"}).recipe
-    actual = made(RecordMaker(recipe, HOST), questions)
-    expected = getattr(oracle_recipes, name)(questions, HOST, lambda body: body)
-    for row in expected:
-        if name == "chunks":
-            row.update(oracle_recipes.flat(row))
-            del row["authors"]
-        elif name == "preferences":
-            row["metadata"] = ", ".join(row["metadata"])
-        else:
-            row["metadata"] = oracle_recipes.flat(row["metadata"])
-    assert expected
-    assert actual == expected
-    assert recipe.schema is not None
-    for row in actual:
-        assert not find_mismatch(row, recipe.schema)
-        metadata = row if name == "chunks" else row["metadata"]
-        values = [metadata] if name == "preferences" else metadata.values()
-        assert all(isinstance(value, str | int) for value in values)
 
 
 FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
@@ -481,9 +452,15 @@ def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
     pages = (CHECKOUT / "docs" / name for name in ("datasets.md", "publishing.md"))
     page = "\n".join(path.read_text() for path in pages)
     names: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(# mine.py\n.*?)^```", page, re.DOTALL | re.MULTILINE):
+    for block in re.findall(
+        r"^```python\n(# (?:mine|flat).py\n.*?)^```", page, re.DOTALL | re.MULTILINE
+    ):
         exec(block, names)
     assert len(list(names["titles"](questions[0]))) == 1
+    for passage in made(RecordMaker(choose_recipe("chunks").recipe, HOST), questions[:5]):
+        flat = names["flat"](passage)
+        assert {*map(type, flat.values())} <= {str, int, bool}
+        assert flat["authors"].split(", ")[0] == passage["authors"][0]["name"]
     duplicates = {
         question["Id"]
         for question in questions

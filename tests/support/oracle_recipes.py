@@ -7,7 +7,7 @@ and a function that converts a body.
 
 import random
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date
 from html.parser import HTMLParser
 from math import floor, log
 from pathlib import Path
@@ -113,40 +113,6 @@ def preferences(questions: list[Row], host: str, body: Body) -> list[Row]:
     return records
 
 
-def compared(records: list[Row], is_pair: Callable[[Row, Row], bool]) -> list[Row]:
-    """Select the records of preferences with only the answers in these pairs."""
-    kept = []
-    for record in records:
-        answers = record["answers"]
-        pairs = [(a, b) for a in answers for b in answers if is_pair(a, b)]
-        ids = {answer["answer_id"] for pair in pairs for answer in pair}
-        if ids:
-            kept.append({**record, "answers": [a for a in answers if a["answer_id"] in ids]})
-    return kept
-
-
-def preferences_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
-    records = preferences(questions, host, body)
-    return compared(records, lambda a, b: a["pm_score"] >= b["pm_score"] + 2)
-
-
-def preferences_best(questions: list[Row], host: str, body: Body, margin: int = 1) -> list[Row]:
-    firsts = {
-        max(ranked(question), key=lambda answer: liked(answer, question))["Id"]
-        for question in questions
-        if question["Answers"]
-    }
-    records = preferences(questions, host, body)
-    return compared(
-        records,
-        lambda a, b: a["answer_id"] in firsts and a["pm_score"] >= b["pm_score"] + margin,
-    )
-
-
-def preferences_best_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return preferences_best(questions, host, body, 3)
-
-
 def named(answer: Row) -> str:
     if "Owner" in answer:
         return str(answer["Owner"]["DisplayName"])
@@ -175,25 +141,6 @@ def origin(post: Row, host: str) -> Row:
 
 def people(authors: list[tuple[str | None, str | None]]) -> list[Row]:
     return [{"name": name} | ({"url": url} if url else {}) for name, url in authors if name]
-
-
-def flat(metadata: Row) -> Row:
-    """Convert metadata to texts in place of lists and objects."""
-    texts: Row = {}
-    for name, value in metadata.items():
-        if name == "authors":
-            texts["authors_name"] = ", ".join(author["name"] for author in value)
-            texts["authors_url"] = ", ".join(author.get("url", "") for author in value)
-        elif name in ("tags", "licenses"):
-            texts[name] = ", ".join(value)
-        elif name in ("answer", "chosen", "rejected"):
-            texts |= {f"{name}_{key}": text for key, text in flat(value).items()}
-        elif name == "comments":
-            rows = [flat(comment) for comment in value]
-            texts |= {f"comments_{key}": ", ".join(row[key] for row in rows) for key in rows[0]}
-        else:
-            texts[name] = value
-    return texts
 
 
 def answer_side(answer: Row, question: Row, host: str) -> Row:
@@ -260,16 +207,6 @@ def pairs(
 
 def pairs_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
     return pairs(questions, host, body, 2)
-
-
-def pairs_days(questions: list[Row], host: str, body: Body) -> list[Row]:
-    def day(side: Row) -> float:
-        return datetime.fromisoformat(side["created"]).timestamp() / 86_400
-
-    records = pairs(questions, host, body)
-    sides = [(row["metadata"]["chosen"], row["metadata"]["rejected"]) for row in records]
-    distances = [abs(day(chosen) - day(rejected)) for chosen, rejected in sides]
-    return [row for row, days in zip(records, distances, strict=True) if days <= 2]
 
 
 def pairs_best(questions: list[Row], host: str, body: Body) -> list[Row]:
@@ -435,7 +372,7 @@ def remarks(post: Row) -> str:
 
 
 def beir(
-    questions: list[Row], body: Body, links: str = "duplicate", links_until: str = "9"
+    questions: list[Row], body: Body, links: str = "duplicate"
 ) -> tuple[list[Row], list[Row], list[str]]:
     """Make the corpus, the queries, and the lines of relevant documents."""
     by_id = {question["Id"]: question for question in questions}
@@ -451,7 +388,6 @@ def beir(
                 name is not None
                 and links in (name, "both")
                 and link["RelatedPostId"] in by_id.keys() - {number}
-                and link["CreationDate"] < links_until
             ):
                 pairs[name].add((number, link["RelatedPostId"]))
     both = sorted(pairs["linked"] | pairs["duplicate"])
@@ -562,21 +498,6 @@ def pairs_conversational(questions: list[Row], host: str, body: Body) -> list[Ro
         for name, role in (("prompt", "user"), ("chosen", "assistant"), ("rejected", "assistant")):
             content = row[name].removeprefix(" ") if role == "assistant" else row[name]
             row[name] = [{"role": role, "content": content}]
-    return records
-
-
-def pairs_implicit(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return with_prompt(pairs(questions, host, body))
-
-
-def pairs_implicit_conversational(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return with_prompt(pairs_conversational(questions, host, body))
-
-
-def with_prompt(records: list[Row]) -> list[Row]:
-    for row in records:
-        prompt = row.pop("prompt")
-        row |= {side: prompt + row[side] for side in ("chosen", "rejected")}
     return records
 
 
