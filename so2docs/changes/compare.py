@@ -53,11 +53,7 @@ def compare(
 ) -> Change | None:
     """Return the change between two states of a document; None if only ignored fields differ.
 
-    Args:
-        question_id: Id of the question.
-        old: State in the old output as a line of JSON; None if the document is not in it.
-        new: State in the new output, likewise.
-        ignored: Names of fields whose changes do not count.
+    The states are lines of JSON, or None for an output without the document.
     """
     if old is None or new is None:
         document = new or old or b""
@@ -95,35 +91,19 @@ def _different(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]
     )
 
 
-_TEXT = {"Title", "Body"}
-
-
 @dataclass(slots=True)
 class PostCounts(Counts):
-    """Numbers of changed questions or answers. A post may be counted in several attributes.
+    """Numbers of changed questions or answers.
 
     Attributes:
         added: Posts only in the new output.
-        edited: Posts whose title or body changed.
-        rescored: Posts whose `Score` changed.
-        retagged: Posts whose `Tags` changed.
+        changed: Posts in both outputs with any change.
         deleted: Posts only in the old output.
-        changed: Posts in both outputs with any change, each counted once.
     """
 
     added: int = 0
-    edited: int = 0
-    rescored: int = 0
-    retagged: int = 0
-    deleted: int = 0
     changed: int = 0
-
-    def add(self, names: tuple[str, ...]) -> None:
-        """Count a post in which these fields changed."""
-        self.changed += 1
-        self.edited += not _TEXT.isdisjoint(names)
-        self.rescored += "Score" in names
-        self.retagged += "Tags" in names
+    deleted: int = 0
 
 
 @dataclass(slots=True)
@@ -152,17 +132,14 @@ class Summary(Counts):
         if change.operation != "changed":
             answers = len(orjson.loads(change.document).get(ANSWERS, ()))
             for counts, number in ((self.questions, 1), (self.answers, answers)):
-                if change.operation == "added":
-                    counts.added += number
-                else:
-                    counts.deleted += number
+                setattr(counts, change.operation, getattr(counts, change.operation) + number)
             return
-        self.questions.add(change.fields)
+        self.questions.changed += 1
         self.fields.update(change.fields)
         self.answers.added += len(change.answers["added"])
+        self.answers.changed += len(change.answers["edited"])
         self.answers.deleted += len(change.answers["deleted"])
         for names in change.answer_fields.values():
-            self.answers.add(names)
             self.fields.update(f"{ANSWERS}.{name}" for name in names)
 
     def as_dict(self) -> dict[str, Any]:
@@ -171,16 +148,13 @@ class Summary(Counts):
 
     def columns(self) -> dict[str, int | float]:
         """Return this comparison's row of a table of several sites."""
-        posts = self.questions
-        numbers = {"added": posts.added, "changed": posts.changed, "deleted": posts.deleted}
-        return {**numbers, "unchanged": self.unchanged}
+        return {**self.questions.as_dict(), "unchanged": self.unchanged}
 
     def __str__(self) -> str:
         lines = [f"{'':22}{'questions':>12}{'answers':>12}"]
         for name in self.questions.as_dict():
             numbers = getattr(self.questions, name), getattr(self.answers, name)
-            label = {"rescored": "score changed", "retagged": "tags changed"}.get(name, name)
-            lines.append(f"{label:22}{numbers[0]:>12,}{numbers[1]:>12,}")
+            lines.append(f"{name:22}{numbers[0]:>12,}{numbers[1]:>12,}")
         lines.append(f"{'unchanged':22}{self.unchanged:>12,}")
         by_field: dict[str, list[int]] = {}
         for name, count in self.fields.most_common():

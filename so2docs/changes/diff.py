@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import orjson
@@ -30,10 +29,11 @@ from so2docs.options.request import (
 )
 from so2docs.options.table import OF_ITERATOR, options_of, taken_by
 from so2docs.output.file import Target
+from so2docs.output.formats.base import ID_LINE
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record, within_64_bits
-from so2docs.progress import Shown, bar, log
+from so2docs.progress import bar, log
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
 from so2docs.reader.reading import is_output, read_start
@@ -43,59 +43,46 @@ VERSION = 1
 
 
 @contextmanager
-def open_input(
-    path: str, *, work_dir: str | None, progress: Shown, **options: Any
-) -> Iterator[Collection]:
-    """Open an output, or convert a dump to a temporary output and open it.
-
-    Raises:
-        So2docsError: The input cannot be converted or opened.
-    """
-    if not os.path.isdir(path) and is_output(path, read_start(path)):
-        with open_output(path, progress=progress is True) as collection:
+def open_input(path: str, conversion: dict[str, Any]) -> Iterator[Collection]:
+    """Open an output, or convert a dump to a temporary output and open it."""
+    run = build_run_options(conversion)
+    if _is_output(path):
+        with open_output(path, progress=run.progress is True) as collection:
             yield collection
         return
     # The output is temporary, so errors must mention neither resuming nor an excerpt.
-    with temporary_folder(work_dir) as folder:
+    with temporary_folder(run.work_dir) as folder:
         converted = os.path.join(folder, "questions.jsonl.gz")
         log.info("%s: is a dump; converting it first", path)
         try:
             with resumable(False):
-                convert_validated(path, converted, {**options, "progress": progress, "level": 1})
+                convert_validated(path, converted, {**conversion, "work_dir": None, "level": 1})
         except DumpError as error:
             error.excerpt_path = None
             raise
-        with open_output(converted, progress=progress is True) as collection:
+        with open_output(converted, progress=run.progress is True) as collection:
             yield collection
 
 
+def _is_output(path: str) -> bool:
+    return not os.path.isdir(path) and is_output(path, read_start(path))
+
+
 def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
-    """Check that two outputs are from the same site and were made with the same options.
+    """Refuse outputs from different sites, or made with different options.
 
-    Outputs without a record of how they were made are not checked.
-
-    Raises:
-        OptionError: The sites, the options or the versions of the documents differ.
+    Outputs without a record of how they were made are not checked, nor are unknown sites.
     """
     before, after = old.provenance, new.provenance
     if before is None or after is None:
-        unknown = " and ".join(
-            name for name, recorded in zip(names, (before, after), strict=True) if recorded is None
-        )
+        unknown = names[0] if before is None else names[1]
         log.info(
             f"{unknown}: has no record of how it was made, so the sites and options of the "
             "outputs cannot be compared"
         )
         return
     reason = None
-    sites = before.site, after.site
-    if sites.count(None) == 1:
-        log.info(
-            f"{names[sites.index(None)]}: the name of its dump does not contain the site, so "
-            f"it is unknown whether the output belongs to "
-            f"{before.site or after.site}"
-        )
-    elif before.site != after.site:
+    if before.site and after.site and before.site != after.site:
         reason = f"the sites are not the same ({before.site}, {after.site})"
     elif other_options := before.other_options(after, of_documents=True):
         reason = f"they were converted with different options ({', '.join(other_options)})"
@@ -108,18 +95,6 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The inputs to compare, and the options."""
-
-    old: str
-    new: str
-    options: ComparisonOptions
-    work_dir: str | None
-    progress: Shown
-    conversion: dict[str, Any]
-
-
 class Changes:
     """The result of `so2docs.diff`: changes between two outputs, in ascending order of question id.
 
@@ -130,9 +105,12 @@ class Changes:
         summary: Counts of the changes, complete after the last one.
     """
 
-    def __init__(self, request: _Request) -> None:
-        self.summary = Summary(request.old, request.new)
-        self.request = request
+    def __init__(
+        self, paths: tuple[str, str], options: ComparisonOptions, conversion: dict[str, Any]
+    ) -> None:
+        """Take the inputs, the options of the comparison, and those for converting dumps."""
+        self.paths, self.options, self.conversion = paths, options, conversion
+        self.summary = Summary(*paths)
         self._dictionaries = self._read()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -180,12 +158,8 @@ class Changes:
         return product.build(force=options.force, update=options.update)
 
     def check(self, options: ChangesOptions) -> None:
-        """Refuse a format that cannot represent these changes.
-
-        Raises:
-            OptionError: The format has no form for deletions.
-        """
-        if options.deleted is not None or "deleted" not in self.request.options.only:
+        """Refuse a format that cannot represent these changes."""
+        if options.deleted is not None or "deleted" not in self.options.only:
             return
         if not make_format(options.format, "", None).deletes:
             raise OptionError(
@@ -196,20 +170,11 @@ class Changes:
     @contextmanager
     def opened(self) -> Iterator[tuple[Collection, Collection]]:
         """Open both outputs, and check that they can be compared."""
-        request = self.request
         with ExitStack() as stack:
             old, new = (
-                stack.enter_context(
-                    open_input(
-                        path,
-                        work_dir=request.work_dir,
-                        progress=request.progress,
-                        **request.conversion,
-                    )
-                )
-                for path in (request.old, request.new)
+                stack.enter_context(open_input(path, self.conversion)) for path in self.paths
             )
-            check_comparable(old, new, (request.old, request.new))
+            check_comparable(old, new, self.paths)
             yield old, new
 
     def _read(self) -> Generator[dict[str, Any], None, None]:
@@ -219,24 +184,24 @@ class Changes:
 
     def changes(self, old: Collection, new: Collection) -> Iterator[Change]:
         """Iterate over the changes between two open outputs."""
-        request = self.request
+        shown = build_run_options(self.conversion).progress
         total = sum(entry.size for output in (old, new) for entry in output.index)
         changed = 0
-        with bar("comparing", total, shown=request.progress) as progress_bar:
+        with bar("comparing", total, shown=shown) as progress_bar:
             for question_id, before, after in iterate_differences(old, new, progress_bar.update):
                 try:
-                    change = compare(question_id, before, after, request.options.ignore)
+                    change = compare(question_id, before, after, self.options.ignore)
                     if change is not None:
                         self.summary.add(change)
                 except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
                     raise OutputError(
-                        f"{request.old} or {request.new}: question {question_id} is not a document "
+                        f"{' or '.join(self.paths)}: question {question_id} is not a document "
                         f"({error}); convert the dump again"
                     ) from None
                 if change is None:
                     continue
                 changed += before is not None
-                if change.operation in request.options.only:
+                if change.operation in self.options.only:
                     yield change
         self.summary.unchanged = len(old) - changed
 
@@ -249,17 +214,15 @@ class ChangesFile(Product[Summary]):
     ) -> None:
         changes.check(options)
         self._lines = make_format(options.format, options.elasticsearch_index, options.site_field)
-        self._deleted = options.deleted
-        path, request, files = os.fspath(path), changes.request, []
-        how = recorded(options) | recorded(request.options)
+        self._deleted, self._changes, files = options.deleted, changes, []
+        path, how = os.fspath(path), recorded(options) | recorded(changes.options)
         if path != "-":
-            sides = [_identify(request, role) for role in ("old", "new")]
+            sides = [_identify(changes, role) for role in ("old", "new")]
             files = [file for side in sides for file in side]
             if any(file.role not in ("old", "new") for file in files):
-                made = build_options(request.conversion, core="python")
+                made = build_options(changes.conversion, core="python")
                 how = within_64_bits(Fingerprint.of(made).by_option()) | how
-        super().__init__(path, make_record("diff", VERSION, how, files), (request.old, request.new))
-        self._changes, self._request = changes, request
+        super().__init__(path, make_record("diff", VERSION, how, files), changes.paths)
 
     @property
     def paths(self) -> list[str]:
@@ -268,7 +231,7 @@ class ChangesFile(Product[Summary]):
 
     def load(self, records: list[Provenance]) -> Summary:
         """Return the recorded counts of an earlier run."""
-        names = {"old_path": self._request.old, "new_path": self._request.new}
+        names = dict(zip(("old_path", "new_path"), self._changes.paths, strict=True))
         return Summary.from_dict(records[0].counts | names)
 
     def make(self, files: NewFiles) -> Summary:
@@ -278,9 +241,11 @@ class ChangesFile(Product[Summary]):
             target, *ids = (stack.enter_context(Target(files, path)) for path in self.paths)
             target.write(lines.header)
             for change in self._changes.changes(old, new):
-                if ids and change.operation == "deleted":
-                    ids[0].write(lines.id_line(change))
-                if lines.deletes or change.operation != "deleted":
+                is_deletion = change.operation == "deleted"
+                if ids and is_deletion:
+                    line = ID_LINE % change.question_id if lines.deletes else lines.frame(change)
+                    ids[0].write(line)
+                if lines.deletes or not is_deletion:
                     target.write(lines.frame(change))
             target.write(lines.footer())
         return self._changes.summary
@@ -291,12 +256,12 @@ class ChangesFile(Product[Summary]):
         return {name: values[name] for name in values if not name.endswith("_path")}
 
 
-def _identify(request: _Request, role: str) -> list[File]:
+def _identify(changes: Changes, role: str) -> list[File]:
     """Identify the files of an input: an output, or the tables of a dump."""
-    path = request.old if role == "old" else request.new
-    if not os.path.isdir(path) and is_output(path, read_start(path)):
+    path = changes.paths[role == "new"]
+    if _is_output(path):
         return [File.of(role, path)]
-    tables = options_for(path, request.conversion).tables
+    tables = options_for(path, changes.conversion).tables
     return [file._replace(role=f"{role} {file.role}") for file in find_input(path, tables)]
 
 
@@ -334,9 +299,5 @@ def diff(
     options = read_options(ComparisonOptions, own)
     kwargs = validate_keywords(kwargs, *OF_ITERATOR)
     build_options(kwargs, core="python")
-    run = build_run_options(
-        {name: kwargs.pop(name) for name in ("work_dir", "progress") if name in kwargs}
-    )
-    return Changes(
-        _Request(os.fspath(old), os.fspath(new), options, run.work_dir, run.progress, kwargs)
-    )
+    build_run_options(kwargs)
+    return Changes((os.fspath(old), os.fspath(new)), options, kwargs)

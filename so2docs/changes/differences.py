@@ -21,6 +21,9 @@ _ID = re.compile(rb'\{"Id":(-?\d{1,18})[,}]')
 Line = tuple[int, bytes]
 """Question id, and the document as a line of JSON without a line feed."""
 
+_END: Line = (1 << 64, b"")
+"""Stands for the line after the last one; its id is larger than any other."""
+
 
 class Side:
     """Reads one of the two outputs from start to end."""
@@ -31,11 +34,11 @@ class Side:
         self._read = read
         self._lines: Iterator[Line] = iter(())
         self._last_id: int | None = None
-        self.line: Line | None = None
+        self._line = _END
 
     def next_entry(self) -> Segment | None:
         """Return the next segment; None at the end, or if the open segment has lines left."""
-        if self.line is not None or self.segment == self.output.index.segments:
+        if self._line is not _END or self.segment == self.output.index.segments:
             return None
         return self.output.index[self.segment]
 
@@ -44,18 +47,18 @@ class Side:
         self._read(self.output.index[self.segment].size)
         self.segment += 1
 
-    def current(self) -> Line | None:
-        """Return the current line, from the next segment if necessary; None after the last line."""
-        while self.line is None and self.segment < self.output.index.segments:
+    def current(self) -> Line:
+        """Return the current line, from the next segment if necessary."""
+        while self._line is _END and self.segment < self.output.index.segments:
             entry = self.output.index[self.segment]
             self._lines = self._parsed(self.output.reader.read(entry), entry)
             self.skip()
             self.advance()
-        return self.line
+        return self._line
 
     def advance(self) -> None:
-        """Move to the next line of the segment; `line` becomes None after the last line."""
-        self.line = next(self._lines, None)
+        """Move to the next line of the segment."""
+        self._line = next(self._lines, _END)
 
     def _parsed(self, raw: bytes, entry: Segment) -> Iterator[Line]:
         for line in raw.split(b"\n"):
@@ -100,9 +103,6 @@ def iterate_differences(
 
     Yields:
         Question id, old line and new line of each difference; None for a missing line.
-
-    Raises:
-        OutputError: An output is damaged, or not in ascending order of `Id`.
     """
     left, right = Side(old, read), Side(new, read)
     while True:
@@ -110,15 +110,14 @@ def iterate_differences(
             left.skip()
             right.skip()
         before, after = left.current(), right.current()
-        if before is None and after is None:
-            return
-        if after is None or (before is not None and before[0] < after[0]):
-            assert before is not None
+        if before[0] < after[0]:
             yield before[0], before[1], None
             left.advance()
-        elif before is None or after[0] < before[0]:
+        elif after[0] < before[0]:
             yield after[0], None, after[1]
             right.advance()
+        elif after is _END:
+            return
         else:
             if before[1] != after[1]:
                 yield after[0], before[1], after[1]
@@ -135,6 +134,5 @@ def _is_same_segment(left: Side, right: Side) -> bool:
         return False
     old, new = left.output.reader, right.output.reader
     # Compare the bytes too, since different documents may have equal checksums.
-    if old.read_stored(entry) == new.read_stored(other_entry):
-        return True
-    return old.read(entry) == new.read(other_entry)
+    is_same = old.read_stored(entry) == new.read_stored(other_entry)
+    return is_same or old.read(entry) == new.read(other_entry)

@@ -17,7 +17,6 @@ from so2docs.merge import Document
 from so2docs.options.choices import FORMATS, ChangesFormat
 from so2docs.options.table import OutputForm
 from so2docs.output import formats
-from so2docs.output.formats.base import ID_LINE
 from so2docs.output.segments import Journal
 from so2docs.schema import DATES
 
@@ -45,21 +44,12 @@ class ChangeLines:
         """Return the bytes after the last change."""
         return b'{"op":"end","changes":%d}\n' % self._changes
 
-    def id_line(self, change: Change) -> bytes:
-        """Encode the id of a deleted document as a line of the separate file."""
-        return ID_LINE % change.question_id
-
 
 class ChangedDocuments(ChangeLines):
-    """Encodes new documents and deletions of old documents in a document format.
-
-    Args:
-        name: Name of the document format.
-        index: Name of the Elasticsearch index.
-        site_field: Field with the site, for ids such as `SITE/1`; None for plain ids.
-    """
+    """Encodes new documents and deletions of old documents in a document format."""
 
     def __init__(self, name: str, index: str, site_field: str | None) -> None:
+        """Take the format, the Elasticsearch index, and the field with the site for ids, if any."""
         form = OutputForm(name, "none", index)
         self._format = formats.CLASSES[name](form)
         self._is_dated = form.has_dates
@@ -82,10 +72,6 @@ class ChangedDocuments(ChangeLines):
     def footer(self) -> bytes:
         """Return the bytes after the last document."""
         return self._format.footer(Journal(""))
-
-    def id_line(self, change: Change) -> bytes:
-        """Encode the id of a deleted document as a line of the separate file."""
-        return super().id_line(change) if self.deletes else self.frame(change)
 
     def _name_site(self, change: Change) -> None:
         if self._site_field is None:
