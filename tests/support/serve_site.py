@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import patch
 
 import so2docs
 from support.places import SAMPLES
@@ -81,13 +83,27 @@ def served(
             thread.join()
 
 
+@cache
+def _shared_renderings() -> Any:
+    """Make the renderer of all clients, whose workers start once and end with this process."""
+    from so2docs.serve.rendering import Renderings
+
+    class Shared(Renderings):
+        def close(self) -> None:
+            pass
+
+    return Shared()
+
+
 @contextmanager
 def asked(*paths: Path, images: tuple[Path, ...] = ()) -> Iterator[Any]:
     """Yield a client that requests the pages of outputs or databases without a server."""
     from starlette.testclient import TestClient
 
+    with patch("so2docs.serve.app.Renderings", _shared_renderings):
+        application = _application(paths, None, images)
     with TestClient(
-        _application(paths, None, images),
+        application,
         base_url="http://localhost",
         raise_server_exceptions=False,
         follow_redirects=False,
