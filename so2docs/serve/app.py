@@ -28,7 +28,7 @@ from starlette.staticfiles import StaticFiles
 
 from so2docs.errors import So2docsError, flag
 from so2docs.escape import for_terminal
-from so2docs.serve.pages import AllSites, Pages, wants_json
+from so2docs.serve.pages import Pages, all_sites_routes, wants_json
 from so2docs.serve.pictures import Pictures
 from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import Store
@@ -185,7 +185,7 @@ def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) ->
     for base, pages in sites.items():
         routes += [Mount(base, routes=pages.routes())] if base else pages.routes()
     if several:
-        routes += AllSites(list(sites.values()), environment).routes()
+        routes += all_sites_routes(list(sites.values()), environment)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

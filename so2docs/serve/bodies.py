@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from so2docs.escape import remove_bidi_controls, unescape
 from so2docs.formulas import pieces
-from so2docs.serve.links import AFTER_ADDRESS, parse_link, tag_link
+from so2docs.serve.links import AFTER_ADDRESS, parse_link
 from so2docs.serve.mathml import mathml
 from so2docs.serve.pictures import picture_key
 from so2docs.sqlite.rows import is_html
@@ -89,7 +89,6 @@ _NEVER_HIGHLIGHTED = {"none", "default", "text"}
 # most 600 characters; the limits here bound the time for longer texts from other programs.
 _IN_COMMENT = re.compile(
     r"(?P<tick>`{1,5}+)(?P<code>.{1,600}?)(?<!`)(?P=tick)(?!`)"
-    r"|\[(?:meta-)?tag:(?P<tag>[^\s\[\]]{1,100}+)\]"
     r"|\[(?P<text>[^\[\]]{1,600}+)\]\((?P<to>https?://[^\s()]{1,600}+"
     r"(?:\([^\s()]{0,300}+\)[^\s()]{0,300}+)?+)[^()]{0,200}+\)"
     r"|(?P<bare>https?://[^\s<>\"']{1,2000}+)"
@@ -259,10 +258,6 @@ class Renderer:
                 yield f"<strong>{_escape(match['strong'])}</strong>"
             elif emphasis := match["em"] or match["em2"]:
                 yield f"<em>{_escape(emphasis)}</em>"
-            elif tag := match["tag"]:
-                path = self.pages.get(tag_link(tag, self.host).key)
-                link = Markup('<a class="tag" href="{}">{}</a>')
-                yield str(link.format(path, tag) if path else Markup.escape(match[0]))
             else:
                 address = match["to"] or match["bare"].rstrip(AFTER_ADDRESS)
                 if match["bare"]:

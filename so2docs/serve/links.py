@@ -16,7 +16,6 @@ AFTER_ADDRESS = ".,;:!?)*_"
 # A URL, or, in an attribute, a path on the same site. The repetition is possessive, so the time
 # is linear.
 _ADDRESS = re.compile(r"""(?:(?:https?:)?//|(?<=["'])/)[^\s"'<>()]{1,2000}+""", re.IGNORECASE)
-_TAG = re.compile(r"\[(?:meta-)?tag:([^\s\[\]]{1,100}+)\]")
 _PATHS = {
     kind: re.compile(path + "/?")
     for kind, path in {
@@ -83,11 +82,6 @@ def parse_link(address: str, host: str | None) -> Link | None:
     return None
 
 
-def tag_link(name: str, host: str | None) -> Link:
-    """Make the link to the page of a tag on this site."""
-    return Link(host or "", "tag", name)
-
-
 def find_links(texts: Iterable[str], host: str | None) -> Iterator[Link]:
     """Yield the pages that texts link to, including pages of sites that are not served."""
     for text in texts:
@@ -95,4 +89,3 @@ def find_links(texts: Iterable[str], host: str | None) -> Iterator[Link]:
             link = parse_link(unescape(match[0]).rstrip(AFTER_ADDRESS), host)
             if link is not None:
                 yield link
-        yield from (tag_link(match[1], host) for match in _TAG.finditer(text))

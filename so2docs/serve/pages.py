@@ -581,32 +581,27 @@ class Pages:
         return post_id, question_id
 
 
-class AllSites:
-    """Handles requests for all sites together: the list of sites, and the search."""
+def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route]:
+    """List the routes of the pages for all sites together: the list of sites, and the search."""
 
-    def __init__(self, sites: list[Pages], environment: Environment) -> None:
-        self._sites, self._environment = sites, environment
-
-    def routes(self) -> list[Route]:
-        """List the routes of the pages for all sites."""
-        table = {"/": self.front, "/index.json": self.front, "/search{end:json}": self.search}
-        return [Route(path, handler) for path, handler in table.items()]
-
-    def _answer(self, request: Request, template: str, values: Values, data: Any) -> Response:
+    def answer(request: Request, template: str, values: Values, data: Any) -> Response:
         common = {"q": "", "base": "", "site": None, "several": True, "path": request.url.path}
-        return _answer(request, self._environment, template, common | values, data)
+        return _answer(request, environment, template, common | values, data)
 
-    def front(self, request: Request) -> Response:
-        """Show a list of the sites."""
-        listed = [(pages.base, pages.store.site) for pages in self._sites]
-        sites = [{"base": base, "site": site} for base, site in listed]
-        data = [{"path": f"{base}/", "overview": site.overview} for base, site in listed]
-        return self._answer(request, "sites.html", {"title": "Sites", "sites": sites}, data)
+    def front(request: Request) -> Response:
+        listed = [{"base": pages.base, "site": pages.store.site} for pages in sites]
+        data = [
+            {"path": f"{pages.base}/", "overview": pages.store.site.overview} for pages in sites
+        ]
+        return answer(request, "sites.html", {"title": "Sites", "sites": listed}, data)
 
-    def search(self, request: Request) -> Response:
-        """Show the posts on all sites that match a search."""
-        values, data = _search(request, self._sites, "", _MOST_PAGES_OF_ALL_SITES)
-        return self._answer(request, "search.html", values, data)
+    def search(request: Request) -> Response:
+        return answer(
+            request, "search.html", *_search(request, sites, "", _MOST_PAGES_OF_ALL_SITES)
+        )
+
+    table = {"/": front, "/index.json": front, "/search{end:json}": search}
+    return [Route(path, handler) for path, handler in table.items()]
 
 
 def _find(sites: Sequence[Pages], query: Query, sort: str, page: int) -> ResultPage:

@@ -3,12 +3,11 @@
 import json
 import sqlite3
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 from support.command import run
 from support.dumps import question, row, write_dump
-from support.serve_site import served
+from support.serve_site import asked
 
 import so2docs
 
@@ -57,12 +56,10 @@ def test_a_database_describes_tags_and_shows_them(site: Path, tmp_path: Path) ->
         [(badges,)] = connection.execute("SELECT Badges FROM users")
         assert json.loads(badges) == {"Gold": 3, "Silver": 2, "Bronze": 0}
         connection.close()
-    with served(database) as address:
-        page = urlopen(f"{address}/questions?tag=tea").read().decode()
-        other = urlopen(f"{address}/questions?tag=plain").read().decode()
-        user = urlopen(f"{address}/users/7").read().decode()
-        profile = json.load(urlopen(f"{address}/users/7.json"))
-        missing = json.load(urlopen(f"{address}/about.json"))["missing"]
+    with asked(database) as client:
+        page, other = (client.get(f"/questions?tag={tag}").text for tag in ("tea", "plain"))
+        user, profile = client.get("/users/7").text, client.get("/users/7.json").json()
+        missing = client.get("/about.json").json()["missing"]
     assert "Of &lt;b&gt;tea&lt;/b&gt; &amp; water" in page
     assert ">the second</a>" in page
     assert "alert(1)" not in page

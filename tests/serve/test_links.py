@@ -45,7 +45,7 @@ def test_addresses_of_pages() -> None:
             assert set(find_links([body], TEA)) == {Link(*link)}
 
 
-@pytest.mark.parametrize("part", ["/", "//", "https://", '"/', "//a/q/1", "[tag:", "[tag:a"])
+@pytest.mark.parametrize("part", ["/", "//", "https://", '"/', "//a/q/1"])
 def test_addresses_are_found_in_linear_time(part: str) -> None:
     def seconds(count: int) -> float:
         begun = time.thread_time()
@@ -90,7 +90,7 @@ OUTSIDE = [
 
 
 def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
-    comments = [{"Id": 70, "PostId": 4, "Text": "see [tag:hot]"}]
+    comments = [{"Id": 70, "PostId": 4, "Text": "see"}]
     answer = {"Id": 4, "ParentId": 3, "Score": 0, "Body": "b", "Comments": comments}
     so2docs.to_sqlite([post(1, links(*LINKS, *OUTSIDE))], tmp_path / "tea.db", site=TEA)
     so2docs.to_sqlite([post(3, links("/q/3"), Answers=[answer], OwnerUserId=8)],
@@ -105,6 +105,4 @@ def test_links_to_all_sites_of_the_reader(tmp_path: Path) -> None:
             assert client.get(path, follow_redirects=True).status_code == 200
         to = client.get(f"{prefix['beer']}/posts/comments/70").headers["location"]
         assert to == f"{prefix['beer']}/questions/3#comment-70"
-        shown = client.get(to).text
-        assert 'id="comment-70"' in shown
-        assert f'<a class="tag" href="{prefix["beer"]}/questions/tagged/hot">hot</a>' in shown
+        assert 'id="comment-70"' in client.get(to).text
