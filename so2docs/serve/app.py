@@ -209,7 +209,7 @@ def application(stores: dict[str, Store], pictures: Pictures, *, local: bool) ->
         # If the database cannot be read, the page has no navigation.
         if pages is not None and is_http:
             with contextlib.suppress(So2docsError, sqlite3.Error):
-                values = pages.common(request) | {"title": text, "status": status}
+                values = pages.common() | {"title": text, "status": status}
         page = environment.get_template("error.html")
         return HTMLResponse(page.render(values), status, headers)
 

@@ -161,7 +161,7 @@ class Pages:
         return [Route(path, handler) for path, handler in table.items()]
 
     def _answer(self, request: Request, template: str, values: Values, data: Values) -> Response:
-        return _answer(request, self._environment, template, self.common(request) | values, data)
+        return _answer(request, self._environment, template, self.common() | values, data)
 
     def _list(
         self,
@@ -190,7 +190,7 @@ class Pages:
         data = {name: rows, "page": results.page, "more": results.has_more, "count": results.count}
         return self._answer(request, f"{name}.html", values, data)
 
-    def common(self, request: Request) -> Values:
+    def common(self) -> Values:
         """Return the template values that every page of the site needs."""
         return {
             "q": "",
@@ -199,7 +199,6 @@ class Pages:
             "several": self.several,
             "has_users": self.store.has_users,
             "about": self.store.about,
-            "path": request.url.path,
         }
 
     def with_titles(self, rows: Iterable[Values]) -> list[Values]:
@@ -309,15 +308,16 @@ class Pages:
         if year not in ("", *years):
             raise HTTPException(404, f"There are no questions from the year {year}.")
         unanswered = _is_set(request, "unanswered")
-        text = " ".join(
-            ["is:question", f"created:{year}" * bool(year), "is:unanswered" * unanswered]
-        )
-        query = parse(text)
+        query = Query(kinds=frozenset({"question"}))
         for tag in tags:
             query.add_tags(tag)
+        if year:
+            query.add("{p}.CreationDate BETWEEN ? AND ?", year, f"{year}~")
+        if unanswered:
+            query.add("{q}.Answers = 0")
         found = self.store.hits(query, sort)
         rows = self.store.summaries(found.hits[PAGE * (page - 1) : PAGE * page])
-        results = ResultPage(rows, found.total, found.total > PAGE * page, page=page)
+        results = ResultPage(rows, found.total, page=page)
         heading = "Unanswered questions" if unanswered else "Questions"
         of_what = f" tagged {', '.join(tags)}" if tags else f" of {year}" if year else ""
         values = {
@@ -454,7 +454,7 @@ class Pages:
         if images:
             request.state.images = "'self' https: http:"
         count = len(answer_ids)
-        results = ResultPage([], count, count > ANSWERS_PAGE * page, page=page, size=ANSWERS_PAGE)
+        results = ResultPage([], count, page=page, size=ANSWERS_PAGE)
         query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         path = f"{self.base}/questions/{question_id}"
         links, originals = self._links(question_id)
@@ -585,7 +585,7 @@ def all_sites_routes(sites: list[Pages], environment: Environment) -> list[Route
     """List the routes of the pages for all sites together: the list of sites, and the search."""
 
     def answer(request: Request, template: str, values: Values, data: Any) -> Response:
-        common = {"q": "", "base": "", "site": None, "several": True, "path": request.url.path}
+        common = {"q": "", "base": "", "site": None, "several": True}
         return _answer(request, environment, template, common | values, data)
 
     def front(request: Request) -> Response:
@@ -619,7 +619,7 @@ def _find(sites: Sequence[Pages], query: Query, sort: str, page: int) -> ResultP
         named = {"base": site.base, "Site": store.site.title} if len(sites) > 1 else {}
         excerpts = store.summaries([hit for _, hit in run], query.words)
         rows += [row | named for row in site.with_titles(excerpts)]
-    return ResultPage(rows, count, count > PAGE * page, is_cut, page)
+    return ResultPage(rows, count, is_cut, page)
 
 
 def _search(
@@ -675,18 +675,16 @@ def _address(path: str, query: Values) -> str:
 def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_PAGES) -> Values:
     """Return the page number, the number of pages, and the paths of the previous and next page.
 
-    The number of pages is None if it is unknown or above `most`; the path of a missing page is
-    None.
+    The number of pages is None if it is above `most`; the path of a missing page is None.
     """
 
     def address(number: int) -> str:
         return _address(path, query | {"page": number if number > 1 else None})
 
-    page = results.page
-    pages = None if results.count is None else max(1, -(-results.count // results.size))
+    page, pages = results.page, max(1, -(-results.count // results.size))
     return {
         "page": page,
-        "pages": pages if pages is None or pages <= most else None,
+        "pages": pages if pages <= most else None,
         "previous": address(page - 1) if page > 1 else None,
         "next": address(page + 1) if results.has_more and page < most else None,
     }

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -93,25 +93,28 @@ class Found:
     is_cut: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ResultPage:
     """A page of results.
 
     Attributes:
         rows: The results.
-        count: Number of all results; None if they were not counted.
-        has_more: Whether there is a next page.
+        count: Number of all results.
         is_cut: Whether more posts match than were examined.
         page: Page number.
         size: Number of results per page.
     """
 
     rows: list[Row]
-    count: int | None = None
-    has_more: bool = False
+    count: int = 0
     is_cut: bool = False
     page: int = 1
     size: int = PAGE
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is a next page."""
+        return self.count > self.size * self.page
 
 
 class Store:
@@ -208,11 +211,11 @@ class Store:
         with self._connection() as connection:
             return [dict(row) for row in connection.execute(sql, values)]
 
-    def _page(self, sql: str, page: int, size: int, counted: str = "", **values: Any) -> ResultPage:
-        """Read a page of the rows of a statement, and count the rows of `counted`, if given."""
-        rows = self._rows(f"{sql} LIMIT {size + 1} OFFSET {size * (page - 1)}", **values)
-        count = self._value(f"SELECT count(*) FROM {counted}", **values) if counted else None
-        return ResultPage(rows[:size], count, len(rows) > size, page=page, size=size)
+    def _page(self, sql: str, page: int, size: int, counted: str, **values: Any) -> ResultPage:
+        """Read a page of the rows of a statement, and count the rows of `counted`."""
+        rows = self._rows(f"{sql} LIMIT {size} OFFSET {size * (page - 1)}", **values)
+        count = self._value(f"SELECT count(*) FROM {counted}", **values)
+        return ResultPage(rows, count, page=page, size=size)
 
     def _value(self, sql: str, **values: Any) -> Any:
         with self._connection() as connection:
@@ -330,7 +333,7 @@ class Store:
             "history WHERE PostId = :id",
             id=post_id,
         )
-        first = (results.count or 0) - REVISIONS_PAGE * (page - 1)
+        first = results.count - REVISIONS_PAGE * (page - 1)
         revisions = [_event(row) | {"Number": first - n} for n, row in enumerate(results.rows)]
         for name in _TEXTS if revisions else ():
             old = self._value(
@@ -345,8 +348,7 @@ class Store:
             for row in reversed(revisions):
                 if row[name] is not None:
                     row[f"Old{name}"], old = old, row[name]
-        results.rows = revisions
-        return results
+        return replace(results, rows=revisions)
 
     def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
         """Map the ids of users in this database to their names."""
