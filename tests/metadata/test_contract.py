@@ -45,8 +45,9 @@ def validator(options: dict[str, Any]) -> Any:
 @pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_every_document(way: dict[str, Any], unpacked_dumps: Path) -> None:
+    """Each way has every third dump, and each dump a third of the ways."""
     valid = validator(way)
-    for folder in sorted(unpacked_dumps.iterdir()):
+    for folder in sorted(unpacked_dumps.iterdir())[WAYS.index(way) % 3 :: 3]:
         count = 0
         for document in so2docs.documents(folder / "Posts.xml", **way):
             valid.validate(document)

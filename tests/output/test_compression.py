@@ -11,7 +11,7 @@ from so2docs.output.compression import compress
 
 LINES = b"".join(b'{"Id":%d,"Tags":["c","gcc"],"Score":%d}\n' % (n, n % 7) for n in range(60))
 
-# Compresses a few texts at 25,000 addresses, in steps of 64 KiB. With level 1, which has the
+# Compresses a few texts at 10,000 addresses, in steps of 64 KiB. With level 1, which has the
 # smallest table of strings, nearly every text used to have an address with other bytes.
 AT_MANY_ADDRESSES = """
 import ctypes, mmap, sys
@@ -20,7 +20,7 @@ assert ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 4096)
 from so2docs.output.compression import compress
 lines, held, found = sys.stdin.buffer.read()[:500], [], set()
 texts = [lines.replace(b"Id", name) for name in (b"Id", b"Site", b"Body", b"Score", b"Z", b"Title")]
-for _ in range(25_000):
+for _ in range(10_000):
     held.append(mmap.mmap(-1, 65536, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ))
     found.update([compress(text, "gzip", 1).data for text in texts])
 print(len(found))

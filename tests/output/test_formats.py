@@ -97,14 +97,19 @@ def test_keys_keep_their_order(name: str, tmp_path: Path) -> None:
         assert list(actual) == list(expected)
 
 
-@pytest.mark.parametrize("split", [None, "3files", "100kB"])
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        *((name, None) for name in READERS if name != "parquet"),
+        *[("jsonl", "100kB"), ("json", "3files"), ("parquet", "100kB"), ("parquet", "3files")],
+    ],
+)
 def test_same_bytes_for_any_jobs_and_chunks(name: str, split: str | None, tmp_path: Path) -> None:
-    dump = wide_dump(tmp_path / "Posts.xml")
+    dump = wide_dump(tmp_path / "Posts.xml", 12)
     contents = set()
     # Workers are slow to start, so an ordinary run uses them for one combination.
     jobs_too = LONG or (name, split) == ("parquet", "3files")
-    for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (3, 100_003)]):
+    for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (2, 100_003)]):
         if jobs > 1 and not jobs_too:
             continue
         output = tmp_path / str(number) / READERS[name][0]
@@ -116,11 +121,13 @@ def test_same_bytes_for_any_jobs_and_chunks(name: str, split: str | None, tmp_pa
     assert len(contents) == 1
 
 
-@pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("split", ["100kB", "7files", "60files"])
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [*((name, "100kB") for name in READERS), ("parquet", "7files"), ("jsonl", "60files")],
+)
 def test_split_files_are_whole(name: str, split: str, tmp_path: Path) -> None:
     file, read = READERS[name]
-    dump = wide_dump(tmp_path / "Posts.xml")
+    dump = wide_dump(tmp_path / "Posts.xml", 30)
     so2docs.convert(dump, tmp_path / "one.jsonl", jobs=1)
     report = so2docs.convert(
         dump, tmp_path / file, format=name, split=split, compression=None, jobs=1, level=0
@@ -132,9 +139,9 @@ def test_split_files_are_whole(name: str, split: str, tmp_path: Path) -> None:
     ]
     assert report.files == len(paths)
     assert report.output_bytes == sum(path.stat().st_size for path in paths)
-    if isinstance(split, int):
-        assert len(paths) == split
-    else:
+    if split == "7files":
+        assert len(paths) == 7
+    if split == "100kB":
         assert max(path.stat().st_size for path in paths) <= 100_000
     documents = [document for path in paths for document in read(path)]
     assert documents == jsonl(tmp_path / "one.jsonl")
@@ -198,12 +205,9 @@ class _Stopping(Workers):
     ("name", "file", "split"),
     [
         ("jsonl", "questions.jsonl.gz", None),
-        ("jsonl", "questions.jsonl.zst", None),
         ("jsonl", "questions.jsonl.zst", "3files"),
         ("json", "questions.json", "100kB"),
-        ("parquet", "questions.parquet", None),
         ("parquet", "questions.parquet", "3files"),
-        ("parquet", "questions.parquet", "100kB"),
     ],
 )
 def test_same_bytes_after_interruptions(
@@ -218,7 +222,7 @@ def test_same_bytes_after_interruptions(
     for output in (whole, resumed):
         output.parent.mkdir()
     so2docs.convert(dump, whole, format=name, split=split, jobs=1)
-    for results in (0, 1, 9, 3):
+    for results in (0, 9, 3):
         with monkeypatch.context() as patch:
             patch.setattr(session, "Workers", _Stopping)
             patch.setattr(_Stopping, "results", results)
@@ -452,7 +456,7 @@ def test_strays_next_to_any_format(tmp_path: Path) -> None:
         (
             "q.csv",
             {},
-            r"no output format has the extension .csv .* \.jsonl \.ndjson \.json \.ravendb",
+            r"no output format has the extension \.csv; .* \.jsonl \.ndjson \.json \.ravendb",
         ),
         ("q.csv", {"format": "jsonl"}, r"the extension \.csv"),
         ("q.db", {}, r"the extension \.db"),

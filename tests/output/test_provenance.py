@@ -94,8 +94,10 @@ def test_every_file_says_how_it_was_made(
         convert(site, folder / name, min_score=-5, **options)
 
 
-@pytest.mark.parametrize(("name", "options"), FORMATS)
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("name", "options", "jobs"),
+    [*((name, options, 1) for name, options in FORMATS), ("q.parquet", {"split": "2files"}, 2)],
+)
 def test_the_same_conversion_makes_the_same_bytes(
     name: str, options: dict[str, Any], jobs: int, site: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run
 from support.dumps import answer, left_by, question, write_dump
 from support.formats_read_back import READERS, Document, jsonl
 from support.messages import heard
@@ -101,8 +102,7 @@ class Stop(BaseException):
     """Ends a session like a signal."""
 
 
-@pytest.mark.parametrize("name", ["q.jsonl.gz", "q.jsonl.zst", "q.json", "q.parquet"])
-@pytest.mark.parametrize("bucket", [1, 4])
+@pytest.mark.parametrize(("name", "bucket"), [("q.jsonl.gz", 1), ("q.json", 4), ("q.parquet", 4)])
 def test_interrupted(
     dump: Path, tmp_path: Path, name: str, bucket: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +248,5 @@ def test_refuses_contradictory_options(
 
 
 def test_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "so2docs", "convert", SAMPLES / "posts.xml"]
-    subprocess.run([*command, tmp_path / "q.jsonl.gz", "--split", "month", "-q"], check=True)
+    run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", "--split", "month", "-q")
     assert parts(tmp_path).keys() == {"2024-01", "2024-02"}

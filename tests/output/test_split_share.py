@@ -31,10 +31,9 @@ def splits(output: Path) -> dict[str, list[dict[str, Any]]]:
     return {file.stem.removeprefix(f"{stem}-"): jsonl(file) for file in files}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_hash_of_the_question_decides(jobs: int, tmp_path: Path) -> None:
+def test_a_hash_of_the_question_decides(tmp_path: Path) -> None:
     dump = dump_of(tmp_path / "Posts.xml", 1, 400)
-    options: dict[str, Any] = {"split": SHARES, "jobs": jobs, "chunk_bytes": 9000}
+    options: dict[str, Any] = {"split": SHARES, "jobs": 1, "chunk_bytes": 9000}
     report = so2docs.convert(dump, tmp_path / "q.jsonl", **options)
     actual = splits(tmp_path / "q.jsonl")
     assert sorted(actual) == ["test", "train", "validation"]
