@@ -2,6 +2,7 @@
 
 import os
 import re
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,18 +17,18 @@ from so2docs.parse import core
 from so2docs.parse.markdown import to_markdown
 
 
-@pytest.mark.parametrize("body", MARKDOWN)
-def test_markdown(body: str) -> None:
-    assert to_markdown(body) == MARKDOWN[body]
-    if is_sound(body):
-        assert seen(rendered(to_markdown(body))) == seen(body)
+def test_markdown() -> None:
+    for body, markdown in MARKDOWN.items():
+        assert to_markdown(body) == markdown
+        if is_sound(body):
+            assert seen(rendered(markdown)) == seen(body)
 
 
-@pytest.mark.parametrize("body", FORMULAS)
-def test_formulas_are_unchanged(body: str) -> None:
-    assert to_markdown(body, "$") == FORMULAS[body]
-    if core.built() == "compiled":
-        assert core.to_markdown(body, "$") == FORMULAS[body]
+def test_formulas_are_unchanged() -> None:
+    for body, markdown in FORMULAS.items():
+        assert to_markdown(body, "$") == markdown
+        if core.built() == "compiled":
+            assert core.to_markdown(body, "$") == markdown
 
 
 def test_formulas_between_escaped_signs() -> None:
@@ -46,15 +47,8 @@ def test_the_compiled_core_leaves_rare_bodies_to_the_reference() -> None:
     assert all(body.startswith(("<table", "<pre><b", "<ol start='")) for body in fallbacks), (
         fallbacks
     )
-    for body in (
-        "a<!-- b -->",
-        "<P>a",
-        "&copy",
-        "<code><b>a</b></code>",
-        "<pre>a",
-        "a_\udfff",
-        "<em>a €</em>b",
-    ):
+    left = ("a<!-- b -->", "<P>a", "&copy", "<code><b>a</b></code>", "<pre>a", "a_\udfff")
+    for body in (*left, "<em>a €</em>b"):
         assert not is_markdown_taken(body)
         assert core.to_markdown(body) == to_markdown(body)
 
@@ -94,7 +88,7 @@ def blocks() -> st.SearchStrategy[str]:
     return st.lists(st.recursive(leaf, nest, max_leaves=6), max_size=4).map("\n\n".join)
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(blocks())
 def test_another_parser_renders_the_markdown_to_the_same_text(body: str) -> None:
     assert seen(rendered(to_markdown(body))) == seen(body)
@@ -103,55 +97,11 @@ def test_another_parser_renders_the_markdown_to_the_same_text(body: str) -> None
 TAGS = ["<", ">", "<b>", "<b", "</b>", "<p>", "<ul>", "<li>", "</ul>", "</li>", "<!--", "-->", '"']
 TAGS += ["<pre>", "</pre>", "<code>", "</code>", "<table>", "<tr>", "<th>", "</th>", "</table>"]
 TAGS += ["<a href='b'>", "</a>", "<blockquote>", "</blockquote>", "<br>", "<h1>", "</h1>", " "]
-
-
-PIECES = [
-    *TAGS,
-    *MARKDOWN,
-    *FORMULAS,
-    "<em>",
-    "</em>",
-    "<ol>",
-    "</ol>",
-    "<hr>",
-    "<del>",
-    "</del>",
-    "<sup>",
-]
-PIECES += [
-    "*",
-    "_",
-    "~",
-    "[",
-    "]",
-    "\\",
-    "#",
-    "- ",
-    "1. ",
-    "|",
-    "!",
-    "`",
-    "``",
-    "\n",
-    "\n\n",
-    "\t",
-    "&amp;",
-]
-PIECES += [
-    "\u2003",
-    "\xa0",
-    "é",
-    "”",
-    "—",
-    "日",
-    "&#8217;",
-    *("&", "&am", "p;", "<h1x>", "<p-x>", "<p\n>", "<pé>", "<td/>", "</"),
-    "http://a.com/b_(c)",
-    "</sup>",
-    "</h2>",
-    "</pre>",
-    *("$", "$$", "\\$", "\\(", "\\)", "\\[", "\\]", "{", "}", "\\begin{align}", "\\end{align}"),
-]
+PIECES = [*TAGS, *MARKDOWN, *FORMULAS, "<em>", "</em>", "<ol>", "</ol>", "<hr>", "<del>", "</del>"]
+PIECES += ["<sup>", "</sup>", "</h2>", "<h1x>", "<p-x>", "<p\n>", "<pé>", "<td/>", "</"]
+PIECES += [*"*_~[]\\#|!`&${}\n\t\u2003\xa0é”—日", "- ", "1. ", "``", "\n\n", "&amp;", "&#8217;"]
+PIECES += ["$$", "\\$", "\\(", "\\)", "\\[", "\\]", "\\begin{align}", "\\end{align}"]
+PIECES += ["</pre>", "&am", "p;", "http://a.com/b_(c)"]
 
 
 @needs_core
@@ -170,46 +120,24 @@ def test_no_tags_lose_text(parts: list[str]) -> None:
     assert [markdown.count(text) >= texts.count(text) for text in texts] == [True] * len(texts)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        *("<", "<a", "<a x", '<a "', "<!--", "&", "&a", "*", "_", "_ ", "`", "`a", "[", "](", "\\"),
-        *(
-            "<b>",
-            "<b>a",
-            "<i><b>",
-            "<ul><li>",
-            "<blockquote>",
-            "<ol>",
-            "<pre><code>",
-            "<table><tr>",
-        ),
-        *("<a href=''>", "<br>", " ", "\n", "- ", "1. ", "</b>", "<p>", "<code>", "<td>", "~", "#"),
-        *("$", "$ {", "\\(", "\\begin{align}", "\\begin{", "$\n"),
-        *("<img ", "<table>", "<h1>", "<li>", "<b> ", " <b>", "<sup>", "<em>a</em>", "<th>a</th>"),
-    ],
-)
-def test_time_is_in_proportion_to_the_length(piece: str) -> None:
-    """For 100 kB of text, quadratic time would be too long."""
-    to_markdown(piece * (100_000 // len(piece)), "$")
-
-
 @pytest.mark.long
 @pytest.mark.skipif(not DUMPS.is_dir(), reason=NO_DUMPS)
 def test_published_bodies_lose_nothing(unpacked_dumps: Path) -> None:
+    """Test every eighth post."""
     count = unsound = fallbacks = 0
     for folder in sorted(path for path in unpacked_dumps.iterdir() if path.is_dir()):
-        for question in so2docs.documents(folder, core="python", jobs=1):
-            for post in (question, *question["Answers"]):
-                body = post.get("Body", "")
-                back = rendered(to_markdown(body))
-                count += 1
-                fallbacks += core.built() == "compiled" and not is_markdown_taken(body)
-                if is_sound(body):
-                    assert seen(back) == seen(body), f"{folder.name} {post['Id']}"
-                else:
-                    unsound += 1
-                    assert re.sub(r"\s", "", "".join(words(back))) == "".join(words(body))
-    assert count > 10_000
+        questions = so2docs.documents(folder, jobs=1)
+        posts = (post for question in questions for post in (question, *question["Answers"]))
+        for post in islice(posts, 0, None, 8):
+            body = post.get("Body", "")
+            back = rendered(to_markdown(body))
+            count += 1
+            fallbacks += core.built() == "compiled" and not is_markdown_taken(body)
+            if is_sound(body):
+                assert seen(back) == seen(body), f"{folder.name} {post['Id']}"
+            else:
+                unsound += 1
+                assert re.sub(r"\s", "", "".join(words(back))) == "".join(words(body))
+    assert count > 1_000
     assert unsound < count / 100
     assert fallbacks < count / 100

@@ -1,8 +1,9 @@
-"""A script that stops a conversion at every file system operation, and resumes it.
+"""A script that stops a conversion at file system operations, and resumes it.
 
     PYTHONPATH=tests python -m support.steps DUMP FOLDER kill|fail [KEYWORDS [STRIDE]]
 
-KEYWORDS are those of `so2docs.convert`, as JSON. With a STRIDE, only every STRIDE-th step is tried.
+KEYWORDS are those of `so2docs.convert`, as JSON. With a STRIDE, every STRIDE-th step is tried; with
+0, every `rename`, and the first and the last of each other operation on each kind of file.
 
 Every `open`, `rename`, `remove`, `mkdir` and `rmdir` is a step. At each in turn, the process is
 killed (SIGKILL) or the system reports a full disk. Then the same conversion is run again, and must
@@ -24,7 +25,8 @@ import so2docs
 
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "sqlite3.connect"}
 KEYWORDS: dict[str, Any] = {}
-WENT_WELL, FAILED_WELL, FAILED_BADLY, RAN_OUT = 0, 3, 4, 5
+WENT_WELL, FAILED_WELL, FAILED_BADLY = 0, 3, 4
+Arguments = tuple[object, ...]
 
 
 def convert(dump: Path, folder: Path) -> None:
@@ -50,14 +52,30 @@ def in_child(work: Callable[[], None]) -> int:
     os._exit(WENT_WELL)
 
 
-def disturbed(dump: Path, folder: Path, step: int, kind: str) -> None:
-    """Convert up to a step; return `RAN_OUT` if there is no such step."""
-    left = step
-    inside = str(folder)
+def is_step(event: str, arguments: Arguments, folder: Path) -> bool:
+    return event in STEPS and str(folder) in str(arguments[0])
 
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
+
+def record_steps(folder: Path) -> list[str]:
+    """Return a list that grows by each step of this process: operation and extension or name."""
+    steps: list[str] = []
+
+    def hook(event: str, arguments: Arguments) -> None:
+        if is_step(event, arguments, folder):
+            path = Path(str(arguments[0]))
+            steps.append(f"{event} {path.name if event == 'os.rename' else path.suffix}")
+
+    sys.addaudithook(hook)
+    return steps
+
+
+def disturbed(dump: Path, folder: Path, step: int, kind: str) -> None:
+    """Convert up to a step."""
+    left = step
+
+    def hook(event: str, arguments: Arguments) -> None:
         nonlocal left
-        if event not in STEPS or left < 0 or inside not in str(arguments[0]):
+        if left < 0 or not is_step(event, arguments, folder):
             return
         left -= 1
         if left < 0:
@@ -67,8 +85,7 @@ def disturbed(dump: Path, folder: Path, step: int, kind: str) -> None:
 
     sys.addaudithook(hook)
     convert(dump, folder)
-    if left >= 0:
-        os._exit(RAN_OUT)
+    assert left < 0, "there are fewer steps"
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -79,15 +96,17 @@ def files(folder: Path) -> dict[str, bytes]:
 def main(dump: Path, folder: Path, kind: str, keywords: str = "{}", stride: str = "1") -> None:
     KEYWORDS.update(json.loads(keywords))
     folder.mkdir()
+    recorded = record_steps(folder)
     convert(dump, folder)
+    steps = tuple(recorded)
     expected = files(folder)
-    step = 0
-    while True:
+    last = {step: number for number, step in enumerate(steps)}
+    ends = sorted({*map(steps.index, last), *last.values()})
+    chosen = range(0, len(steps), int(stride)) if int(stride) else ends
+    for step in chosen:
         shutil.rmtree(folder)
         folder.mkdir()
         code = in_child(lambda at=step: disturbed(dump, folder, at, kind))  # type: ignore[misc]
-        if code == RAN_OUT:
-            break
         assert code in (-signal.SIGKILL, FAILED_WELL, WENT_WELL), (step, code)
         if code == WENT_WELL:  # A lock that cannot be removed is left for the next process.
             for lock in folder.rglob("*.lock"):
@@ -96,8 +115,7 @@ def main(dump: Path, folder: Path, kind: str, keywords: str = "{}", stride: str 
             code = in_child(lambda: convert(dump, folder))
             assert code == WENT_WELL, (step, code, sorted(files(folder)))
         assert files(folder) == expected, (step, sorted(files(folder)))
-        step += int(stride)
-    print(step)
+    print(len(steps))
 
 
 if __name__ == "__main__":
