@@ -23,7 +23,7 @@ from support.processes import children, members
 import so2docs
 from so2docs.errors import RESUMES, STARTS_OVER
 
-CHUNK_BYTES = 700_000
+CHUNK_BYTES = 280_000
 CONVERT = (
     "import logging, sys, so2docs; logging.basicConfig(level=logging.INFO, format='%(message)s'); "
     "so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, "
@@ -37,7 +37,7 @@ pytestmark = NEEDS_POSIX
 
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    count = 60_000 if LONG else 20_000
+    count = 60_000 if LONG else 12_000
     return write_dump(
         tmp_path_factory.mktemp("dump") / "Posts.xml", *some_rows(count, body_bytes=400)
     )
@@ -90,9 +90,9 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def wait_for_chunks(output: Path, running: subprocess.Popen[str]) -> None:
+def wait_for_chunks(output: Path, running: subprocess.Popen[str], count: int = 4) -> None:
     spill = output.with_name(output.name + ".spill")
-    wait_for(lambda: len(list(spill.glob("*.blocks"))) > 3 or running.poll() is not None)
+    wait_for(lambda: len(list(spill.glob("*.blocks"))) >= count or running.poll() is not None)
     assert running.poll() is None, running.communicate()
 
 
@@ -140,7 +140,7 @@ def test_workers_end_with_their_parent(
     command: bool, dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
 ) -> None:
     running = start(dump, output, command=command)
-    wait_for(lambda: children(running.pid) or running.poll() is not None)
+    wait_for_chunks(output, running, 1)
     running.kill()
     running.communicate(timeout=60)
     wait_for(lambda: not members(running.pid))
@@ -149,15 +149,18 @@ def test_workers_end_with_their_parent(
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    ("number", "code", "word", "whole_group"),
+    [
+        (signal.SIGINT, 130, "interrupted", True),
+        (signal.SIGTERM, 143, "terminated", True),
+        (signal.SIGTERM, 143, "terminated", False),
+    ],
 )
-@pytest.mark.parametrize("whole_group", [True, False], ids=["group", "main"])
 def test_asked_to_stop(
     number: signal.Signals, code: int, word: str, whole_group: bool, dump: Path, output: Path
 ) -> None:
     running = start(dump, output, command=True)
-    wait_for(lambda: children(running.pid) or running.poll() is not None)
+    wait_for_chunks(output, running, 1)
     (os.killpg if whole_group else os.kill)(running.pid, number)
     _, messages = running.communicate(timeout=60)
     assert running.returncode == code, messages

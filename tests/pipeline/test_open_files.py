@@ -11,7 +11,7 @@ import so2docs
 
 resource = pytest.importorskip("resource", reason="limits of a process as POSIX has them")
 
-MOST = 64
+MOST = 40
 SCRIPT = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, ({MOST}, {MOST}))
@@ -32,7 +32,7 @@ def convert(dump: Path, output: Path, jobs: int) -> subprocess.CompletedProcess[
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dump with more chunks than files may be open."""
-    path = write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *some_rows(900))
+    path = write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *some_rows(600))
     assert path.stat().st_size > 2 * MOST * 1000
     return path
 
@@ -47,7 +47,7 @@ def test_more_chunks_than_files_may_be_open(dump: Path, jobs: int, tmp_path: Pat
 
 @pytest.mark.long
 def test_advice_if_workers_exceed_the_limit_on_open_files(dump: Path, tmp_path: Path) -> None:
-    failed = convert(dump, tmp_path / "questions.gz", 60)
+    failed = convert(dump, tmp_path / "questions.gz", 36)
     assert failed.returncode == 1
     assert "Too many open files; use fewer jobs" in failed.stderr
     assert "ulimit -n" in failed.stderr

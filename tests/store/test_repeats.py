@@ -46,7 +46,7 @@ def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_
 @pytest.mark.long
 def test_repeated_ids_take_bounded_memory() -> None:
     """Each id takes one bit, and only the questions of one run are in memory."""
-    count = 20_000
+    count = 6_000
     pages, _ = repeats.of_chunk(*columns([(post_id, post_id) for post_id in range(count)]))
     keys = keys_of([(post_id, post_id) for post_id in range(count)])
 
