@@ -358,7 +358,7 @@ def test_every_slice_of_the_grammar_is_taken(data: bytes) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=EXAMPLES // 2)
+@settings(max_examples=EXAMPLES)
 @given(slices_of_the_grammar(), st.lists(st.tuples(st.integers(0), st.integers(0, 3), broken)))
 def test_rejects_whatever_the_reference_rejects(
     data: bytes, changes: list[tuple[int, int, bytes]]

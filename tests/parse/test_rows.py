@@ -130,7 +130,7 @@ def outcome(parsed: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
 
 
 @pytest.mark.long
-@settings(max_examples=300)
+@settings(max_examples=600)
 @given(st.lists(st.sampled_from(ODD), max_size=8))
 @example([b"\x0b"])
 @example([b"\x0c", b"<row />"])
@@ -158,7 +158,7 @@ def test_each_row_is_a_row_or_malformed(parts: list[bytes]) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(ODD), max_size=8), st.data())
 def test_slices_may_be_cut_at_any_row(parts: list[bytes], draw: st.DataObject) -> None:
     data = b"".join(parts)
