@@ -364,9 +364,9 @@ def test_the_page_index_of_parquet(tmp_path: Path) -> None:
         data = (tmp_path / name).read_bytes()
         (size,) = struct.unpack("<I", data[-8:-4])
         footer = by_id(footers.ThriftReader(data, len(data) - 8 - size).struct())
-        assert len(footer[4].values) == groups
-        for group in map(by_id, footer[4].values):
-            for column in map(by_id, group[1].values):
+        assert len(footer[4][1]) == groups
+        for group in map(by_id, footer[4][1]):
+            for column in map(by_id, group[1][1]):
                 check_pages(data, column, rows=group[3])
 
 
@@ -374,23 +374,23 @@ def check_pages(data: bytes, column: dict[int, Any], rows: int) -> None:
     """Compare the page indexes of a column with its metadata."""
     metadata = by_id(column[3])
     reader = footers.ThriftReader(data, column[4])
-    pages = [by_id(page) for page in by_id(reader.struct())[1].values]
+    pages = [by_id(page) for page in by_id(reader.struct())[1][1]]
     assert reader.at == column[4] + column[5]
     assert pages[0][1] == metadata[9]
     assert pages[-1][1] + pages[-1][2] == metadata.get(11, metadata[9]) + metadata[7]
     assert all(page[1] + page[2] == following[1] for page, following in pairwise(pages))
     assert 0 == pages[0][3] <= pages[-1][3] < rows
-    has_order = metadata[3].values == [b"Id"]
+    has_order = metadata[3][1] == [b"Id"]
     assert (6 in column) >= has_order
     if has_order:
         reader = footers.ThriftReader(data, column[6])
         bounds, statistics = by_id(reader.struct()), by_id(metadata[12])
         assert reader.at == column[6] + column[7]
-        assert (bounds[2].values[0], bounds[3].values[-1]) == (statistics[6], statistics[5])
+        assert (bounds[2][1][0], bounds[3][1][-1]) == (statistics[6], statistics[5])
 
 
 def by_id(fields: footers.Struct) -> dict[int, Any]:
-    return {field_id: field.value for field_id, field in fields.items()}
+    return {field_id: value for field_id, (_, value) in fields.items()}
 
 
 def test_thrift_round_trip() -> None:

@@ -115,10 +115,9 @@ def test_ids_mark_the_ends_of_pages() -> None:
     def first_ids(of_first: int) -> set[int]:
         sizes = [of_first, *[9_000] * 999]
         records = [{"id": n, "text": "a" * size, "many": []} for n, size in enumerate(sizes)]
-        reader = footer.ThriftReader(row_group(form, records).note)
-        reader.struct()
-        reader.struct()  # The pages of the ids: only one.
-        return {page[3].value for page in reader.struct()[1].value.values}
+        _, places = footer.read_note(row_group(form, records).note)
+        _, (_, pages) = places[1][1]  # The column of texts; the ids have only one page.
+        return {first_row for page in pages for _, first_row in [page[3]]}
 
     pages = first_ids(9_000)
     assert len(pages) > 4

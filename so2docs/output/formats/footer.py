@@ -7,12 +7,12 @@ offsets, form the footer. (Structs and field ids: parquet.thrift of the Parquet 
 
 from __future__ import annotations
 
+import marshal
 import os
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 from isal.isal_zlib import crc32
 
@@ -25,35 +25,29 @@ _TRUE, _FALSE, _BYTE, _I16, I32, I64, _DOUBLE, BINARY, _LIST, _SET, _MAP, STRUCT
 _INTEGERS = (I32, I64, _I16)
 
 
-@dataclass(slots=True)
-class Field:
-    """A field of a struct."""
-
-    type: int
-    value: Any
-
+Field = tuple[int, Any]
+"""The type and value of a field of a struct. The value of a list has the type of its elements, and
+these."""
 
 Struct = dict[int, Field]
 """The fields of a struct by their ids."""
 
-i32, i64, binary, nested = (partial(Field, kind) for kind in (I32, I64, BINARY, STRUCT))
+
+def _field(kind: int, value: Any) -> Field:
+    return kind, value
 
 
-class Sequence(NamedTuple):
-    """A list, with the type of its elements."""
-
-    type: int
-    values: list[Any]
+i32, i64, binary, nested = (partial(_field, kind) for kind in (I32, I64, BINARY, STRUCT))
 
 
 def listed(kind: int, values: Iterable[Any]) -> Field:
     """Make a field with a list of values of a type."""
-    return Field(_LIST, Sequence(kind, list(values)))
+    return _LIST, (kind, list(values))
 
 
 def boolean(value: bool) -> Field:
     """Make a field with a boolean, which is its type."""
-    return Field(_TRUE if value else _FALSE, None)
+    return _TRUE if value else _FALSE, None
 
 
 def booleans(values: Iterable[bool]) -> Field:
@@ -75,7 +69,7 @@ class ThriftReader:
         while header := self._byte():
             kind = header & 15
             field_id = field_id + (header >> 4) if header >> 4 else self._unsigned() >> 1
-            fields[field_id] = Field(kind, self._value(kind))
+            fields[field_id] = kind, self._value(kind)
         return fields
 
     def _byte(self) -> int:
@@ -112,7 +106,7 @@ class ThriftReader:
         if kind in (_LIST, _SET):
             header = self._byte()
             size = header >> 4 if header >> 4 < 15 else self._unsigned()
-            return Sequence(header & 15, [self._value(header & 15, True) for _ in range(size)])
+            return header & 15, [self._value(header & 15, True) for _ in range(size)]
         if kind == STRUCT:
             return self.struct()
         raise ValueError(f"type {kind} does not occur in a Parquet footer")
@@ -128,8 +122,7 @@ def write_struct(fields: Struct) -> bytearray:
 def _append_struct(out: bytearray, fields: Struct) -> None:
     last = 0
     for field_id in sorted(fields):
-        field = fields[field_id]
-        kind, value = field.type, field.value
+        kind, value = fields[field_id]
         if field_id - last < 16:
             out.append((field_id - last) << 4 | kind)
         else:
@@ -165,12 +158,13 @@ def _append(out: bytearray, kind: int, value: Any) -> None:
         out += unsigned(len(value))
         out += value
     elif kind in (_LIST, _SET):
-        size = len(value.values)
-        out.append(min(size, 15) << 4 | value.type)
+        of_elements, elements = value
+        size = len(elements)
+        out.append(min(size, 15) << 4 | of_elements)
         if size >= 15:
             out += unsigned(size)
-        for element in value.values:
-            _append(out, value.type, element)
+        for element in elements:
+            _append(out, of_elements, element)
     elif kind == _DOUBLE:
         out += value
     else:
@@ -189,20 +183,38 @@ _KEY, _VALUE = 1, 2
 
 
 def row_group(file: bytes, raw_size: int, documents: int) -> Segment:
-    """Make a segment from a Parquet file with a single row group.
-
-    The note describes the row group. It ends with the positions of the pages (`OffsetIndex`), in
-    the order of the columns. These positions become offsets in the whole file, so they can only be
-    written at its end.
-    """
+    """Make a segment from a Parquet file with a single row group."""
     metadata, size = read_metadata(file)
-    (group,) = metadata[_ROW_GROUPS].value.values
+    (group,) = _elements(metadata, _ROW_GROUPS)
     end = len(file) - len(PARQUET) - LENGTH.size - size
-    places = [column[_PAGES_OFFSET].value for column in group[_COLUMNS].value.values]
-    pages = b"".join(write_struct(ThriftReader(file, offset).struct()) for offset in places)
-    data = file[len(PARQUET) : min(places, default=end)]
+    offsets = [column[_PAGES_OFFSET][1] for column in _elements(group, _COLUMNS)]
+    places = [ThriftReader(file, offset).struct() for offset in offsets]
+    data = file[len(PARQUET) : min(offsets, default=end)]
     segment = Segment.of(data, raw_size, crc32(data), documents=documents)
-    return segment._replace(note=bytes(write_struct(group)) + pages)
+    return segment._replace(note=make_note(group, places))
+
+
+def make_note(group: Struct, places: list[Struct]) -> bytes:
+    """Make the note of a segment: the description of a row group, for `join_footers`.
+
+    Args:
+        group: The description in the footer.
+        places: The positions of the pages (`OffsetIndex`) of each column. They become offsets in
+            the whole file, so they can only be written at its end.
+    """
+    return marshal.dumps((group, places), 2)
+
+
+def read_note(note: bytes) -> tuple[Struct, list[Struct]]:
+    """Return the description and the positions in a note."""
+    group, places = marshal.loads(note)
+    return group, places
+
+
+def _elements(fields: Struct, field_id: int) -> list[Any]:
+    """Return the elements of a list in a struct."""
+    _, (_, elements) = fields[field_id]
+    return cast("list[Any]", elements)
 
 
 def join_footers(metadata: Struct, journal: Journal) -> bytes:
@@ -217,11 +229,10 @@ def join_footers(metadata: Struct, journal: Journal) -> bytes:
     for segment in journal:
         if not segment.note:  # The header has no note.
             continue
-        reader = ThriftReader(segment.note)
-        group = reader.struct()
-        _move(group, reader, segment.offset - len(PARQUET), pages, journal.size)
+        group, places = read_note(segment.note)
+        _move(group, places, segment.offset - len(PARQUET), pages, journal.size)
         row_groups.append(group)
-    metadata[_NUM_ROWS] = i64(sum(group[_GROUP_ROWS].value for group in row_groups))
+    metadata[_NUM_ROWS] = i64(sum(group[_GROUP_ROWS][1] for group in row_groups))
     metadata[_ROW_GROUPS] = listed(STRUCT, row_groups)
     footer = write_struct(metadata)
     return bytes(pages + footer) + LENGTH.pack(len(footer)) + PARQUET
@@ -244,10 +255,9 @@ def read_value(path: str, key: bytes) -> bytes:
         metadata, _ = read_metadata(tail)
     except (IndexError, ValueError):
         return b""
-    pairs = metadata[_KEY_VALUES].value.values if _KEY_VALUES in metadata else []
-    for pair in pairs:
-        if pair.keys() >= {_KEY, _VALUE} and pair[_KEY].value == key:
-            return bytes(pair[_VALUE].value)
+    for pair in _elements(metadata, _KEY_VALUES) if _KEY_VALUES in metadata else ():
+        if pair.keys() >= {_KEY, _VALUE} and pair[_KEY][1] == key:
+            return bytes(pair[_VALUE][1])
     return b""
 
 
@@ -257,27 +267,28 @@ def read_metadata(file: bytes) -> tuple[Struct, int]:
     return ThriftReader(file, len(file) - len(PARQUET) - LENGTH.size - size).struct(), size
 
 
-def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, start: int) -> None:
+def _move(group: Struct, places: list[Struct], distance: int, pages: bytearray, start: int) -> None:
     """Add `distance` to the offsets in the description of a row group.
 
-    `reader` reads the positions of its pages, which are appended to `pages`, at `start` in a file.
+    The positions of its pages are appended to `pages`, which are at `start` in the file.
     """
     # Drop this optional field: its sixteen bits may be too few, and no reader needs it.
     group.pop(_ORDINAL, None)
     _shift(group, {_GROUP_OFFSET}, distance)
-    for column in group[_COLUMNS].value.values:
-        index = reader.struct()
-        for page in index[_PAGES].value.values:
+    for column, index in zip(_elements(group, _COLUMNS), places, strict=True):
+        for page in _elements(index, _PAGES):
             _shift(page, {_PAGE_OFFSET}, distance)
-        column[_PAGES_OFFSET].value = start + len(pages)
-        pages += (places := write_struct(index))
-        column[_PAGES_LENGTH].value = len(places)
-        _shift(column[_CHUNK_METADATA].value, _COLUMN_OFFSETS, distance)
+        written = write_struct(index)
+        column[_PAGES_OFFSET] = i64(start + len(pages))
+        column[_PAGES_LENGTH] = i32(len(written))
+        pages += written
+        _shift(column[_CHUNK_METADATA][1], _COLUMN_OFFSETS, distance)
         _shift(column, {_CHUNK_OFFSET, _COLUMN_INDEX}, distance)
 
 
 def _shift(fields: Struct, ids: set[int], distance: int) -> None:
     """Add `distance` to the offsets in a struct, except zeros, which mean missing."""
     for field_id in ids & fields.keys():
-        if fields[field_id].value:
-            fields[field_id].value += distance
+        kind, offset = fields[field_id]
+        if offset:
+            fields[field_id] = kind, offset + distance

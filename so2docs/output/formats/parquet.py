@@ -156,9 +156,8 @@ class Parquet(Format):
         return footer.join_footers(file_metadata(self.columns, pairs), journal)
 
     def footer_bytes(self, journal: Journal, segment: Segment) -> int:
-        """Return an upper limit for the footer: the size of all notes, with room for offsets."""
-        notes = len(segment.note) + journal.note_bytes
-        return _FOOTER_ROOM + 2 * notes + _NOTE_ROOM * (1 + journal.count)
+        """Return an upper limit for the footer, which is shorter than the notes it is made of."""
+        return _FOOTER_ROOM + len(segment.note) + journal.note_bytes
 
     @property
     def sorted_by(self) -> str:
@@ -167,7 +166,6 @@ class Parquet(Format):
 
 
 _FOOTER_ROOM = 64 * 1024
-_NOTE_ROOM = 512
 
 
 class OpenRowGroup(OpenSegment):

@@ -39,6 +39,7 @@ from so2docs.output.formats.footer import (
     i32,
     i64,
     listed,
+    make_note,
     nested,
     unsigned,
     write_struct,
@@ -430,7 +431,7 @@ class RowGroup:
                 self._put(child, column, levels, chunks)
 
     def segment(self, raw_size: int, first_id: int) -> Segment:
-        """Make a segment of the row group, with a note like that of `footer.row_group`."""
+        """Make a segment of the row group."""
         out = bytearray(PARQUET)
         written = [chunk.write(out, self._compress) for chunk in self._chunks]
         size = len(out) - len(PARQUET)
@@ -438,7 +439,7 @@ class RowGroup:
             {**description, **chunk.write_bounds(out)}
             for chunk, (description, _) in zip(self._chunks, written, strict=True)
         ]
-        raw_sizes = (column[3].value[6].value for column in columns)
+        raw_sizes = (column[3][1][6][1] for column in columns)
         group = {
             1: listed(STRUCT, columns),
             2: i64(sum(raw_sizes)),
@@ -449,8 +450,7 @@ class RowGroup:
         }
         data = bytes(memoryview(out)[len(PARQUET) :])
         segment = Segment.of(data, raw_size, crc32(data), first_id, self.count)
-        pages = b"".join(write_struct(places) for _, places in written)
-        return segment._replace(note=bytes(write_struct(group)) + pages)
+        return segment._replace(note=make_note(group, [places for _, places in written]))
 
     def _sorting(self) -> dict[int, Field]:
         paths = [chunk.path for chunk in self._chunks]
