@@ -19,7 +19,6 @@ from so2docs.options.output_form import check_several, output_form, output_suffi
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
 from so2docs.options.table import OF_CONVERT, taken_by
 from so2docs.output.provenance import UP_TO_DATE
-from so2docs.parse.core import choose_core
 
 
 @spell_out(taken_by(*OF_CONVERT))
@@ -81,7 +80,6 @@ def convert_all(
     planned = plan_outputs(sources, os.fspath(output_dir), end)
     if kwargs.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
-    choose_core(kwargs.get("core", "auto"))  # Here, so that workers need not explain the choice.
     check_report(report_path, [source for source, _, _ in planned])
     os.makedirs(output_dir, exist_ok=True)
     done: list[SiteResult] = []

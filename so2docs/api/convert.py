@@ -309,6 +309,8 @@ def options_for(
 ) -> Options:
     """Build the options of a conversion from validated keywords; look for its host and tables."""
     check_source(source, "the dump", "convert several with convert_all")
+    if isinstance(source, str | os.PathLike) and os.fspath(source) != STANDARD_INPUT:
+        check_exists(os.fspath(source))
     site, field = kwargs.get("site"), kwargs.get("site_field")
     if field is not None:
         site_field = field, site_name(source) if site is None else site
@@ -544,8 +546,6 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
     """
     kwargs = validate_keywords(keywords, *OF_ITERATOR)
     options, run = options_for(source, kwargs), build_run_options(kwargs)
-    if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
-        check_exists(os.fspath(source))
     return Documents(source, options, run)
 
 

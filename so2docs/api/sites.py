@@ -29,6 +29,7 @@ from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import clean_up
 from so2docs.output.product import ExistingOutputError
 from so2docs.output.provenance import UP_TO_DATE, State
+from so2docs.parse.core import choose_core
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Progress, Shown, about, collect, log_about, warn_by_kind
 from so2docs.report import Report
@@ -262,6 +263,7 @@ def dump_tasks(
         dumps: Source, site and output of each dump, from `plan_outputs`.
         kwargs: The keywords.
     """
+    choose_core(kwargs.get("core", "auto"))  # This process explains the choice, workers do not.
     return [
         SiteTask(
             site,

@@ -100,13 +100,15 @@ def _explain_python(is_used: bool, problem: str | None) -> None:
     """Say once why the slower Python core is used, and how to get the compiled core."""
     from so2docs.processes.worker import in_worker  # Slow to import.
 
+    if in_worker.is_set():
+        return
     if problem is not None:
         log.warning(
             "the compiled core cannot be used (%s), so the slower Python core is used; %s",
             problem,
             _REINSTALL,
         )
-    elif is_used and not in_worker.is_set():
+    elif is_used:
         log.info("%s%s; until then, the slower Python core is used", _NOT_BUILT, _REINSTALL)
 
 

@@ -108,6 +108,10 @@ def choose_recipe(
         OptionError: The recipe is unknown, workers cannot import it, or it does not have one of the
             settings or does not allow its value.
     """
+    if not (isinstance(recipe_like, str | Recipe) or callable(recipe_like)):
+        raise OptionError(
+            f"{flag('recipe')} is {recipe_like!r}; it must be a name, a Recipe or a function"
+        )
     if isinstance(recipe_like, str):
         recipe_like = ALIASES.get(recipe_like, recipe_like)
     spec = recipe_like if isinstance(recipe_like, str) else _full_name(recipe_like)
