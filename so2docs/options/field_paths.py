@@ -18,7 +18,6 @@ from so2docs.schema import (
     POST_PARTS,
     POSTS,
     QUESTION_ATTRIBUTES,
-    TABLES,
     paths,
 )
 
@@ -32,7 +31,6 @@ _NESTED_NAMES = tuple(
     for key, part in _PARTS.items()
     for path in (key, *(f"{key}.{name}" for name in part.attributes if part.shape != "value"))
 )
-_PARTS_OF = {table: [path for path, part in paths() if part.table == table] for table in TABLES}
 _ALLOWED = (
     *QUESTION_ATTRIBUTES,
     *_NESTED_NAMES,
@@ -103,7 +101,7 @@ class Fields:
         """Check that the selected fields agree with the tables to nest.
 
         Raises:
-            OptionError: A field needs a table that is not nested, or a table has no field left.
+            OptionError: A field needs a table that is not nested.
         """
         option = "drop_fields" if self.kept is None else "fields"
         for name in (*(self.kept or ()), *self.left_out):
@@ -113,14 +111,6 @@ class Fields:
                     if AS_OF in tables:
                         raise OptionError(f"{flag(option, name)} needs {flag('as_of')}")
                     raise OptionError(f"{flag(option, name)} needs {flag('nest', tables[0])}")
-        for table in (table for table in nest if table != AS_OF):
-            parts = [part for part in _PARTS_OF[table] if _is_held(part, nest)]
-            if not any(self.has(f"{prefix}{part}") for prefix in ("", _INSIDE) for part in parts):
-                hint = f"name {' or '.join(parts)}, or leave" if self.kept else "leave"
-                raise OptionError(
-                    f"{flag(option)} leaves no field of the {table} to nest; {hint} "
-                    f"{flag('nest', table)} out"
-                )
 
 
 ALL_FIELDS = Fields()
@@ -138,12 +128,6 @@ def _upwards(path: str) -> Iterator[str]:
 def _part(name: str) -> str:
     """Return the first name of a path within its post, without a leading `Answers.`."""
     return name.removeprefix(_INSIDE).partition(".")[0]
-
-
-def _is_held(path: str, nest: Sequence[str]) -> bool:
-    """Whether each part that contains this nested part comes from a table to nest."""
-    holders = list(_upwards(path))[1:]
-    return all(any(table in nest for table in _TABLES_AT[holder]) for holder in holders)
 
 
 def parse_field_names(

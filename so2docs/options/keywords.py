@@ -23,27 +23,11 @@ from so2docs.recipes.recipe import Recipe
 # ]]]
 
 
-OnlyName = Literal[
-    "posts",
-    "comments",
-    "links",
-    "votes",
-    "history",
-    "users",
-    "badges",
-    "tags",
-]
 NestName = Literal[
-    "comments",
-    "links",
-    "votes",
-    "closings",
-    "history",
-    "history-text",
-    "users",
-    "badges",
-    "all",
+    "comments", "links", "votes", "closings", "history", "history-text", "users", "badges", "all"
 ]
+OnlyName = Literal["posts", "comments", "links", "votes", "history", "users", "badges", "tags"]
+FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
 RecipeName = Literal[
     "preferences",
     "pairs",
@@ -61,18 +45,10 @@ RecipeName = Literal[
     "sft",
     "rag",
 ]
-FormatName = Literal[
-    "jsonl",
-    "json",
-    "elasticsearch",
-    "mongodb",
-    "ravendb",
-    "parquet",
-]
 
 
-class DocumentKeywords(TypedDict, total=False):
-    """Options of all functions that make documents."""
+class QuestionKeywords(TypedDict, total=False):
+    """Options of `Collection.where`."""
 
     tags: str | Iterable[str]
     all_tags: bool
@@ -84,13 +60,18 @@ class DocumentKeywords(TypedDict, total=False):
     since: str | date | None
     until: str | date | None
     sample: str | float | None
+
+
+class DocumentKeywords(QuestionKeywords, total=False):
+    """Options of all functions that make documents."""
+
     min_answer_score: int | None
     max_body: str | int | None
     sample_size: int | None
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
-    drop_users: str | os.PathLike[str] | None
-    drop_posts: str | os.PathLike[str] | None
+    drop_users: str | os.PathLike[str] | Iterable[int] | None
+    drop_posts: str | os.PathLike[str] | Iterable[int] | None
     drop_fabricated: bool
     as_of: str | date | None
     limit: int | None
@@ -142,41 +123,16 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     card: bool
 
 
-class QuestionKeywords(TypedDict, total=False):
-    """Options of `Collection.where`."""
-
-    tags: str | Iterable[str]
-    all_tags: bool
-    min_score: int | None
-    min_answers: int | None
-    max_answers: int | None
-    answered: bool
-    accepted: bool
-    since: str | date | None
-    until: str | date | None
-    sample: str | float | None
-
-
-class RowKeywords(TypedDict, total=False):
+class RowKeywords(QuestionKeywords, total=False):
     """Options of `so2docs.stream_table`."""
 
-    tags: str | Iterable[str]
-    all_tags: bool
-    min_score: int | None
-    min_answers: int | None
-    max_answers: int | None
-    answered: bool
-    accepted: bool
-    since: str | date | None
-    until: str | date | None
-    sample: str | float | None
     min_answer_score: int | None
     max_body: str | int | None
     sample_size: int | None
     keep_users: str | os.PathLike[str] | Iterable[int] | None
     keep_posts: str | os.PathLike[str] | Iterable[int] | None
-    drop_users: str | os.PathLike[str] | None
-    drop_posts: str | os.PathLike[str] | None
+    drop_users: str | os.PathLike[str] | Iterable[int] | None
+    drop_posts: str | os.PathLike[str] | Iterable[int] | None
     as_of: str | date | None
     errors: Literal["repair", "skip"]
     jobs: int | None
@@ -185,37 +141,14 @@ class RowKeywords(TypedDict, total=False):
     progress: bool | Callable[[int, int | None, str], object]
 
 
-class TableKeywords(TypedDict, total=False):
+class TableKeywords(RowKeywords, total=False):
     """Options of `so2docs.tables`."""
 
     only: str | Iterable[OnlyName]
-    tags: str | Iterable[str]
-    all_tags: bool
-    min_score: int | None
-    min_answers: int | None
-    max_answers: int | None
-    answered: bool
-    accepted: bool
-    since: str | date | None
-    until: str | date | None
-    sample: str | float | None
-    min_answer_score: int | None
-    max_body: str | int | None
-    sample_size: int | None
-    keep_users: str | os.PathLike[str] | Iterable[int] | None
-    keep_posts: str | os.PathLike[str] | Iterable[int] | None
-    drop_users: str | os.PathLike[str] | None
-    drop_posts: str | os.PathLike[str] | None
-    as_of: str | date | None
-    errors: Literal["repair", "skip"]
     format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
     load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
     single_file: bool
     split: Literal["year", "month"] | None
-    jobs: int | None
-    core: Literal["auto", "python", "compiled"]
-    work_dir: str | os.PathLike[str] | None
-    progress: bool | Callable[[int, int | None, str], object]
     update: bool
     force: bool
 
@@ -227,8 +160,8 @@ class DatabaseKeywords(TypedDict, total=False):
     tag_texts: str | os.PathLike[str] | Iterable[dict[str, Any]] | None
     profiles: str | os.PathLike[str] | None
     as_of: str | date | None
-    drop_users: str | os.PathLike[str] | None
-    drop_posts: str | os.PathLike[str] | None
+    drop_users: str | os.PathLike[str] | Iterable[int] | None
+    drop_posts: str | os.PathLike[str] | Iterable[int] | None
     site_field: str | None
     nest: str | Iterable[NestName]
     search: Literal["titles", "all", "none"]
@@ -241,8 +174,8 @@ class DatabaseKeywords(TypedDict, total=False):
 class TagsKeywords(TypedDict, total=False):
     """Options of `so2docs.tags`."""
 
-    drop_users: str | os.PathLike[str] | None
-    drop_posts: str | os.PathLike[str] | None
+    drop_users: str | os.PathLike[str] | Iterable[int] | None
+    drop_posts: str | os.PathLike[str] | Iterable[int] | None
     jobs: int | None
     work_dir: str | os.PathLike[str] | None
     progress: bool | Callable[[int, int | None, str], object]

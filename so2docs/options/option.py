@@ -18,6 +18,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache, partial
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -431,44 +432,29 @@ def _unpack(packed: bytes) -> frozenset[int]:
     return frozenset(array("q", packed))
 
 
-def ids_or_file(name: str, value: str | os.PathLike[str] | Iterable[int] | None) -> IdList | None:
-    """Parse ids separated by commas, an iterable of ids, or the ids in a file."""
-    if isinstance(value, str) and all(_ID.fullmatch(id_.strip()) for id_ in value.split(",")):
-        value = [int(id_) for id_ in value.split(",")]
-    if value is None or isinstance(value, str | os.PathLike):
-        listed = id_list(name, value)
-    else:
-        ids = set(value)
-        if wrong := [id_ for id_ in ids if not _ID.fullmatch(str(id_))]:
-            raise OptionError(
-                f"{flag(name)} contains {wrong[0]!r}; each id must be a number such as 1234"
-            )
-        listed = IdList(array("q", sorted(ids)).tobytes())
-    if listed is not None and not listed.ids:
-        raise OptionError(f"{flag(name)} contains no id; to keep everything, leave the option out")
-    return listed
+def id_list(name: str, value: str | os.PathLike[str] | Iterable[int] | None) -> IdList | None:
+    """Parse ids separated by commas, an iterable of ids, or a file with one id per line.
 
-
-def id_list(name: str, value: str | os.PathLike[str] | None) -> IdList | None:
-    """Read the ids in a file, one per line; blank lines and comments after `#` are ignored."""
-    if (file := path(name, value)) is None:
+    In a file, blank lines and comments after `#` are ignored.
+    """
+    if value is None:
         return None
-    ids: set[int] = set()
-    try:
-        with open(file, encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, 1):
-                text = line.partition("#")[0].strip()
-                if text and not _ID.fullmatch(text):
-                    raise OptionError(
-                        f"{flag(name)}: {file}, line {number:,} is {text[:40]!r}; each line must "
-                        "be an id such as 1234"
-                    )
-                if text:
-                    ids.add(int(text))
-    except OSError as error:
-        raise OptionError(f"{flag(name)}: {file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
+    ids: Iterable[Any] = ()
+    if not isinstance(value, str | os.PathLike):
+        ids = value
+    elif isinstance(value, str) and all(_ID.fullmatch(id_.strip()) for id_ in value.split(",")):
+        ids = value.split(",")
+    else:
+        file = path(name, value)
+        assert file is not None
+        try:
+            lines = Path(file).read_text("utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(f"{flag(name)}: {file} cannot be read: {error}") from error
+        ids = filter(None, (line.partition("#")[0].strip() for line in lines))
+    texts = [str(id_).strip() for id_ in ids]
+    if wrong := [text for text in texts if not _ID.fullmatch(text)]:
         raise OptionError(
-            f"{flag(name)}: {file} is not UTF-8 text; each line must be an id such as 1234"
-        ) from error
-    return IdList(array("q", sorted(ids)).tobytes())
+            f"{flag(name)} contains {wrong[0][:40]!r}; each id must be a number such as 1234"
+        )
+    return IdList(array("q", sorted(set(map(int, texts)))).tobytes())

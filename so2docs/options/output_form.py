@@ -104,25 +104,6 @@ def output_suffix(kwargs: Mapping[str, Any]) -> str:
     return end + EXTENSIONS.get(kwargs.get("compression") or "gzip", ".gz")
 
 
-def _by_name(output: str) -> list[str]:
-    """List the formats with the extension of a file name; empty if it has no extension.
-
-    Raises:
-        OptionError: No format has this extension.
-    """
-    formats = formats_from_name(output)
-    plain, _ = split_compression(output)
-    unknown = os.path.splitext(os.path.basename(plain))[1]
-    if unknown and not formats:
-        extensions = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
-        raise OptionError(
-            f"{output}: no output format has the extension {unknown}; "
-            f"choose a name that ends in one of {' '.join(extensions)}, optionally followed by .gz "
-            "or .zst (except .parquet)"
-        )
-    return formats
-
-
 def _format(output: str, kwargs: Mapping[str, Any]) -> str:
     """Choose the format of an output from its name and the options.
 
@@ -130,14 +111,21 @@ def _format(output: str, kwargs: Mapping[str, Any]) -> str:
         OptionError: The name shows no format, or one that contradicts the options.
     """
     requested: str | None = OPTIONS["format"].read(kwargs.get("format"))
-    by_name = _by_name(output)
+    by_name = formats_from_name(output)
+    plain, compression = split_compression(output)
+    ending = os.path.splitext(os.path.basename(plain))[1]
+    if ending and not by_name:
+        endings = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
+        raise OptionError(
+            f"{output}: no output format has the extension {ending}; choose a name that ends in "
+            f"one of {' '.join(endings)}, optionally followed by .gz or .zst (except .parquet)"
+        )
     is_explicit = requested is not None and (
         not FORMATS[requested].compressed or kwargs.get("compression") is not None
     )
-    has_extension = by_name or split_compression(output)[1] is not None
     # False for devices and pipes, which need no extension.
     is_new = not os.path.exists(output) or os.path.isfile(output)
-    if not has_extension and is_new and output != "-" and not is_explicit:
+    if not by_name and compression is None and is_new and output != "-" and not is_explicit:
         raise OptionError(
             f"{output}: the name shows neither format nor compression; did you mean "
             f"{output}{output_suffix(kwargs)}, or, for several dumps, a folder: "

@@ -50,12 +50,10 @@ class TagsOptions:
 
     drop_users: IdList | None = like(
         "drop_users",
-        "Leave out the excerpts and wikis by the users whose ids are in FILE, one per line.",
+        "Leave out the excerpts and wikis by these users.",
         more="Other excerpts and wikis do not name these users as editors.",
     )
-    drop_posts: IdList | None = like(
-        "drop_posts", "Leave out the excerpts and wikis whose ids are in FILE, one per line."
-    )
+    drop_posts: IdList | None = like("drop_posts", "Leave out these excerpts and wikis.")
     jobs: int | None = like("jobs")
     work_dir: str | None = like(
         "work_dir", "Folder for temporary files.", usually="the system's temporary folder"
@@ -233,13 +231,9 @@ class DatabaseOptions:
         "as_of", "Restore the site of a dump as it was at the end of DATE (UTC)."
     )
     drop_users: IdList | None = like(
-        "drop_users",
-        "Leave out what users wrote whose ids are in FILE, one per line, when reading a dump.",
+        "drop_users", "Leave out all that these users wrote, when reading a dump."
     )
-    drop_posts: IdList | None = like(
-        "drop_posts",
-        "Leave out the posts whose ids are in FILE, one per line, when reading a dump.",
-    )
+    drop_posts: IdList | None = like("drop_posts", "Leave out these posts, when reading a dump.")
     tag_texts: Any = option(
         "Input",
         "output",

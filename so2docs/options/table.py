@@ -35,7 +35,6 @@ from so2docs.options.option import (
     end_of_period,
     entries,
     id_list,
-    ids_or_file,
     names,
     option,
     path,
@@ -83,13 +82,12 @@ def _progress(name: str, value: Shown) -> Shown:
     return value
 
 
-_ids = partial(_filter, remember=lambda value: value and str(value))
-_dropped = partial(_ids, accepts=str | os.PathLike[str] | None, parse=id_list, metavar="FILE")
-_kept = partial(
-    _ids,
+_ids = partial(
+    _filter,
     accepts=str | os.PathLike[str] | Iterable[int] | None,
-    parse=ids_or_file,
+    parse=id_list,
     metavar="FILE|IDS",
+    remember=lambda value: value and str(value),
 )
 
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
@@ -178,23 +176,23 @@ class PartFilters(QuestionFilters):
         more="They pass the other filters, and have the smallest hashes of their ids. Every sample "
         "is part of all larger samples.",
     )
-    keep_users: IdList | None = _kept(
+    keep_users: IdList | None = _ids(
         "Keep questions asked or answered by these users.",
         more="The ids are separated by commas, or in a FILE, one per line. A file name that "
         "consists of digits counts as an id; write `./123` for the file.",
     )
-    keep_posts: IdList | None = _kept(
-        "Keep the questions of these posts.",
-        more="The ids are separated by commas, or in a FILE, one per line.",
+    keep_posts: IdList | None = _ids(
+        "Keep the questions of these posts.", more="The ids are given as in `keep_users`."
     )
-    drop_users: IdList | None = _dropped(
+    drop_users: IdList | None = _ids(
         "Leave out all that these users wrote.",
-        more="The FILE has one id per line. Posts and comments are left out, with the answers to "
-        "the questions, and other posts do not name these users as editors.",
+        more="The ids are given as in `keep_users`. Posts and comments are left out, with the "
+        "answers to the questions, and other posts do not name these users as editors.",
     )
-    drop_posts: IdList | None = _dropped(
+    drop_posts: IdList | None = _ids(
         "Leave out these posts.",
-        more="The FILE has one id per line. The answers to the questions are also left out.",
+        more="The ids are given as in `keep_users`. The answers to the questions are also left "
+        "out.",
     )
 
     def __post_init__(self) -> None:

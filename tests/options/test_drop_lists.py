@@ -50,16 +50,15 @@ def lists(tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
-@pytest.mark.parametrize("names", [("drop_users",), ("drop_posts",), ("drop_users", "drop_posts")])
 @pytest.mark.parametrize(
-    "options",
+    ("names", "options", "is_packed"),
     [
-        {"core": "python"},
-        {"jobs": 1, "chunk_bytes": 2000},
-        pytest.param({"jobs": 2, "chunk_bytes": 2000}, marks=pytest.mark.long),
+        (("drop_users",), {"core": "python"}, False),
+        (("drop_posts",), {"core": "python"}, True),
+        (("drop_users", "drop_posts"), {"jobs": 1, "chunk_bytes": 2000}, True),
+        (("drop_users", "drop_posts"), {"jobs": 1}, False),
     ],
 )
-@pytest.mark.parametrize("is_packed", [False, True])
 def test_drops_listed_users_and_posts(
     names: tuple[str, ...],
     options: Any,
@@ -170,39 +169,6 @@ def test_records_of_edits_omit_text_by_dropped_users(tmp_path: Path) -> None:
     assert [r["after"] for r in so2docs.documents(tmp_path, **options)] == texts[1:]
     kept = so2docs.documents(tmp_path, drop_users=tmp_path / "users.txt", **options)
     assert [(r["before"], r["after"]) for r in kept] == [("third", "fourth")]
-
-
-def test_an_empty_list_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "none.txt").write_text("# Nobody yet\n")
-    whole = so2docs.convert(SITE, tmp_path / "whole.jsonl", nest="comments")
-    same = so2docs.convert(
-        SITE, tmp_path / "same.jsonl", nest="comments", drop_users=tmp_path / "none.txt"
-    )
-    assert (tmp_path / "whole.jsonl").read_bytes() == (tmp_path / "same.jsonl").read_bytes()
-    assert (same.rows, same.strays, same.dropped) == (whole.rows, whole.strays, 0)
-
-
-@pytest.mark.parametrize("name", ["drop_users", "drop_posts"])
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"12\n13\nJoe\n", "line 3 is 'Joe'; each line must be an id such as 1234"),
-        (b"1.5", "line 1 is '1.5'"),
-        (b"1" * 19, "line 1 is '1111"),
-        (b"12 13", "line 1 is '12 13'"),
-        (b"\xff\xfe1\0", "is not UTF-8 text"),
-        (None, "cannot be read: No such file or directory"),
-    ],
-)
-def test_an_unreadable_list(name: str, content: bytes | None, problem: str, tmp_path: Path) -> None:
-    path = tmp_path / "list.txt"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(so2docs.OptionError) as error:
-        so2docs.convert(SITE, tmp_path / "q.jsonl", **{name: path})
-    assert problem in str(error.value)
-    assert f"{name}: {path}" in str(error.value)
-    assert not (tmp_path / "q.jsonl").exists()
 
 
 def test_another_list_is_another_conversion(lists: dict[str, Path], tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ OTHERS: dict[str, list[Any]] = {
     "until": ["2020-01-01"],
     "as_of": ["2020-01-01", "2020-01-01T12:00"],
     "drop_fabricated": [True],
-    "drop_users": ["1", "1\n2"],
-    "drop_posts": ["1", "1\n2"],
+    "drop_users": ["1", "1,2"],
+    "drop_posts": ["1", "1,2"],
     "keep_users": ["1", "1,2"],
     "keep_posts": ["1", "1,2"],
     "sample": ["1%"],
@@ -80,26 +80,19 @@ def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:
     }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_another_value_is_another_conversion(name: str, tmp_path: Path) -> None:
-    needed = NEEDED.get(name, {})
-    usual = fingerprint(**needed)
-    values = OTHERS[name]
-    # These options are files with such lines.
-    if name in ("drop_users", "drop_posts"):
-        files = [tmp_path / str(number) for number in range(len(values))]
-        for file, text in zip(files, values, strict=True):
-            file.write_text(text)
-        values = files
-    others = [fingerprint(**needed, **{name: value}) for value in values]
-    assert len({str(asdict(one)) for one in (usual, *others)}) == 1 + len(others)
-    for other in others:
-        assert other.differences(usual, of_spill_only=False)
-        # A spill without malformed rows serves `errors="skip"`, too, but not the reverse.
-        assert usual.differences(other, of_spill_only=False) or name == "errors"
-        of_spill = OPTIONS[name].decides == "spill" or name == "site_field"
-        if name != "recipe":  # Some recipes need another form of the bodies.
-            assert bool(other.differences(usual, of_spill_only=True)) is of_spill
+def test_another_value_is_another_conversion() -> None:
+    for name, values in OTHERS.items():
+        needed = NEEDED.get(name, {})
+        usual = fingerprint(**needed)
+        others = [fingerprint(**needed, **{name: value}) for value in values]
+        assert len({str(asdict(one)) for one in (usual, *others)}) == 1 + len(others), name
+        for other in others:
+            assert other.differences(usual, of_spill_only=False), name
+            # A spill without malformed rows serves `errors="skip"`, too, but not the reverse.
+            assert usual.differences(other, of_spill_only=False) or name == "errors", name
+            of_spill = OPTIONS[name].decides == "spill" or name == "site_field"
+            if name != "recipe":  # Some recipes need another form of the bodies.
+                assert bool(other.differences(usual, of_spill_only=True)) is of_spill, name
 
 
 def test_the_host_of_attribution_is_remembered() -> None:

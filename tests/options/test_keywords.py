@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
-import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -43,12 +41,6 @@ def test_docstrings_without_indentation() -> None:
     described = inspect.getdoc(spell_out(taken_by(*OF_CONVERT))(api)) or ""
     assert "\n    tags: " in described
     assert "keywords: All." not in described
-
-
-def test_there_may_be_no_docstrings() -> None:
-    command = [sys.executable, "-OO", "-c", "import so2docs; print(so2docs.convert.__doc__)"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "None\n", "")
 
 
 def ids(**keywords: Any) -> list[int]:
@@ -98,15 +90,6 @@ def test_iterators_and_numbers_of_other_libraries_will_do() -> None:
     numpy = pytest.importorskip("numpy")
     assert len(ids(limit=numpy.int64(2))) == 2
     assert ids(tags=iter(["bread", "sourdough"])) == ids(tags=["bread", "sourdough"])
-
-
-def test_documents_close_at_the_end_of_with(tmp_path: Path) -> None:
-    with so2docs.documents(SAMPLES / "posts.xml", work_dir=tmp_path) as questions:
-        next(questions)
-        assert list(tmp_path.iterdir())
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(StopIteration):
-        next(questions)
 
 
 def test_a_missing_dump_is_an_error_at_the_call() -> None:

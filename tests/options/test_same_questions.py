@@ -56,7 +56,7 @@ def ids_of(documents: Any) -> list[int]:
     return [document["Id"] for document in documents]
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(questions=QUESTIONS, options=FILTERS, of_answers=OF_ANSWERS)
 def test_three_ways_select_the_same_questions(
     questions: list[dict[str, str]],

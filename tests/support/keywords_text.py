@@ -16,76 +16,71 @@ from so2docs.options.products import (
     TableOptions,
     TagsOptions,
 )
-from so2docs.options.table import OPTIONS, QuestionFilters, options_of, taken_by
+from so2docs.options.table import QuestionFilters, options_of, taken_by
 
-CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
-    (
-        "DocumentKeywords",
-        "TypedDict",
-        ("documents",),
+Options = dict[str, Option]
+
+CLASSES: dict[str, tuple[tuple[str, ...], Options, str]] = {
+    "QuestionKeywords": ((), options_of(QuestionFilters), "Options of `Collection.where`."),
+    "DocumentKeywords": (
+        ("QuestionKeywords",),
+        taken_by("documents"),
         "Options of all functions that make documents.",
     ),
-    (
-        "FileKeywords",
-        "DocumentKeywords",
-        ("files",),
+    "FileKeywords": (
+        ("DocumentKeywords",),
+        taken_by("files"),
         "Additional options of all functions that write files.",
     ),
-    (
-        "IteratorKeywords",
-        "DocumentKeywords",
-        ("iterator", "local"),
+    "IteratorKeywords": (
+        ("DocumentKeywords",),
+        taken_by("iterator", "local"),
         "Options of `so2docs.documents`.",
     ),
-    (
-        "ConvertKeywords",
-        "FileKeywords, IteratorKeywords",
-        ("convert",),
+    "ConvertKeywords": (
+        ("FileKeywords", "IteratorKeywords"),
+        taken_by("convert"),
         "Options of `so2docs.convert` and `so2docs.convert_all`.",
     ),
-]
+    "RowKeywords": (
+        ("QuestionKeywords",),
+        options_of(RowOptions),
+        "Options of `so2docs.stream_table`.",
+    ),
+    "TableKeywords": (("RowKeywords",), options_of(TableOptions), "Options of `so2docs.tables`."),
+    "DatabaseKeywords": ((), options_of(DatabaseOptions), "Options of `so2docs.to_sqlite`."),
+    "TagsKeywords": ((), options_of(TagsOptions), "Options of `so2docs.tags`."),
+    "ComparisonKeywords": (
+        ("IteratorKeywords",),
+        options_of(ComparisonOptions),
+        "Options of `so2docs.diff`.",
+    ),
+    "ChangesKeywords": ((), options_of(ChangesOptions), "Options of `so2docs.Changes.write`."),
+}
+"""The classes of keywords by name: base classes, options, and docstring."""
 
 
-PRODUCTS: list[tuple[str, str, tuple[type, ...], str]] = [
-    ("QuestionKeywords", "TypedDict", (QuestionFilters,), "Options of `Collection.where`."),
-    ("RowKeywords", "TypedDict", (RowOptions,), "Options of `so2docs.stream_table`."),
-    ("TableKeywords", "TypedDict", (TableOptions,), "Options of `so2docs.tables`."),
-    ("DatabaseKeywords", "TypedDict", (DatabaseOptions,), "Options of `so2docs.to_sqlite`."),
-    ("TagsKeywords", "TypedDict", (TagsOptions,), "Options of `so2docs.tags`."),
-    ("ComparisonKeywords", "IteratorKeywords", (ComparisonOptions,), "Options of `so2docs.diff`."),
-    ("ChangesKeywords", "TypedDict", (ChangesOptions,), "Options of `so2docs.Changes.write`."),
-]
-
-
-def options_in(name: str) -> dict[str, Option]:
+def options_in(name: str) -> Options:
     """Return the options in a class of keywords, including those of its base classes."""
-    for product, bases, kinds, _ in PRODUCTS:
-        if product == name:
-            return options_of(*kinds) | ({} if bases == "TypedDict" else options_in(bases))
-    return OPTIONS
+    bases, options, _ = CLASSES[name]
+    return {key: entry for base in bases for key, entry in options_in(base).items()} | options
 
 
 def text() -> str:
     """Return the source of all classes, and of the types of options with named choices."""
-    options = [
-        *(entry for _, _, kinds, _ in PRODUCTS for entry in options_of(*kinds).values()),
-        *taken_by(*(place for *_, where, _ in CLASSES for place in where)).values(),
-    ]
-    named = {entry.name: entry for entry in options if _takes_only_names(entry)}
-    types = [_literal(entry) for entry in named.values()]
-    classes = [
-        class_text(name, bases, taken_by(*where), about) for name, bases, where, about in CLASSES
-    ]
-    classes += [
-        class_text(name, bases, options_of(*kinds), about) for name, bases, kinds, about in PRODUCTS
-    ]
-    return "\n\n\n".join(["\n".join(types), *classes])
+    named: Options = {}
+    for _, options, _ in reversed(CLASSES.values()):
+        named |= {name: entry for name, entry in options.items() if _takes_only_names(entry)}
+    return "\n\n\n".join(["\n".join(map(_literal, named.values())), *map(_class_text, CLASSES)])
 
 
-def class_text(name: str, bases: str, options: dict[str, Option], about: str) -> str:
-    """Return the source of a class of keywords."""
-    lines = [f"class {name}({bases}, total=False):", f'    """{about}"""', ""]
-    lines += [f"    {entry.name}: {_type(entry)}" for entry in options.values()]
+def _class_text(name: str) -> str:
+    """Return the source of a class of keywords, without the options of its base classes."""
+    bases, options, about = CLASSES[name]
+    inherited = {key for base in bases for key in options_in(base)}
+    lines = [f"class {name}({', '.join(bases) or 'TypedDict'}, total=False):"]
+    lines += [f'    """{about}"""', ""]
+    lines += [f"    {key}: {_type(options[key])}" for key in options if key not in inherited]
     return "\n".join(lines)
 
 
@@ -95,10 +90,14 @@ def _takes_only_names(entry: Option) -> bool:
 
 
 def _literal(entry: Option) -> str:
-    """Return the declaration of the type of an option's choices."""
+    """Return the declaration of the type of an option's choices, as ruff formats it."""
     assert entry.choices is not None
-    names = [f'    "{name}",' for name in entry.choices()]
-    return "\n".join([f"{entry.name.title()}Name = Literal[", *names, "]"])
+    names = [f'"{name}"' for name in entry.choices()]
+    start, body = f"{entry.name.title()}Name = Literal[", ", ".join(names)
+    if len(start) + len(body) < 100:
+        return f"{start}{body}]"
+    lines = [f"    {body}"] if len(body) <= 96 else [f"    {name}," for name in names]
+    return "\n".join([start, *lines, "]"])
 
 
 def _type(entry: Option) -> str:
