@@ -114,10 +114,6 @@ def resumable(resumes: bool | Callable[[], bool], *, is_done: bool = False) -> I
         raise
 
 
-_NOT_SHOWN = ("so2docs", "IPython")
-"""Packages whose frames are hidden in tracebacks in notebooks."""
-
-
 class So2docsError(Exception):
     """Base class of all errors that so2docs raises. The message is one line.
 
@@ -138,18 +134,6 @@ class So2docsError(Exception):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
-
-    def _render_traceback_(self) -> list[str]:
-        """Format a traceback for IPython: only the message and the lines of the caller."""
-        import traceback
-
-        frames = [
-            (frame, line)
-            for frame, line in traceback.walk_tb(self.__traceback__)
-            if frame.f_globals.get("__name__", "").partition(".")[0] not in _NOT_SHOWN
-        ]
-        lines = traceback.StackSummary.extract(iter(frames)).format()
-        return [f"{type(self).__name__}: {self}", *(line.rstrip() for line in lines)]
 
     def __str__(self) -> str:
         text = str(self.args[0]) if self.args else ""

@@ -28,15 +28,6 @@ def test_every_error_is_public_and_of_one_base(kind: type[Exception]) -> None:
     assert kind.__doc__
 
 
-def test_a_notebook_shows_the_message_and_the_line_of_the_caller() -> None:
-    with pytest.raises(so2docs.OutputNotFoundError) as caught:
-        so2docs.open("nothing.jsonl")
-    message, *lines = caught.value._render_traceback_()
-    assert message.startswith("OutputNotFoundError: nothing.jsonl: cannot be read")
-    assert "so2docs.open(" in lines[-1]
-    assert not [line for line in lines if f"{Path(so2docs.__file__).parent}" in line]
-
-
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, DumpError)])
 def test_dump_errors_survive_pickling(kind: type[DumpError]) -> None:
     error = kind("Posts.xml", "is bent", Location(1, 2, 3), advice="mend it", excerpt=b"<posts>")
@@ -51,11 +42,6 @@ def test_other_errors_survive_pickling(kind: type[Exception]) -> None:
     assert str(pickle.loads(pickle.dumps(kind("what; do")))) == "what; do"
 
 
-def test_repr_of_an_error() -> None:
-    error = errors.OptionError(f"{errors.flag('limit', 5)} is bad")
-    assert repr(error) == "OptionError('limit=5 is bad')"
-
-
 @pytest.mark.parametrize(
     ("place", "text"),
     [
@@ -66,18 +52,6 @@ def test_repr_of_an_error() -> None:
 )
 def test_places(place: Location, text: str) -> None:
     assert str(place) == text
-
-
-def test_an_excerpt_is_named() -> None:
-    error = DumpError("a", "is bent")
-    error.excerpt_path = "b.error.xml"
-    assert re.fullmatch(r"a: is bent; .*: b\.error\.xml", str(error))
-
-
-def test_inconsistent_counts() -> None:
-    report = so2docs.Report("Posts.xml", "out", rows=3, questions=1)
-    with pytest.raises(so2docs.InternalError, match=r"3 rows were read but 1 accounted for"):
-        report.check()
 
 
 @pytest.mark.parametrize(
@@ -145,19 +119,6 @@ def test_messages_name_options_by_flag() -> None:
                     for text in messages
                     if re.search(r"(?<![\w`])--[a-z]", text) and "pip" not in text
                 ], path
-
-
-def test_no_constant_names_options() -> None:
-    """A constant would keep the names of the time at which its module was imported."""
-
-    def names_options(node: ast.AST) -> bool:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            return False
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "flag":
-            return True
-        return any(map(names_options, ast.iter_child_nodes(node)))
-
-    assert [str(path) for path, tree in _modules() if names_options(tree)] == []
 
 
 def test_errors_name_the_value_of_the_caller(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -80,73 +81,65 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(theirs: Path, cwd: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "so2docs", *map(str, arguments)],
+RUN = """
+import json, sys
+from so2docs import cli
+print(json.dumps([cli.run(arguments) for arguments in json.loads(sys.argv[1])]))
+"""
+
+
+def commands(theirs: Path, cwd: Path, *lines: str) -> tuple[list[int], str]:
+    """Run commands in one process; return their exit codes and messages."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps([line.split() for line in lines])],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(theirs)},
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
     )
+    return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("options", [["--format", "numbered"], ["-o", "q.numbered.gz"]])
-def test_a_format(jobs: int, options: list[str], theirs: Path, tmp_path: Path) -> None:
-    dump = SAMPLES / "posts.xml"
-    if "-o" not in options:
-        options = [*options, "-o", "q.numbered.gz"]
-    result = command(theirs, tmp_path, "convert", dump, *options, "-q", "-j", jobs)
-    assert (result.returncode, result.stderr) == (0, "")
-    lines = gzip.decompress((tmp_path / "q.numbered.gz").read_bytes()).splitlines()
-    expected = (SAMPLES / "posts.jsonl").read_bytes().splitlines()
-    assert lines == [b"%d %b" % (len(line), line) for line in expected]
-    text = command(theirs, tmp_path, "convert", "--help").stdout
-    assert "|parquet|numbered]" in "".join(text.split())
-
-
-@pytest.mark.parametrize("name", ["titles", "plain"])
-def test_a_recipe(name: str, theirs: Path, tmp_path: Path) -> None:
-    dump = SAMPLES / "posts.xml"
-    result = command(theirs, tmp_path, "convert", dump, "t.jsonl", "--recipe", name, "-q")
-    assert (result.returncode, result.stderr) == (0, "")
-    titles = [record["title"] for record in so2docs.read(tmp_path / "t.jsonl")]
-    assert titles == [question["Title"] for question in so2docs.documents(dump)]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        (
-            "wrong",
-            "wrong, which another package registers in so2docs.recipes (theirs:NEITHER), cannot",
-        ),
-        ("gone", "cannot be used: module 'theirs' has no attribute 'Gone'"),
-        ("tiltes", "beir, titles, plain, wrong, gone, or package.module"),
-    ],
-)
-def test_refuses_invalid_plugins(name: str, words: str, theirs: Path, tmp_path: Path) -> None:
-    result = command(theirs, tmp_path, "convert", SAMPLES / "posts.xml", "--recipe", name)
-    assert result.returncode == 2
-    assert words in result.stderr
-
-
-def test_built_in_names_cannot_be_replaced(theirs: Path, tmp_path: Path) -> None:
-    dump = SAMPLES / "posts.xml"
-    options = ("--recipe", "qa", "--site", "a.com", "-q")
-    result = command(theirs, tmp_path, "convert", dump, "q.jsonl", *options)
-    assert result.returncode == 0
-
-    so2docs.convert(dump, tmp_path / "ours.jsonl", recipe="qa", site="a.com", jobs=1)
-    assert (tmp_path / "q.jsonl").read_bytes() == (tmp_path / "ours.jsonl").read_bytes()
-
-
-def test_a_source(theirs: Path, tmp_path: Path) -> None:
+def test_formats_recipes_and_sources(theirs: Path, tmp_path: Path) -> None:
     dump = (SAMPLES / "posts.xml").read_bytes()
+    (tmp_path / "Posts.xml").write_bytes(dump)
     (tmp_path / "posts.turned").write_bytes(b"TURN" + bytes(byte ^ 255 for byte in dump))
-    result = command(theirs, tmp_path, "convert", "posts.turned", "q.jsonl", "-q")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert (tmp_path / "q.jsonl").read_bytes() == (SAMPLES / "posts.jsonl").read_bytes()
+    codes, messages = commands(
+        theirs,
+        tmp_path,
+        "convert Posts.xml -o q.numbered.gz -q -j 2",
+        "convert Posts.xml -o named.gz --format numbered -q",
+        "convert Posts.xml titles.jsonl --recipe titles -q",
+        "convert Posts.xml plain.jsonl --recipe plain -q",
+        "convert Posts.xml qa.jsonl --recipe qa --site a.com -q",
+        "convert posts.turned turned.jsonl -q",
+    )
+    assert (codes, messages) == ([0] * 6, "")
+    expected = (SAMPLES / "posts.jsonl").read_bytes()
+    for name in ("q.numbered.gz", "named.gz"):
+        lines = gzip.decompress((tmp_path / name).read_bytes()).splitlines()
+        assert lines == [b"%d %b" % (len(line), line) for line in expected.splitlines()]
+    for name in ("titles", "plain"):
+        titles = [record["title"] for record in so2docs.read(tmp_path / f"{name}.jsonl")]
+        assert titles == [question["Title"] for question in so2docs.read(tmp_path / "turned.jsonl")]
+    so2docs.convert(tmp_path / "Posts.xml", tmp_path / "ours.jsonl", recipe="qa", site="a.com")
+    assert (tmp_path / "qa.jsonl").read_bytes() == (tmp_path / "ours.jsonl").read_bytes()
+    assert (tmp_path / "turned.jsonl").read_bytes() == expected
     with pytest.raises(so2docs.DumpError):  # The other package is not installed.
         so2docs.convert(tmp_path / "posts.turned", tmp_path / "other.jsonl")
+
+
+def test_refuses_invalid_plugins(theirs: Path, tmp_path: Path) -> None:
+    dump = SAMPLES / "posts.xml"
+    names = ("wrong", "gone", "tiltes")
+    codes, messages = commands(
+        theirs, tmp_path, *(f"convert {dump} --recipe {name}" for name in names)
+    )
+    assert codes == [2, 2, 2]
+    for words in (
+        "wrong, which another package registers in so2docs.recipes (theirs:NEITHER), cannot",
+        "cannot be used: module 'theirs' has no attribute 'Gone'",
+        "beir, titles, plain, wrong, gone, or package.module",
+    ):
+        assert words in messages

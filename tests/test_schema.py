@@ -124,8 +124,7 @@ def documents(place: Path, *arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines.splitlines()]
 
 
-@pytest.mark.parametrize("way", ["python", "compiled"])
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(("way", "jobs"), [("python", 2), ("compiled", 1)])
 def test_a_new_table_is_nested(place: Path, way: str, jobs: int) -> None:
     if way == "compiled" and core.built() == "python":
         pytest.skip("no compiled core")

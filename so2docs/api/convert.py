@@ -309,12 +309,12 @@ def options_for(
 ) -> Options:
     """Build the options of a conversion from validated keywords; look for its host and tables."""
     check_source(source, "the dump", "convert several with convert_all")
-    if isinstance(source, str | os.PathLike) and os.fspath(source) != STANDARD_INPUT:
-        check_exists(os.fspath(source))
     site, field = kwargs.get("site"), kwargs.get("site_field")
     if field is not None:
         site_field = field, site_name(source) if site is None else site
     options = build_options(kwargs, form, site_field, core=choose_core(kwargs.get("core", "auto")))
+    if isinstance(source, str | os.PathLike) and os.fspath(source) != STANDARD_INPUT:
+        check_exists(os.fspath(source))
     if options.is_attributed:
         options = replace(options, host=host(source, site))
     elif options.body == "markdown" or options.filters.as_of is not None:

@@ -36,12 +36,6 @@ def test_advice_for_files_that_cannot_be_opened(
         pytest.importorskip("pyarrow")
     output = tmp_path / name
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, **options)  # type: ignore[arg-type]
-    if "drop_fields" in options:
-        result = run("show", output, "1")
-        assert (
-            "an Id; if --fields or --drop-fields left it out, convert again with Id"
-            in result.stderr
-        )
     for path in tmp_path.glob(".*index*"):
         path.unlink()
     for command in (["show", output, "1"], ["stats", output]):

@@ -176,9 +176,7 @@ def test_page_with_tables(samples: Path) -> None:
     ("settings", "is_paged", "is_styled"),
     [
         ({"TERM": "xterm"}, True, True),
-        ({"TERM": "xterm", "LINES": "2000"}, False, True),
         ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
-        ({"TERM": "dumb"}, False, False),
     ],
 )
 def test_on_a_terminal(

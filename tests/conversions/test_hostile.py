@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.command import run_process
+from support.command import run
 from support.dumps import END, START, answer, dump_of, left_by, question, row, write_dump
 from support.oracle import nest
 from support.places import LONG
@@ -164,9 +164,8 @@ IDS = ["-5", "0", "-0", "+7", "007", str(2**63 - 1), str(-(2**63)), str(2**63), 
 IDS += ["1e3", "1.5", " 1", "", "\u0664\u0662", "0x1F", "1_000", "x"]
 
 
-@pytest.mark.parametrize("chunk_bytes", [None, 60])
 @pytest.mark.parametrize("value", IDS, ids=lambda value: ascii(value)[:12])
-def test_ids_as_no_dump_has_them(value: str, chunk_bytes: int | None, tmp_path: Path) -> None:
+def test_ids_as_no_dump_has_them(value: str, tmp_path: Path) -> None:
     rows = (
         question(1),
         question(value),
@@ -175,7 +174,7 @@ def test_ids_as_no_dump_has_them(value: str, chunk_bytes: int | None, tmp_path: 
         answer(5, 1, Score=value),
     )  # type: ignore[arg-type]
     dump = write_dump(tmp_path / "Posts.xml", question(1), *rows)
-    report, documents = convert(dump, chunk_bytes=chunk_bytes)
+    report, documents = convert(dump, chunk_bytes=60)
     oracle = nest(dump)
     assert documents == oracle.documents
     assert report.strays == dict(sorted(oracle.strays_by_reason.items()))
@@ -204,7 +203,7 @@ def test_ids_scattered_over_64_bits(tmp_path: Path) -> None:
 
 
 def test_a_question_with_very_many_answers(tmp_path: Path) -> None:
-    count = 1_000_000 if LONG else 100_000
+    count = 1_000_000 if LONG else 30_000
     rows = b"".join(
         b'<row Id="%d" PostTypeId="2" ParentId="1"/>\n' % n for n in range(2, count + 2)
     )
@@ -260,7 +259,7 @@ def test_many_malformed_rows(tmp_path: Path) -> None:
     assert report.strays == {"malformed_row": 5_000}
 
 
-@pytest.mark.parametrize(("jobs", "chunk_bytes"), [(1, None), (1, 100), (1, 1000), (2, 100)])
+@pytest.mark.parametrize(("jobs", "chunk_bytes"), [(1, 100), (2, 1000)])
 def test_one_id_under_many_questions(jobs: int, chunk_bytes: int | None, tmp_path: Path) -> None:
     """The first post in the file is used, wherever the others are."""
     rng = random.Random(3)
@@ -297,12 +296,12 @@ def test_names(kind: str, tmp_path: Path) -> None:
         pytest.skip(f"this file system has no such names: {error}")
     output = path.with_suffix(".jsonl.gz")
     command = ["convert", path, output, "--report", f"{output}.json"]
-    assert run_process(*command).returncode == 0
+    assert run(*command).returncode == 0
     names = {path.name, output.name, f"{output.name}.json", f".{output.name}.strays.gz"}
     names.add(f".{output.name}.index")
     assert set(left_by(output)) == names
     path.write_bytes(b"<posts>")
-    result = run_process(*command, "--force", errors="replace")
+    result = run(*command, "--force")
     assert result.returncode == 1
     assert result.stderr.startswith("so2docs: ")
     assert "Traceback" not in result.stderr

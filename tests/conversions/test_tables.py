@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import shutil
 import signal
 import subprocess
@@ -24,7 +23,7 @@ import so2docs
 
 CHECKOUT = SAMPLES.parent
 WAYS = [(1, None), (1, 700), (3, 700)]
-SETS = [("comments",), ("links",), ("votes",), ("users",), ("comments", "users"), tuple(FILES)]
+SETS = [("links",), ("comments", "users"), tuple(FILES)]
 
 
 @pytest.fixture
@@ -55,21 +54,6 @@ def test_sample_whichever_way(names: tuple[str, ...], tmp_path: Path) -> None:
     assert len(packed) == 1
 
 
-def test_sample_by_command(tmp_path: Path) -> None:
-    output = tmp_path / "questions.jsonl"
-    result = run("convert", SITE, output, "--nest", "all", "--quiet")
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-    assert output.read_bytes() == (SITE / output.name).read_bytes()
-    assert strays_of(output).read_bytes() == (SITE / "questions.strays.jsonl").read_bytes()
-
-
-def test_documents_nest_as_well() -> None:
-    oracle = nest(SITE, ["comments", "votes"])
-    documents = so2docs.documents(SITE, jobs=1, nest=["votes", "comments"])
-    assert list(documents) == oracle.documents
-    assert list(documents.report.tables) == ["comments", "votes"]
-
-
 @pytest.mark.usefixtures("core")
 def test_answers_by_votes(tmp_path: Path) -> None:
     actual = converted(SITE, tmp_path / "questions.jsonl.gz", ["all"], jobs=1, answers_by="votes")
@@ -92,23 +76,6 @@ def test_report_counts_every_row(chunk_bytes: int | None, tmp_path: Path) -> Non
     )
     assert message in str(report)
     assert "users read           8, strays 2 (user_missing_id 1" in str(report)
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"nest": "all"}, {"min_score": 3}, {"nest": "all", "limit": 1, "sample": 0.9}]
-)
-def test_printed_numbers_account_for_every_row(options: dict[str, Any], tmp_path: Path) -> None:
-    summary = str(so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, **options))
-    lines = dict(re.findall(r"^(.+?)  +(.*)$", summary, re.MULTILINE))
-    labels = ("questions", "answers nested", "strays", "other types", "filtered")
-    placed = sum(int(lines[label].split()[0].strip(";")) for label in labels if label in lines)
-    assert placed == int(lines["rows"]) == 9
-    for name in ("comments", "links", "votes"):
-        if options.get("nest"):
-            nested, rows, rest = re.split(" of |(?<=[0-9]),", lines[f"{name} nested"], maxsplit=2)
-            without = re.findall(r"(\d+) of \d+ rows have no post", rest)
-            others = re.findall(r"(?:filtered|strays) (\d+)", rest)
-            assert sum(map(int, [nested, *without, *others])) == int(rows)
 
 
 def test_a_table_of_another_site(site: Path, tmp_path: Path) -> None:
@@ -158,12 +125,6 @@ def test_missing_table(name: str, file: str, site: Path, tmp_path: Path) -> None
         ):
             so2docs.convert(source, tmp_path / "questions.jsonl.gz", nest=[name])
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
-
-
-def test_unknown_table(tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match=r"'tags'.*comments, links, .*users, badges, all"):
-        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", nest=["tags"])
-    assert run("convert", SITE, tmp_path / "q.jsonl.gz", "--nest", "tags").returncode == 2
 
 
 def test_output_is_not_a_table(site: Path) -> None:
@@ -233,22 +194,6 @@ def test_errors_in_a_table_name_its_last_row(site: Path, tmp_path: Path) -> None
             )
 
 
-def test_empty_tables(site: Path, tmp_path: Path) -> None:
-    for file in FILES.values():
-        root = file.removesuffix(".xml").lower()
-        (site / file).write_text(f"<{root}></{root}>", encoding="utf-8")
-    actual = converted(site, tmp_path / "questions.jsonl.gz", ["all"], jobs=1)
-    assert actual == expected(nest(site, FILES))
-
-
-def test_repaired_characters_of_tables_are_counted(site: Path, tmp_path: Path) -> None:
-    comments = site / "Comments.xml"
-    comments.write_bytes(comments.read_bytes().replace(b"With tea", b"With\x01 &#x0; tea"))
-    report = so2docs.convert(site, tmp_path / "questions.jsonl.gz", jobs=1, nest=["comments"])
-    assert report.repaired_characters == 2
-    assert "With\N{REPLACEMENT CHARACTER}".encode() in unpacked(tmp_path / "questions.jsonl.gz")
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
     """The slice can be parsed by lxml unchanged, unlike the first slice of a published table."""
@@ -261,7 +206,7 @@ def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
-@pytest.mark.parametrize("key", ["Owner", "LastEditor", "Comments", "Links", "Votes", "Answers"])
+@pytest.mark.parametrize("key", ["Owner", "Votes", "Answers"])
 def test_no_attribute_is_named_like_a_nested_list(
     key: str, core: str, site: Path, tmp_path: Path
 ) -> None:

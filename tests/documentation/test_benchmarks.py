@@ -1,6 +1,5 @@
 """The benchmarks run on samples, since they use internal functions that may change."""
 
-import bz2
 import json
 import re
 import shutil
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES
 
-import so2docs
 from so2docs.parse import core
 
 
@@ -49,14 +47,6 @@ def test_one_job_and_the_unavoidable_are_measured_in_pairs(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_memory_in_each_order(tmp_path: Path) -> None:
-    printed = run("memory.py", "--size", "200kB", "--times", "2", "--folder", tmp_path)
-    assert [line.split(" | ")[0] for line in printed.splitlines()[2:]] == [
-        f"| {order}" for order in ("sorted", "grouped", "shuffled") for _ in range(2)
-    ]
-
-
-@pytest.mark.long
 def test_flat_tables_are_measured(tmp_path: Path) -> None:
     printed = run("tables.py", "--size", "200kB", "--times", "2", "--folder", tmp_path)
     assert re.search(r"^so2docs .* 1\.00 x wall, 1\.00 x CPU$", printed, re.MULTILINE)
@@ -81,39 +71,6 @@ def test_sources_are_measured(tmp_path: Path) -> None:
         *archives,
         "| 0 GB through a pipe",
     ]
-
-
-def test_one_kind_of_source_is_measured(tmp_path: Path) -> None:
-    options = ("--only", "file", "--size", "200kB", "--rounds", "1", "--work-dir", tmp_path)
-    lines = run("sources.py", *options).splitlines()
-    assert [line.split(" | ")[0] for line in lines[2:]] == ["| a file"]
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_disk_too_small_for_the_large_dump(tmp_path: Path) -> None:
-    with pytest.raises(subprocess.CalledProcessError) as failed:
-        run("sources.py", "--only", "large", "--large", "999999GB", "--work-dir", tmp_path)
-    assert re.search(r"large needs [\d.]+ GB, [\d.]+ GB are free", failed.value.stderr)
-
-
-def test_a_repeated_dump_has_other_ids(tmp_path: Path) -> None:
-    dump, size = SAMPLES / "posts.xml", (SAMPLES / "posts.xml").stat().st_size
-    repeated = tmp_path / "Posts.xml"
-    repeated.write_text(run("repeat_dump.py", dump, str(2 * size)), encoding="utf-8", newline="")
-    once = so2docs.convert(dump, tmp_path / "once.jsonl")
-    twice = so2docs.convert(repeated, tmp_path / "twice.jsonl")
-    copies = twice.rows // once.rows
-    assert copies > 1
-    assert (twice.questions, twice.answers) == (once.questions * copies, once.answers * copies)
-    assert twice.strays["repeated_id"] == once.strays["repeated_id"] * copies
-
-
-@pytest.mark.long
-def test_packed_dumps_are_measured(tmp_path: Path) -> None:
-    packed = tmp_path / "posts.xml.bz2"
-    packed.write_bytes(bz2.compress((SAMPLES / "posts.xml").read_bytes()))
-    lines = run("packed.py", packed).splitlines()
-    assert [line.split(",")[0] for line in lines[2:]] == ["| decompress"] * 3 + ["| convert"] * 2
 
 
 @pytest.mark.long

@@ -63,10 +63,6 @@ def run(command: list[str], folder: Path) -> str:
     return result.stdout
 
 
-def test_blocks_of_the_readme_run(tmp_path: Path) -> None:
-    run_blocks("README.md", tmp_path)
-
-
 @pytest.mark.long
 def test_the_index_in_the_tutorial_is_current(tmp_path: Path, samples: Path) -> None:
     posts = (samples / "site" / "Posts.xml").read_bytes()
@@ -97,7 +93,7 @@ def test_the_index_in_the_tutorial_is_current(tmp_path: Path, samples: Path) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", PAGES[1:])
+@pytest.mark.parametrize("page", PAGES)
 def test_blocks_of_a_page_run_in_an_empty_folder(page: str, tmp_path: Path) -> None:
     run_blocks(page, tmp_path)
 

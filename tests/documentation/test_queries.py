@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import csv
-import html
-import json
 import re
 import subprocess
 import sys
 from collections import Counter
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
-from statistics import mean, median
 from typing import Any
 
-import lxml.html
 import py7zr
 import pytest
 from support.flat_oracle import Row, read_back, rows_of
@@ -115,40 +111,6 @@ def test_answers(folder: Path, database: Any, pairs: list[tuple[Row, Row]]) -> N
     assert rows == expected
 
 
-def test_first_answers(database: Any, pairs: list[tuple[Row, Row]]) -> None:
-    firsts: dict[int, list[tuple[Row, Row]]] = {}
-    seen = set()
-    for question, answer in pairs:
-        if question["Id"] not in seen:
-            seen.add(question["Id"])
-            year = int(answer["CreationDate"][:4])
-            firsts.setdefault(year, []).append((question, answer))
-    rows = database.execute(block("First answers", "sql")).fetchall()
-    assert [row[:2] for row in rows] == [(year, len(firsts[year])) for year in sorted(firsts)]
-    for year, _, middle, accepted in rows:
-        of_year = firsts[year]
-        assert middle == pytest.approx(median(minutes(*pair) for pair in of_year))
-        assert accepted == pytest.approx(mean(q["AcceptedAnswerId"] == a["Id"] for q, a in of_year))
-
-
-def test_tags_by_month(database: Any, posts: list[Row]) -> None:
-    expected: Counter[tuple[str, date]] = Counter()
-    for post in posts:
-        for tag in post["Tags"] or ():
-            expected[tag, date.fromisoformat(f"{post['CreationDate'][:7]}-01")] += 1
-    rows = database.execute(block("Tags by month", "sql")).fetchall()
-    assert {(tag, month): questions for tag, month, questions, _, _ in rows} == expected
-    assert len(rows) == len(expected) > 500
-
-
-def test_pairs_of_askers_and_answerers(database: Any, pairs: list[tuple[Row, Row]]) -> None:
-    people = Counter((answer["OwnerUserId"], question["OwnerUserId"]) for question, answer in pairs)
-    expected = {pair: count for pair, count in people.items() if None not in pair}
-    rows = database.execute(block("Who answers", "sql")).fetchall()
-    assert {row[:2]: row[2] for row in rows} == expected
-    assert len(rows) == len(expected) > 500
-
-
 def test_a_part_by_words(folder: Path, database: Any, posts: list[Row]) -> None:
     target = folder / "ids.txt"
     heading = "Threads that contain certain words"
@@ -170,21 +132,6 @@ def test_a_part_by_words(folder: Path, database: Any, posts: list[Row]) -> None:
     others = read_back(folder / "others", DUMP["posts"], "parquet")
     rest = {post["Id"] for post in posts if post["PostTypeId"] == 1} - threads
     assert {post["Id"] for post in others if post["PostTypeId"] == 1} == rest
-
-
-def test_code_and_links(database: Any, posts: list[Row]) -> None:
-    rows = database.execute(block("Code and links", "sql")).fetchall()
-    answers = {post["Id"]: post for post in posts if post["PostTypeId"] == 2}
-    assert [row[0] for row in rows] == sorted(answers)
-    for number, question_id, has_code, blocks, links in rows:
-        document = lxml.html.fromstring(f"<div>{answers[number]['Body']}</div>")
-        assert question_id == answers[number]["ParentId"]
-        assert has_code == bool(document.xpath("//code"))
-        assert [html.unescape(code) for code in blocks] == [
-            code.text_content() for code in document.xpath("//pre/code")
-        ]
-        assert [html.unescape(link) for link in links] == document.xpath("//a/@href")
-    assert any(row[4] for row in rows)
 
 
 def test_graph(
@@ -210,22 +157,6 @@ def test_graph(
     assert {row[":START_ID(Post)"]: row[":END_ID(Post)"] for row in answers} == {
         key: str(post["ParentId"]) for key, post in threads.items() if post["PostTypeId"] == 2
     }
-
-
-def test_markdown(folder: Path, posts: list[Row]) -> None:
-    shell(block("One Markdown", "sh"), folder)
-    code = block("One Markdown", "python")
-    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
-    titles = {f"{post['Id']}.md": post["Title"] for post in posts if post["PostTypeId"] == 1}
-    answers = Counter(f"{post['ParentId']}.md" for post in posts if post["PostTypeId"] == 2)
-    files = list((folder / "markdown").iterdir())
-    assert {path.name for path in files} == {*titles}
-    for path in files:
-        text = path.read_text("utf-8")
-        assert text.startswith("---\nId: ")
-        title = re.findall(r"^Title: (.*)$", text, re.MULTILINE)[0]
-        assert json.loads(title) == titles[path.name]
-        assert len(re.findall(r"^## Answer \d+$", text, re.MULTILINE)) == answers[path.name]
 
 
 def test_blocks_run_in_order_on_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

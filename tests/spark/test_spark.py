@@ -162,7 +162,6 @@ def test_a_finished_site_stays_unless_forced(session: Any, tmp_path: Path) -> No
     part.write_bytes(marked)
     again = on_spark.convert(session, dump, tmp_path)
     assert (up_to_date(again), reports(again), part.read_bytes()) == (["samples"], {}, marked)
-    assert "1 up to date" in str(again)
     (tmp_path / "samples" / "part-00009.jsonl.gz").write_bytes(b"of a larger dump")
     on_spark.convert(session, dump, tmp_path, force=True)
     assert files_of(tmp_path) == before

@@ -170,7 +170,7 @@ def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
         SAMPLES / "posts.xml", plain, jobs=1, min_score=2, fields="Id,Title,Score", limit=2
     )
     assert (tmp_path / "samples" / "part-00000.json").read_bytes() == plain.read_bytes()
-    assert json.loads(report.read_text())["sites"]["samples"]["questions"] == 2
+    assert json.loads(report.read_text())[0]["result"]["questions"] == 2
 
 
 def test_a_task_uses_one_process_per_core(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_task_uses_one_process_per_core(tmp_path: Path) -> None:
     result = run_process("spark", dump, votes, out, *options, "--report", report, timeout=600)
     assert result.returncode == 0, result.stderr
     assert "total" in result.stderr
-    jobs = {name: one["jobs"] for name, one in json.loads(report.read_text())["sites"].items()}
+    jobs = {one["site"]: one["result"]["jobs"] for one in json.loads(report.read_text())}
     assert jobs == {"votes": 1, "wide": 2}
     assert b"".join(lines_of(out / "votes")) == (SAMPLES / "votes.jsonl").read_bytes()
     assert_same_as_plain(dump, out / "wide", tmp_path / "plain")
