@@ -140,7 +140,7 @@ class Restoration:
         self._first_question_of = first_question_of
         filters = options.filters
         self._before = filters.before
-        self._filter = RowFilter(filters.of_state, None, counts.similar_tags)
+        self._filter = RowFilter(filters.of_state, None)
         self._project = make_projection(options)
         self._nested = frozenset(options.nest)
         self._has_history = any(TABLES[name].file == _HISTORY for name in options.tables)

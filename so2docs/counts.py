@@ -226,8 +226,6 @@ class RowCounts(Counts):
         filtered: Questions and answers left out by the filters.
         dropped: Posts in `drop_posts`, and posts and comments of users in `drop_users`; they are
             also counted as filtered.
-        similar_tags: Number of questions with each tag that equals or resembles a tag of the
-            filter.
         records: Records made by the recipe; None without a recipe.
         without_record: Documents from which the recipe made no record; None without a recipe.
         labels: Records by the value of the column that the recipe counts, such as `true`.
@@ -246,7 +244,6 @@ class RowCounts(Counts):
     other_types: Counter[str] = field(default_factory=Counter)
     filtered: int = 0
     dropped: int = 0
-    similar_tags: Counter[str] = field(default_factory=Counter)
     records: int | None = None
     without_record: int | None = None
     labels: Counter[str] = field(default_factory=Counter)

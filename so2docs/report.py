@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fnmatch
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from so2docs.counts import MOST, Counts, RowCounts, list_by_name, plural
@@ -109,20 +107,15 @@ class Report(Printed, RowCounts):
             placed = table.nested + table.filtered + sum(table.strays.values())
             check_placed(f"{self.dump} ({name})", table.rows, placed)
 
-    def warnings(self, tags: Iterable[str] = (), sample_size: int | None = None) -> Iterator[str]:
+    def warnings(self, sample_size: int | None = None) -> Iterator[str]:
         """Yield warnings: too few questions passed, or a table seems to be from another dump.
 
         Args:
-            tags: Tags and patterns of the filter.
             sample_size: Number of questions of the sample; None if it has no fixed size.
         """
-        unknown = explain_unknown_tags(tags, self.similar_tags)
-        if unknown and self.rows:
-            yield unknown
-        elif self.filtered and not self.questions:
-            yield "no question passed all filters; the output is empty"
-        elif sample_size is not None and self.questions < sample_size:
-            yield explain_small_sample(self.questions, sample_size)
+        has_questions = bool(self.questions or self.filtered)
+        if has_questions and (problem := explain_few(self.questions, sample_size)):
+            yield problem
         for name, table in self.tables.items():
             if table.without_post * _ALARMING > table.rows:
                 yield (
@@ -249,26 +242,11 @@ def as_size(size: float) -> str:
     return f"{size} B"
 
 
-def explain_small_sample(questions: int, size: int) -> str:
-    """Explain why a sample is smaller than its size."""
-    return f"{flag('sample_size', size)}: only {plural(questions, 'question')} passed the filters"
-
-
-def explain_unknown_tags(tags: Iterable[str], similar_tags: Counter[str]) -> str:
-    """Format a warning that names the tags and patterns without a match, and similar tags.
-
-    Args:
-        tags: Tags and patterns of the filter.
-        similar_tags: Number of questions with each tag that equals or resembles a tag of the
-            filter.
-
-    Returns:
-        The warning; empty if every tag and pattern matches a question.
-    """
-    unknown = [tag for tag in tags if not fnmatch.filter(similar_tags, tag)]
-    if not unknown:
+def explain_few(questions: int, sample_size: int | None) -> str:
+    """Explain why there is no question, or a smaller sample; empty if there are enough."""
+    if not questions:
+        return "no question passed all filters; the output is empty"
+    if sample_size is None or questions >= sample_size:
         return ""
-    similar = ", ".join(f"{tag} ({n:,})" for tag, n in similar_tags.most_common(3))
-    return f"no question has the tag {' or '.join(unknown)}" + (
-        f"; similar tags: {similar}" if similar else ""
-    )
+    passed = f"only {plural(questions, 'question')} passed the filters"
+    return f"{flag('sample_size', sample_size)}: {passed}"

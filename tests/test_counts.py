@@ -16,7 +16,7 @@ BY_NAME = st.dictionaries(st.sampled_from(["a", "b", "nested"]), st.integers(1, 
 TABLES = st.builds(TableCounts, rows=NUMBERS, nested=NUMBERS, filtered=NUMBERS, strays=BY_NAME)
 ALL = {
     **dict.fromkeys(("rows", "questions", "answers", "filtered", "dropped"), NUMBERS),
-    **dict.fromkeys(("strays", "other_types", "similar_tags"), BY_NAME),
+    **dict.fromkeys(("strays", "other_types"), BY_NAME),
     **dict.fromkeys(("records", "without_record"), st.none() | NUMBERS),
     **dict.fromkeys(("first_day", "last_day"), st.sampled_from(["", "2014-01-21", "2020-06-01"])),
     "repaired_characters": NUMBERS,

@@ -8,7 +8,6 @@ no references to rows that are left out, except references that are broken in th
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -30,7 +29,7 @@ from so2docs.parse.filters import (
 )
 from so2docs.parse.opt_outs import unpack_ids
 from so2docs.progress import log
-from so2docs.report import explain_small_sample, explain_unknown_tags
+from so2docs.report import explain_few
 from so2docs.scan.table import TableReader
 from so2docs.schema import DUMP, Table
 
@@ -259,16 +258,13 @@ def _select_questions(scan: Callable[..., Arrays], filters: PartFilters) -> tupl
         return arrays
 
     seeds = scan("posts", partial(_find_questions, filters), sample_chunk)
-    problem = explain_unknown_tags(filters.tags, Counter(seeds.pop("similar").to_pylist()))
     questions, *matches = seeds.values()
     for ids in matches:
         questions = questions.filter(pc.is_in(questions, value_set=ids))
     if sample is not None and size is not None:
         sample.add(questions.to_pylist())
         questions = pa.array(sample.ids(), pa.int64())
-        if 0 < len(questions) < size:
-            problem = problem or explain_small_sample(len(questions), size)
-    return questions, problem
+    return questions, explain_few(len(questions), size)
 
 
 def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -312,15 +308,14 @@ def _filter(posts: Any, conditions: Iterable[Condition]) -> Any:
 
 
 def _find_questions(filters: PartFilters, posts: Any) -> Arrays:
-    """Find the ids of the questions that pass each filter, and tags similar to those requested."""
+    """Find the ids of the questions that pass each filter."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     question_ids = _question_ids(posts)
     questions = posts.filter(pc.equal(posts["PostTypeId"], _QUESTION))
     lists = (("OwnerUserId", filters.keep_users), ("Id", filters.keep_posts))
-    similar: Counter[str] = Counter()
-    conditions = question_conditions(filters, similar) + post_conditions(filters)
+    conditions = question_conditions(filters) + post_conditions(filters)
     arrays = {}
     has_lists = any(listed is not None for _, listed in lists)
     if conditions or not has_lists or filters.sample_size is not None:
@@ -329,7 +324,7 @@ def _find_questions(filters: PartFilters, posts: Any) -> Arrays:
         if listed is not None:
             is_listed = pc.is_in(posts[column], value_set=pa.array(listed.ids, pa.int64()))
             arrays[column] = question_ids.filter(is_listed).drop_null()
-    return arrays | {"similar": pa.array(similar.elements(), pa.string())}
+    return arrays
 
 
 def _find_posts(filters: PartFilters, path: str, posts: Any) -> Arrays:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from fnmatch import fnmatchcase
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import UnionType
@@ -329,25 +328,6 @@ def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
                 "tensorflow*, or several separated by commas"
             )
     return tuple(sorted({tag.lower() for tag in tag_names}))
-
-
-def tag_filter(wanted: Collection[str], *, all_tags: bool) -> Callable[[Iterable[str]], bool]:
-    """Make a function that returns whether lower-case tags match the wanted tags and patterns.
-
-    Args:
-        wanted: Tags, and patterns with `*` and `?`.
-        all_tags: Whether all wanted tags must match, instead of at least one.
-    """
-
-    @lru_cache(maxsize=1 << 16)
-    def find_wanted(tag: str) -> frozenset[str]:
-        return frozenset(name for name in wanted if fnmatchcase(tag, name))
-
-    def matches(tags: Iterable[str]) -> bool:
-        matched = frozenset().union(*map(find_wanted, tags))
-        return len(matched) == len(wanted) if all_tags else bool(matched)
-
-    return matches
 
 
 def point_in_time(name: str, value: str | date | None) -> str | None:

@@ -7,7 +7,6 @@ the columns of flat tables, whose values are typed.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -16,7 +15,6 @@ from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from so2docs.domain import FIRST_FABRICATED_ID, is_sampled, sample_place
-from so2docs.options.option import tag_filter
 from so2docs.options.table import PartFilters, QuestionFilters
 from so2docs.parse.posts import READ
 from so2docs.schema import POSTS
@@ -50,16 +48,8 @@ NOT_FABRICATED = Condition("Id", lambda post_id: post_id is None or post_id < FI
 """The condition that the publisher did not make a post up."""
 
 
-def question_conditions(
-    filters: QuestionFilters, similar: Counter[str] | None = None
-) -> list[Condition]:
-    """Return the conditions on the attributes of a question.
-
-    Args:
-        filters: The filters.
-        similar: Counts of the tags that resemble a wanted tag, to which the condition on tags,
-            which is the first, adds the tags that it tests.
-    """
+def question_conditions(filters: QuestionFilters) -> list[Condition]:
+    """Return the conditions on the attributes of a question."""
     since, until = map(limit_milliseconds, (filters.since, filters.until))
     limits = (
         ("Score", filters.min_score, None),
@@ -69,8 +59,7 @@ def question_conditions(
     )
     conditions = []
     if filters.tags:
-        test = _tag_test(filters, Counter() if similar is None else similar)
-        conditions.append(Condition("Tags", test))
+        conditions.append(Condition("Tags", _tag_test(filters.tags, all_tags=filters.all_tags)))
     conditions += [
         Condition(name, partial(_is_within, lowest, highest))
         for name, lowest, highest in limits
@@ -149,27 +138,15 @@ def limit_milliseconds(limit: str | None) -> int | None:
     return round(datetime.fromisoformat(limit).replace(tzinfo=UTC).timestamp() * 1000)
 
 
-def _tag_test(filters: QuestionFilters, similar: Counter[str]) -> Callable[[Any], bool]:
-    """Make a test of tags, which are compared in lower case; `similar` counts those like wanted."""
-    has_tags = tag_filter(filters.tags, all_tags=filters.all_tags)
-    is_similar = lru_cache(1 << 16)(partial(_is_similar, filters.tags))
+def _tag_test(wanted: tuple[str, ...], *, all_tags: bool) -> Callable[[Any], bool]:
+    """Make a test whether tags match one of the wanted tags and patterns, or all of them."""
+
+    @lru_cache(maxsize=1 << 16)
+    def find_wanted(tag: str) -> frozenset[str]:
+        return frozenset(name for name in wanted if fnmatchcase(tag.lower(), name))
 
     def passes(tags: Iterable[str] | None) -> bool:
-        names = [tag.lower() for tag in tags or ()]
-        similar.update(filter(is_similar, names))
-        return has_tags(names)
+        matched = frozenset().union(*map(find_wanted, tags or ()))
+        return len(matched) == len(wanted) if all_tags else bool(matched)
 
     return passes
-
-
-def _is_similar(wanted: tuple[str, ...], tag: str) -> bool:
-    """Whether a tag equals, contains, matches or resembles a wanted tag."""
-    from difflib import get_close_matches
-
-    stems = [name.strip("*?%") for name in wanted]
-    contains = any(stem and stem in tag for stem in stems)
-    return (
-        contains
-        or any(fnmatchcase(tag, name) for name in wanted)
-        or bool(get_close_matches(tag, stems, 1, 0.7))
-    )

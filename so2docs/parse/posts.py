@@ -61,8 +61,6 @@ class RecordBuffer:
         filtered: Number of rows rejected by a filter.
         dropped: Number of posts and comments filtered because a list to drop names their author or
             the post itself.
-        similar_tags: Number of questions by tag, for tags that equal or resemble a tag of the
-            filter.
         rejected: Keys of rejected posts without a bucket, which are needed only to find repeated
             ids.
         reserved: Names forbidden for attributes, since documents use them for other values.
@@ -78,7 +76,6 @@ class RecordBuffer:
     other_types: Counter[int] = field(default_factory=Counter)
     filtered: int = 0
     dropped: int = 0
-    similar_tags: Counter[str] = field(default_factory=Counter)
     rejected: bytearray = field(default_factory=bytearray)
     reserved: frozenset[str] = RESERVED
     first_stray: dict[str, Any] | None = None

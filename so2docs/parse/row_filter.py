@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,6 @@ class RowFilter:
     Args:
         filters: The filters.
         projection: Changes the posts that pass; None to leave them unchanged.
-        similar_tags: Counts of the tags that resemble a wanted tag, to add to.
         all_keys: Whether to keep the keys of posts outside the sample with the other keys.
     """
 
@@ -48,7 +46,6 @@ class RowFilter:
         self,
         filters: Filters,
         projection: Projection | None,
-        similar_tags: Counter[str],
         *,
         all_keys: bool = False,
     ) -> None:
@@ -59,7 +56,7 @@ class RowFilter:
         self._opt_outs = OptOuts(filters, POSTS)
         self._projection = projection
         # The sample is tested here, because the answers to a question are in the sample with it.
-        of_questions = question_conditions(replace(filters, sample=None), similar_tags)
+        of_questions = question_conditions(replace(filters, sample=None))
         of_posts = post_conditions(filters)
         self._conditions = {
             QUESTION: of_questions + of_posts,

@@ -151,7 +151,6 @@ class RowSink(Visitor):
         """Add the counts to the tally; return the file, the written blocks and the post ids."""
         tally, buffer = self.tally, self.buffer
         tally.filtered, tally.dropped = buffer.filtered, buffer.dropped
-        tally.similar_tags = buffer.similar_tags
         tally.first_day, tally.last_day = buffer.first_day, buffer.last_day
         tally.strays.update(buffer.stray_reasons)
         for kind, count in buffer.other_types.items():
@@ -196,8 +195,7 @@ class _PostFiling(RowSink):
         filters = options.filters.of_rows
         if filters.select:
             keys = options.needs_all_keys
-            similar = self.buffer.similar_tags
-            self._filter = RowFilter(filters, self._projection, similar, all_keys=keys)
+            self._filter = RowFilter(filters, self._projection, all_keys=keys)
 
     def add(self, rows: list[Row]) -> None:
         self._keep_lists.look_at(self._find_existing(rows))

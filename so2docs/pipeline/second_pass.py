@@ -440,8 +440,7 @@ class SecondPass:
         report.fabricated = self.find_fabricated()
         report += state.counts
         report.check()
-        filters = self.options.filters
-        for warning in report.warnings(filters.tags, filters.sample_size):
+        for warning in report.warnings(self.options.filters.sample_size):
             log.warning(warning)
 
     def find_fabricated(self) -> int:
