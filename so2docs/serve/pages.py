@@ -696,14 +696,12 @@ def _answer(
     """Make the response: the rendered template, or `data` as JSON if the request asks for it."""
     if wants_json(request):
         return Response(orjson.dumps(data), media_type="application/json")
-    page = environment.get_template(template).render(values)
-    return HTMLResponse(page, headers={"vary": "accept"})
+    return HTMLResponse(environment.get_template(template).render(values))
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a request asks for JSON, in its URL or its `Accept` header."""
-    accepted = request.headers.get("accept", "")
-    return request.url.path.endswith(".json") or accepted.startswith("application/json")
+    """Whether the URL of a request asks for JSON."""
+    return request.url.path.endswith(".json")
 
 
 def page_number(request: Request) -> int:

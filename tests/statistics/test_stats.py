@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import py7zr
 import pytest
 from support.command import run
 from support.oracle import nest
@@ -153,15 +152,6 @@ def test_comments_links_and_votes(tmp_path: Path) -> None:
     assert "  AcceptedByOriginator   1\n" in text
     assert "<span>votes</span><strong>17</strong><span>2.83 a post</span>" in page
     assert re.search(r'<th scope="row">UpMod</th>.*?<td>5</td>', page)
-
-
-def test_published_comments_links_and_votes(dumps: Path, tmp_path: Path) -> None:
-    source = dumps / "archives" / "eosio.meta.stackexchange.com.7z"
-    output = tmp_path / "questions.jsonl.gz"
-    so2docs.convert(source, output, jobs=1, nest="all")
-    with py7zr.SevenZipFile(source) as archive:
-        archive.extract(path=tmp_path, targets=["Posts.xml", *FILES.values()])
-    check_views(assert_right(output, nest_tables(tmp_path, FILES).documents))
 
 
 def test_one_table_only(tmp_path: Path) -> None:
