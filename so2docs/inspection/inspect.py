@@ -121,8 +121,8 @@ class Inspection:
     def columns(self) -> dict[str, int | float]:
         """Return the numbers for this site's row in a table of sites, by column name."""
         tables = self.tables.values()
-        rows, size = (sum(getattr(table, name) for table in tables) for name in ("rows", "bytes"))
-        return {"tables": len(tables), "rows": rows, "bytes": size}
+        sums = {name: sum(getattr(table, name) for table in tables) for name in ("rows", "bytes")}
+        return {"tables": len(tables), **sums}
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""
@@ -187,10 +187,8 @@ def inspect(
         tables = _find(path, catalog)
         remarks: list[str] = []
         files = _files(tables, sha256, remarks)
-        results: dict[str, InspectedTable] = {}
         with start_reader(tables, temporary, jobs=jobs, progress=progress) as reader:
-            for table in tables:
-                results[table.table.file] = _read(table, reader, temporary)
+            results = {table.table.file: _read(table, reader, temporary) for table in tables}
     ordered = {name: results[name] for name in sorted(results)}
     last_date = max((result.last_date for result in ordered.values()), default="")
     is_licensed = any(file.license is not None for file in files)
