@@ -11,8 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from so2docs.dump.opening import Catalog
-from so2docs.dump.tables import find_posts, find_tables
+from so2docs.dump.source import Source
 from so2docs.options.request import tables_to_nest
 from so2docs.options.table import Options, RunOptions
 from so2docs.output.paths import OutputPaths
@@ -46,17 +45,16 @@ class Clock:
 def measure(folder: str, tables: list[str], work_dir: str) -> None:
     """Run the steps of a conversion one by one, and print the figures of each."""
     nest = tables_to_nest(tables, {})
-    catalog = Catalog()
-    dump, others = find_posts(folder, catalog), find_tables(folder, nest, {}, catalog)
+    files = Source(folder).find_to_convert(nest, {})
     output = str(Path(work_dir) / "questions.jsonl.gz")
     options, names = Options(nest=nest, core=core.built()), OutputPaths(output, work_dir)
     spill = Spill(Path(work_dir) / "spill")
-    session = Session(dump, spill, options, names, RunOptions(jobs=1), tables=others)
+    session = Session(files, spill, options, names, RunOptions(jobs=1))
     report, clock, users = session.report, Clock(), None
     spill.start_run()
     with Workers(1) as workers:
         first_questions = session.read_posts(workers)
-        clock.step("posts", report.rows, spill.committed_bytes(0), dump.size)
+        clock.step("posts", report.rows, spill.committed_bytes(0), files[0].size)
         posts = map_posts(spill, first_questions)
         clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
         for step in session.tables:

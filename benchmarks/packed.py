@@ -16,13 +16,11 @@ from measure import Measured, run
 
 _DECOMPRESS = """
 import sys
-from so2docs.dump.opening import Catalog
-from so2docs.dump.tables import find_posts
-with Catalog() as catalog:
-    posts = find_posts(sys.argv[1], catalog).open(threads=int(sys.argv[2]), work_dir=None)
-    while posts.source.reader.read1(1 << 20):
+from so2docs.dump.source import Source
+with Source(sys.argv[1]) as source:
+    [posts] = source.find_to_convert([], {})
+    while posts.open(threads=int(sys.argv[2])).layers.reader.read1(1 << 20):
         pass
-    posts.close()
 """
 
 

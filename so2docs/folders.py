@@ -27,8 +27,8 @@ from so2docs.api.sites import (
 )
 from so2docs.api.tags import TagsFile, tags
 from so2docs.changes.diff import ChangesFile, diff
-from so2docs.dump.opening import Catalog
-from so2docs.dump.unreadable import unreadable_output
+from so2docs.dump.source import Source
+from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
     OptionError,
     OutputError,
@@ -319,11 +319,10 @@ def _plan_inspections(sources: Iterable[PathLike], **keywords: Any) -> list[Site
 def _tables_of_others(paths: list[str]) -> set[str]:
     """Return the real paths of files that `inspect` reads with another of these dumps."""
     others: set[str] = set()
-    with Catalog() as catalog:
-        for path in paths:
-            with suppress(So2docsError):  # `inspect` will raise it again.
-                files = set(map(os.path.realpath, locate_all(path, catalog).values()))
-                others |= files - {os.path.realpath(path)}
+    for path in paths:
+        with suppress(So2docsError), Source(path) as source:  # `inspect` will raise it again.
+            files = set(map(os.path.realpath, locate_all(source).values()))
+            others |= files - {os.path.realpath(path)}
     return others
 
 

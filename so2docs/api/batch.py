@@ -11,7 +11,7 @@ import orjson
 
 from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.api.sites import Done, SiteResult, WhenDone, dump_tasks, plan_outputs, run_sites
-from so2docs.dump.unreadable import unreadable_output
+from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.keywords import ConvertKeywords, spell_out
 from so2docs.options.option import path
@@ -80,7 +80,7 @@ def convert_all(
     planned = plan_outputs(sources, os.fspath(output_dir), end)
     if kwargs.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
-    check_report(report_path, [source for source, _, _ in planned])
+    check_report(report_path, (source for source, _, _ in planned))
     os.makedirs(output_dir, exist_ok=True)
     done: list[SiteResult] = []
 

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -15,17 +15,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
-from so2docs.dump.opening import STANDARD_INPUT, Catalog, DumpLike
-from so2docs.dump.source import check_source
-from so2docs.dump.tables import (
-    TableFile,
-    announce,
-    find_posts,
-    find_tables,
-    in_reading_order,
-    tables_beside,
-)
-from so2docs.dump.unreadable import check_exists
+from so2docs.dump.opening import TableFile
+from so2docs.dump.source import DumpLike, Source, in_reading_order
 from so2docs.errors import (
     ChangedDumpError,
     DumpError,
@@ -48,14 +39,13 @@ from so2docs.options.request import (
     tables_to_nest,
     validate_keywords,
 )
-from so2docs.options.sites import checked_host, host, host_from_name, published_host, site_name
+from so2docs.options.sites import checked_host, published_host
 from so2docs.options.table import (
     OF_CONVERT,
     OF_ITERATOR,
     Options,
     OutputForm,
     RunOptions,
-    Tables,
     taken_by,
 )
 from so2docs.output import retrieval_set
@@ -184,7 +174,7 @@ def convert(
 
 
 def convert_validated(
-    source: DumpLike,
+    dump: DumpLike,
     output: str | os.PathLike[str] | None,
     kwargs: Mapping[str, Any],
     site_field: tuple[str, str] | None = None,
@@ -192,7 +182,7 @@ def convert_validated(
     """Convert a dump as `convert` does, but with keywords that are already validated.
 
     Args:
-        source: The dump.
+        dump: The dump.
         output: File for the documents, or None, as in `convert`.
         kwargs: The validated keywords.
         site_field: Name and value of a field to add to each document.
@@ -202,9 +192,6 @@ def convert_validated(
     run = build_run_options(kwargs)
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
-    check_report(run.report, source, path, run.tables)
-    if run.card:
-        card.check_sources([source, *filter(None, run.tables.values())])
     begun = time.perf_counter()
 
     def end(report: Report) -> None:
@@ -212,8 +199,9 @@ def convert_validated(
         report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
         write_report(run.report, report.as_dict())
 
-    with Catalog() as catalog:
-        options = options_for(source, kwargs, output_form(path, kwargs), site_field, catalog)
+    with Source(dump) as source:
+        check_report(run.report, [source.path, path, *run.tables.values()])
+        options = options_for(source, kwargs, output_form(path, kwargs), site_field)
         recipe = None if options.recipe is None else options.recipe.recipe
         names = OutputPaths(
             path,
@@ -223,7 +211,7 @@ def convert_validated(
             is_by_site=recipe is not None and recipe.is_by_site,
         )
         try:
-            return _run(source, options, run, names, catalog, end=end)
+            return _run(source, options, run, names, end=end)
         except DumpError as error:
             if isinstance(error, ChangedDumpError) and has_spill(names):
                 error.advice += f", with {flag('restart', True)} if it has changed"
@@ -234,11 +222,10 @@ def convert_validated(
 
 
 def _run(
-    source: DumpLike,
+    source: Source,
     options: Options,
     run: RunOptions,
     names: OutputPaths,
-    catalog: Catalog,
     *,
     end: Callable[[Report], None],
 ) -> Report:
@@ -246,33 +233,33 @@ def _run(
 
     If the output is up to date, only its missing card and report are written.
     """
-    with disk_errors(), open_dump(source, options, run, names, catalog) as inputs:
-        posts, tables = inputs
-        read = [posts.file, *(table.file for table in tables.values())]
+    with disk_errors():
+        files = source.find_to_convert(options.tables, run.tables)
+        read = [file.file for file in files]
         if run.card:
             card.check_card(names, options, read, force=run.force)
+        is_once = None in read
+        is_fresh = run.restart or is_once or not has_spill(names)
+        replaces = run.force or run.update
+        if is_fresh:
+            # Open the first file here, so that an error in it leaves no output folder. A resumed
+            # session opens it at the chunk where it continues.
+            open_first(files, run, names)
         names.make_folders()
         for file in read:
             names.check(file)
-        is_once = None in read
-        is_fresh = run.restart or is_once
-        replaces = run.force or run.update
-        if is_fresh or not has_spill(names):
-            record = Provenance.of(posts, tables.values(), options)
+        if is_fresh:
+            record = Provenance.of(files, options)
             output = OutputOfConversion(names, record)
             existing = output.find(force=run.force, update=run.update)
             if existing is not None:
-                if run.card:
-                    card.describe_existing(locate(existing.output), force=run.force)
-                if not _has_report(existing, run.report):
-                    write_report(run.report, existing.as_dict())
-                return existing
+                return _complete(existing, run)
             replaces = output.replaces
             if not replaces:
                 names.check_side_files()
-        with opened_spill(names, restart=is_fresh, is_once=is_once) as spill:
+        with opened_spill(names, restart=run.restart or is_once, is_once=is_once) as spill:
             with disk_errors(), output_lock(names.output):
-                session = Session(posts, spill, options, names, run, tables=tables)
+                session = Session(files, spill, options, names, run)
                 try:
                     report = session.run(replaces=replaces)
                 except BaseException:
@@ -291,6 +278,15 @@ def _run(
     return report
 
 
+def _complete(existing: Report, run: RunOptions) -> Report:
+    """Write the missing card and report of an output that is up to date; return its report."""
+    if run.card:
+        card.describe_existing(locate(existing.output), force=run.force)
+    if not _has_report(existing, run.report):
+        write_report(run.report, existing.as_dict())
+    return existing
+
+
 def _has_report(report: Report, path: str | None) -> bool:
     """Whether the file at `path` is the report of an earlier call that made the same output."""
     with suppress(OSError, ValueError, KeyError, TypeError):
@@ -300,25 +296,27 @@ def _has_report(report: Report, path: str | None) -> bool:
     return False
 
 
+def open_first(files: list[TableFile], run: RunOptions, names: OutputPaths) -> None:
+    """Open the file that a conversion reads first."""
+    in_reading_order(files)[0].open(threads=run.threads, work_dir=names.work_folder)
+
+
 def options_for(
-    source: DumpLike,
+    source: Source,
     kwargs: Mapping[str, Any],
     form: OutputForm | None = None,
     site_field: tuple[str, str] | None = None,
-    catalog: Catalog | None = None,
 ) -> Options:
     """Build the options of a conversion from validated keywords; look for its host and tables."""
-    check_source(source, "the dump", "convert several with convert_all")
     site, field = kwargs.get("site"), kwargs.get("site_field")
     if field is not None:
-        site_field = field, site_name(source) if site is None else site
+        site_field = field, source.site() if site is None else site
     options = build_options(kwargs, form, site_field, core=choose_core(kwargs.get("core", "auto")))
-    if isinstance(source, str | os.PathLike) and os.fspath(source) != STANDARD_INPUT:
-        check_exists(os.fspath(source))
+    source.check_exists()
     if options.is_attributed:
-        options = replace(options, host=host(source, site))
+        options = replace(options, host=_host(source, site))
     elif options.body == "markdown" or options.filters.as_of is not None:
-        known = published_host(site) or host_from_name(source)
+        known = published_host(site) or source.published_host()
         if site is not None and field is None:
             known = checked_host(site)
         options = replace(options, host=known)
@@ -327,11 +325,11 @@ def options_for(
             f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, "
             f"{flag('body', 'markdown')}, {flag('as_of')}, or a recipe that writes URLs"
         )
-    options = _choose_tables(source, kwargs, options, catalog)
+    options = _choose_tables(source, kwargs, options)
     if options.recipe is None:
         return options
     optional = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
-    present = _find_present(source, optional, catalog)
+    present = source.select_present(optional)
     for name in sorted({*optional} - {*present}):
         log.info(
             "recipe %s: records do not contain the %s, which were not found",
@@ -341,9 +339,24 @@ def options_for(
     return replace(options, nest=tables_to_nest([*options.nest, *present], {}))
 
 
-def _choose_tables(
-    source: DumpLike, kwargs: Mapping[str, Any], options: Options, catalog: Catalog | None
-) -> Options:
+def _host(source: Source, requested: str | None) -> str:
+    """Return the requested host, or the host in the name of the dump.
+
+    Raises:
+        OptionError: The requested host is invalid, or the name of the dump contains no host.
+    """
+    if requested is not None:
+        return checked_host(requested)
+    if published := source.published_host():
+        return published
+    raise OptionError(
+        f"the host name of the site cannot be derived from {source.site()!r}; "
+        f"give it, as in {flag('site', 'beer.stackexchange.com')}, or put the dump into a folder "
+        "of that name"
+    )
+
+
+def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) -> Options:
     """Add the tables from which a date is restored, and leave out missing ones with `if_present`.
 
     Raises:
@@ -357,7 +370,7 @@ def _choose_tables(
             for name in (*options.nest, *for_state)
             if not {name, TABLES[name].file_option} & required
         ]
-        missing = {*wanted} - {*_find_present(source, wanted, catalog)}
+        missing = {*wanted} - {*source.select_present(wanted)}
         missing |= {name for name in options.nest if TABLES[name].needs in missing}
         for name in sorted(missing):
             if name in options.nest:
@@ -368,7 +381,7 @@ def _choose_tables(
         for_state = [name for name in for_state if name not in missing]
         options = replace(options, nest=nest, if_present=tuple(sorted(missing)))
     elif for_state:
-        for name in sorted({*for_state} - {*_find_present(source, for_state, catalog)}):
+        for name in sorted({*for_state} - {*source.select_present(for_state)}):
             raise OptionError(
                 f"{flag('as_of')} needs {TABLES[name].file}, which is neither in the dump nor next "
                 f"to it; name its file with {flag('tables', {TABLES[name].file_option: 'FILE'})}, "
@@ -379,7 +392,7 @@ def _choose_tables(
         if not options.restores_markdown and TABLES["history"].file in read:
             require_packages(f"HTML of bodies restored by {flag('as_of')}", "cmarkgfm")
         counted = [] if "comments" in options.nest else ["comments"]
-        for_state += _find_present(source, counted, catalog)
+        for_state += source.select_present(counted)
         options = replace(options, for_state=tuple(for_state))
     return options
 
@@ -399,52 +412,12 @@ def _tables_for_state(options: Options) -> list[str]:
     return [name for name in _WITHOUT if TABLES[name].file not in nested]
 
 
-def _find_present(source: DumpLike, names: list[str], catalog: Catalog | None) -> list[str]:
-    """Select from `names` the tables that a dump contains."""
-    if catalog is not None:
-        return tables_beside(source, names, catalog)
-    with Catalog() as new_catalog:
-        return tables_beside(source, names, new_catalog)
-
-
-def find_input(source: DumpLike, nest: Iterable[str]) -> list[File]:
+def find_input(source: Source, nest: Iterable[str]) -> list[File]:
     """Identify the files that a conversion would read: the posts, then the nested tables."""
-    if not isinstance(source, str | os.PathLike) or os.fspath(source) == STANDARD_INPUT:
+    if source.is_stream:
         return [File.read_once("posts", "")]
-    with find_files(source, tables_to_nest(nest, {})) as (posts, *tables):
-        return [File.of_table(file) for file in (posts, *tables)]
-
-
-@contextmanager
-def find_files(source: str | os.PathLike[str], nest: tuple[str, ...]) -> Iterator[list[TableFile]]:
-    """Yield the file of the posts, then those of the nested tables, without reading them."""
-    with Catalog() as catalog, ExitStack() as stack:
-        files = [stack.enter_context(closing(find_posts(source, catalog)))]
-        for table in find_tables(source, nest, {}, catalog).values():
-            files.append(stack.enter_context(closing(table)))
-        yield files
-
-
-@contextmanager
-def open_dump(
-    source: DumpLike, options: Options, run: RunOptions, names: OutputPaths, catalog: Catalog
-) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
-    """Find the posts and tables of a dump, and close their files at the end.
-
-    The first file to read is opened here, so that an error in it leaves no output folder. A resumed
-    session does not open it here, but later, at the chunk where it continues.
-    """
-    threads, folder = run.threads, names.work_folder
-    posts = find_posts(source, catalog, threads=threads, work_dir=folder)
-    with closing(posts), ExitStack() as stack:
-        table_files = find_tables(source, options.tables, run.tables, catalog)
-        for table in table_files.values():
-            stack.enter_context(closing(table))
-        announce([posts, *table_files.values()])
-        if run.restart or not has_spill(names):
-            first, *_ = in_reading_order(posts, table_files.values())
-            first.open(threads=threads, work_dir=folder)
-        yield posts, table_files
+    files = source.find_to_convert(tables_to_nest(nest, {}), {})
+    return [File.of_table(file) for file in files]
 
 
 class Documents(Framed):
@@ -457,11 +430,8 @@ class Documents(Framed):
         lines: Iterator over the remaining documents as JSON.
     """
 
-    def __init__(self, source: DumpLike, options: Options, run: RunOptions) -> None:
-        if isinstance(source, str | os.PathLike):
-            self.path = os.fspath(source)
-        else:
-            self.path = str(getattr(source, "name", "the open file"))
+    def __init__(self, source: Source, options: Options, run: RunOptions) -> None:
+        self.path = source.name
         self._report: Report | None = None
         self.provenance: Provenance | None = None
         self.lines = self._lines(source, options, run)
@@ -498,7 +468,7 @@ class Documents(Framed):
         self.lines.close()
 
     def _lines(
-        self, source: DumpLike, options: Options, run: RunOptions
+        self, source: Source, options: Options, run: RunOptions
     ) -> Generator[bytes, None, None]:
         with document_session(source, options, run) as session:
             for _, line in chain.from_iterable(session.documents()):
@@ -510,16 +480,14 @@ class Documents(Framed):
 
 
 @contextmanager
-def document_session(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Session]:
+def document_session(source: Source, options: Options, run: RunOptions) -> Iterator[Session]:
     """Open a session, with a temporary spill, that yields documents instead of writing them."""
     names = OutputPaths("-", run.work_dir)
-    with (
-        disk_errors(),
-        Catalog() as catalog,
-        open_dump(source, options, run, names, catalog) as (posts, tables),
-        opened_spill(names) as spill,
-    ):
-        yield Session(posts, spill, options, names, run, tables=tables)
+    with disk_errors(), source:
+        files = source.find_to_convert(options.tables, run.tables)
+        open_first(files, run, names)
+        with opened_spill(names) as spill:
+            yield Session(files, spill, options, names, run)
 
 
 @spell_out(taken_by(*OF_ITERATOR))
@@ -545,23 +513,22 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
             iterating.
     """
     kwargs = validate_keywords(keywords, *OF_ITERATOR)
-    options, run = options_for(source, kwargs), build_run_options(kwargs)
-    return Documents(source, options, run)
+    with Source(source) as dump:
+        return Documents(dump, options_for(dump, kwargs), build_run_options(kwargs))
 
 
-def check_report(
-    path: str | None, source: object, output: str = "", tables: Tables | None = None
-) -> None:
+def check_report(path: str | None, files: Iterable[str | None]) -> None:
     """Check before the conversion that writing the report replaces no other file.
+
+    Args:
+        path: The path of the report, if any.
+        files: The paths of inputs and outputs; empty ones are ignored.
 
     Raises:
         OutputError: The path is that of an input, an output, or a file that is not a report.
     """
     if path is not None and path != "-":
-        sources = source if isinstance(source, list | tuple) else [source]
-        read = [os.fspath(dump) for dump in sources if isinstance(dump, str | os.PathLike)]
-        outputs = [output, *(file for file in (tables or {}).values() if file)]
-        check_own(path, REPORT, [*read, *filter(None, outputs)])
+        check_own(path, REPORT, [*filter(None, files)])
 
 
 def write_report(path: str | None, report: object) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from so2docs.counts import plural
 from so2docs.dump.kinds import members_with
-from so2docs.dump.opening import names_in_folder
+from so2docs.dump.storage import files_in_folder
 from so2docs.errors import (
     OptionError,
     So2docsError,
@@ -299,7 +299,7 @@ def plan_outputs(
     for source_like in sources:
         source = os.fspath(source_like)
         if os.path.isdir(source):
-            dumps = members_with(POSTS, names_in_folder(source))
+            dumps = members_with(POSTS, files_in_folder(source))
             if len(dumps) > 1:
                 pattern = os.path.join(source, f"*{os.path.splitext(dumps[0])[1]}")
                 raise OptionError(f"{source}: is a folder of several dumps; list them: {pattern}")

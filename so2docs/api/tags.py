@@ -20,7 +20,7 @@ from typing import Any, Unpack
 import orjson
 
 from so2docs.counts import list_by_name
-from so2docs.dump.opening import STANDARD_INPUT
+from so2docs.dump.source import Source
 from so2docs.errors import DiskFullError, OptionError
 from so2docs.options.choices import Compression, split_compression
 from so2docs.options.keywords import TagsKeywords, spell_out
@@ -107,13 +107,13 @@ class Tags:
     """The tags of a dump, as documents. They can be iterated over only once.
 
     Attributes:
-        dump: Path of the dump.
+        source: The dump.
         options: Options of the call.
         report: Counts of the tags and posts, complete after the last document.
     """
 
-    def __init__(self, dump: str, options: TagsOptions) -> None:
-        self.dump = dump
+    def __init__(self, source: Source, options: TagsOptions) -> None:
+        self.source = source
         self.options = options
         self.report = TagsReport()
         self._documents = self._read()
@@ -145,7 +145,7 @@ class Tags:
                 _TAGS.name: _TagsVisitor,
             }
             results = visit_tables(
-                self.dump, visitors, folder, _ADVICE, jobs=options.jobs, progress=options.progress
+                self.source, visitors, folder, _ADVICE, jobs=options.jobs, progress=options.progress
             )
             for table, result in results:
                 if table == POSTS:
@@ -217,9 +217,8 @@ def tags(dump: str | os.PathLike[str], **keywords: Unpack[TagsKeywords]) -> Tags
         DumpError: The dump has no tags, or is truncated, malformed, or changed while being read.
             Raised when the iteration starts.
     """
-    source = os.fspath(dump)
-    if source == STANDARD_INPUT:
-        raise OptionError("tags are read from files; give an archive, a folder or a file")
+    source = Source(dump)
+    source.check_named("tags are read")
     return Tags(source, read_options(TagsOptions, keywords))
 
 
@@ -255,7 +254,7 @@ class TagsFile(Product[TagsReport]):
         files = (
             []
             if path == "-"
-            else identify_tables(documents.dump, (POSTS.name, _TAGS.name), _ADVICE)
+            else identify_tables(documents.source, (POSTS.name, _TAGS.name), _ADVICE)
         )
         options = recorded(documents.options)
         super().__init__(path, make_record("tags", _TAGS_VERSION, options, files))

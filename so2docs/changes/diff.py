@@ -16,6 +16,7 @@ from so2docs.api.convert import convert_validated, find_input, options_for
 from so2docs.changes.compare import Change, Summary, compare
 from so2docs.changes.differences import iterate_differences
 from so2docs.changes.formats import make_format
+from so2docs.dump.source import Source
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.options.keywords import ChangesKeywords, ComparisonKeywords, spell_out
 from so2docs.options.products import ChangesOptions, ComparisonOptions
@@ -261,8 +262,9 @@ def _identify(changes: Changes, role: str) -> list[File]:
     path = changes.paths[role == "new"]
     if _is_output(path):
         return [File.of(role, path)]
-    tables = options_for(path, changes.conversion).tables
-    return [file._replace(role=f"{role} {file.role}") for file in find_input(path, tables)]
+    with Source(path) as source:
+        files = find_input(source, options_for(source, changes.conversion).tables)
+    return [file._replace(role=f"{role} {file.role}") for file in files]
 
 
 @spell_out(options_of(ComparisonOptions) | taken_by(*OF_ITERATOR))

@@ -14,7 +14,7 @@ import threading
 import zipfile
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -28,8 +28,7 @@ from so2docs.dump.compressed import (
     raw_lzma,
 )
 from so2docs.dump.kinds import join_names, members_with
-from so2docs.dump.places import START, Mark, Place
-from so2docs.dump.source import Parts, Stream, read_blocks
+from so2docs.dump.layers import START, Mark, Parts, Place, Stream, read_blocks
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.schema import Table
 
@@ -120,9 +119,9 @@ class Archive(ABC):
             )
         return entry
 
-    def expect(self, entries: Iterable[Entry]) -> None:
-        """Announce all members to be read, so that other members can be skipped."""
-        self._expected.update(entries)
+    def expect(self, entry: Entry) -> None:
+        """Announce a member to be read, so that members never announced can be skipped."""
+        self._expected.add(entry)
 
     def resume_after(self, entry: Entry, place: Place) -> None:
         """For later members of the block, start decompression at this place in a member."""

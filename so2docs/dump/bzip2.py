@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from so2docs.dump.kinds import BZIP2
-from so2docs.dump.places import START, Mark, Place
-from so2docs.dump.source import BLOCK_BYTES, Parts, Read
+from so2docs.dump.layers import BLOCK_BYTES, START, Mark, Parts, Place, Read
 from so2docs.parse.core import choose_core, compiled
 
 _BLOCK = 0x314159265359

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import zstandard
 from isal.igzip_lib import DECOMP_DEFLATE, DECOMP_GZIP, IgzipDecompressor
 
+from so2docs.dump.layers import BLOCK_BYTES, Parts, Read, read_blocks
 from so2docs.dump.remote import RemoteFile
-from so2docs.dump.source import BLOCK_BYTES, Parts, Read, read_blocks
 from so2docs.errors import ArchiveError
 
 _MOST_DICTIONARY = 1 << 30

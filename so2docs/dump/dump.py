@@ -27,9 +27,8 @@ from typing import BinaryIO, NamedTuple
 from so2docs.counts import plural
 from so2docs.dump import storage
 from so2docs.dump.kinds import check_head, check_root
-from so2docs.dump.places import Restart
-from so2docs.dump.source import BLOCK_BYTES, End, changed_error, check_unchanged
-from so2docs.dump.unreadable import unreadable_dump
+from so2docs.dump.layers import BLOCK_BYTES, Restart
+from so2docs.dump.storage import changed_error, check_unchanged, unreadable_dump
 from so2docs.errors import (
     DumpError,
     Location,
@@ -369,6 +368,21 @@ _ROW_START_BYTES = 5
 _MOST_HEAD = 64 * 1024
 _SMALLEST_CHUNK = 8 * 1024 * 1024
 _MOST_CHUNKS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The result of reading a dump to its end.
+
+    Attributes:
+        size: Size of the dump in bytes.
+        repaired: Number of characters that the decoder replaced.
+        chunks: Exclusive upper limit of the chunk numbers.
+    """
+
+    size: int
+    repaired: int
+    chunks: int
 
 
 class Chunk(NamedTuple):

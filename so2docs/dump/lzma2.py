@@ -23,8 +23,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from so2docs.dump.compressed import Decompressor, decompress_streams
-from so2docs.dump.places import START, Mark, Place
-from so2docs.dump.source import BLOCK_BYTES, Parts, Read
+from so2docs.dump.layers import BLOCK_BYTES, START, Mark, Parts, Place, Read
 
 ReadAt = Callable[[int, int], bytes]
 """Function that reads n bytes at an offset, fewer at the end of the stream."""

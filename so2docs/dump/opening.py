@@ -1,4 +1,4 @@
-"""Open a dump from any source.
+"""The files of a dump, and the tables in them.
 
 Layers, such as those of a gzip file that contains a 7z archive, are removed one by one. The first
 bytes determine the kind of each layer. A plain UTF-8 file is read in ranges; everything else is
@@ -7,44 +7,43 @@ read as a stream.
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from so2docs.domain import LICENSE_FILE
 from so2docs.dump import storage
-from so2docs.dump.archives import Archive, Zip
+from so2docs.dump.archives import Archive, Entry, Zip
 from so2docs.dump.bzip2 import decompress_bzip2
 from so2docs.dump.compressed import decompress_gzip, decompress_xz, decompress_zstd
-from so2docs.dump.dump import open_dump
-from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
-from so2docs.dump.places import Restart
-from so2docs.dump.seven_zip import SevenZip
-from so2docs.dump.source import (
+from so2docs.dump.dump import Dump, open_dump
+from so2docs.dump.kinds import Kind, detect_kind
+from so2docs.dump.layers import (
     HEAD_BYTES,
+    Layers,
     Parts,
     Read,
-    Source,
-    changed_error,
+    Restart,
     detect_encoding,
     read_blocks,
     skip,
 )
+from so2docs.dump.seven_zip import SevenZip
+from so2docs.dump.storage import changed_error, unreadable_dump
 from so2docs.dump.stream import AnyDump, StreamDump
-from so2docs.dump.unreadable import unreadable_dump
-from so2docs.errors import ArchiveError, DumpError, without_secrets
-from so2docs.progress import fetched, log
-from so2docs.report import as_size
-from so2docs.schema import Table
+from so2docs.errors import DumpError, without_secrets
+from so2docs.schema import POSTS, Table
 
 STANDARD_INPUT = "-"
 
 _MOST_LAYERS = 5
 _MOST_LICENSE = 64 * 1024
+_STREAM_WORK = 2
+"""Approximate cost of reading a byte from a stream, relative to a plain file."""
+
 _BZIP2 = "a bzip2 file"
 _DECOMPRESSORS: dict[str, Callable[[Read, int], Parts]] = {
     "a gzip file": decompress_gzip,
@@ -52,34 +51,39 @@ _DECOMPRESSORS: dict[str, Callable[[Read, int], Parts]] = {
     "a zstd file": decompress_zstd,
 }
 
-DumpLike = str | os.PathLike[str] | BinaryIO
-"""A source from a user: a path, `-` for standard input, or an open binary file."""
-
 
 class SourceFile:
     """A file of a dump, whose kind and list of members are read only once.
 
     Attributes:
-        path: Path or URL of the file.
+        path: Path or URL of the file; `-` for standard input, and empty for an open file.
         name: Name of the file in messages and records.
         is_plain: Whether the file is uncompressed UTF-8, which is read in ranges.
-        is_file: Whether the file can be read again; False for a pipe.
+        is_file: Whether the file can be read again; False for a pipe and a stream.
+        is_stream: Whether it is standard input or an open file, which stays open.
         kind: Kind of the file, such as an archive; None for XML and for unknown content.
         identity: Identity of the file, to detect a change.
     """
 
-    def __init__(self, path: str) -> None:
-        """Read the first bytes of a file; a pipe is not opened."""
-        self.path, self.name = path, without_secrets(path)
-        self.is_plain, self.is_file = False, True
+    def __init__(self, path: str, stream: BinaryIO | None = None) -> None:
+        """Read the first bytes of a file; a pipe or a stream is not read."""
+        self.path, self._stream = path, stream
+        self.is_stream = stream is not None or path == STANDARD_INPUT
+        self.is_plain = self.is_file = False
         self.kind: Kind | None = None
         self.identity = storage.NO_FILE
         self._archive: Archive | None = None
         self._digest: str | None = None
+        if stream is not None:
+            self.name = str(getattr(stream, "name", "the open file"))
+            return
+        self.name = "standard input" if path == STANDARD_INPUT else without_secrets(path)
         try:
             # Do not open a pipe here: opening it would block until something writes to it.
-            if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
-                self.is_file = False
+            self.is_file = not self.is_stream and (
+                storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)
+            )
+            if not self.is_file:
                 return
             with storage.open_file(path) as file:
                 head = file.read(HEAD_BYTES)
@@ -130,28 +134,35 @@ class SourceFile:
     def license(self) -> str | None:
         """Read `license.txt` in the archive or next to an uncompressed table; None if missing."""
         archive = self.archive()
-        source = Source(f"{self.name} ({LICENSE_FILE})")
-        with source.stack:
+        layers = Layers(f"{self.name} ({LICENSE_FILE})")
+        with layers.stack:
             if archive is not None:
                 names = (entry for entry in archive.entries if _is_license(entry.name))
                 if (entry := next(names, None)) is None:
                     return None
-                source.add_layer(archive.read(entry, 1, None), archive.kind)
+                layers.add_layer(archive.read(entry, 1, None), archive.kind)
             else:
                 path = os.path.join(os.path.dirname(self.path), LICENSE_FILE)
                 if not self.is_plain or not os.path.isfile(path):
                     return None
-                source.add_file(source.stack.enter_context(SourceFile(path).open()))
-            return source.reader.read(_MOST_LICENSE).decode("utf-8-sig", "replace").strip()
+                layers.add_file(layers.stack.enter_context(SourceFile(path).open()))
+            return layers.reader.read(_MOST_LICENSE).decode("utf-8-sig", "replace").strip()
 
     def open(self) -> BinaryIO:
-        """Open the file.
+        """Open the file; of a stream, return the open file, which the caller must not close.
 
         Raises:
             DumpError: The file cannot be read.
         """
+        if self._stream is not None:
+            return self._stream
+        if self.path == STANDARD_INPUT:
+            return _standard_input(self.name)
         try:
-            return storage.open_file(self.path)
+            if self.is_file:
+                return storage.open_file(self.path)
+            # A buffer would wait until it is full even if the pipe already has data.
+            return cast(BinaryIO, open(self.path, "rb", buffering=0))
         except OSError as error:
             raise unreadable_dump(self.path, error) from error
 
@@ -162,84 +173,147 @@ class SourceFile:
             self._archive = None
 
 
-class Catalog(AbstractContextManager["Catalog"]):
-    """The files that a conversion reads, by path; each is inspected only once."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, SourceFile] = {}
-
-    def __exit__(self, *exception: object) -> None:
-        for file in self._files.values():
-            file.close()
-            if count := fetched.pop(file.path, 0):
-                size = as_size(file.identity.size)
-                log.info(f"{file.name}: fetched {as_size(count)}; the file has {size}")
-
-    def look(self, path: str) -> SourceFile:
-        """Return the file at a path, which is inspected on the first call."""
-        if path not in self._files:
-            self._files[path] = SourceFile(path)
-        return self._files[path]
-
-
-def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) -> StreamDump:
-    """Open a dump that can be read only once, and read its start.
-
-    Args:
-        stream: The open file; None for standard input.
-        threads: Number of decompression threads.
-        work_dir: Folder for temporary files; the system's temporary folder if None.
-    """
-    name = "standard input" if stream is None else str(getattr(stream, "name", "the open file"))
-    if stream is None and sys.stdin is None:  # Standard input was closed before Python started.
+def _standard_input(name: str) -> BinaryIO:
+    if sys.stdin is None:  # Standard input was closed before Python started.
         raise DumpError(name, "is closed", advice="pipe a dump into it")
-    if stream is None and sys.stdin.isatty():
+    if sys.stdin.isatty():
         raise DumpError(name, "is a terminal", advice="pipe a dump into it, or name its file")
-    if stream is None:
-        # Bypass the buffer: a thread that reads from it would hold its lock, so the interpreter
-        # could not exit.
-        stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-    source = Source(name)
-    source.add_file(stream)
-    return _open_source(source, threads, work_dir)
+    # Bypass the buffer: a thread that reads from it would hold its lock, so the interpreter could
+    # not exit.
+    return cast(BinaryIO, getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
 
 
-def open_file(
-    file: SourceFile,
-    table: Table,
-    *,
-    name: str,
-    threads: int,
-    work_dir: str | None,
-    restart: Restart | None = None,
-) -> AnyDump:
-    """Open a file of a dump, and read its start.
+def _is_license(name: str) -> bool:
+    return os.path.basename(name).lower() == LICENSE_FILE
 
-    Raises:
-        DumpError: The file cannot be read, or does not contain the table.
+
+@dataclass(slots=True)
+class TableFile:
+    """A table of a dump, such as the posts, with its file.
+
+    Attributes:
+        table: The table.
+        source: The file.
+        name: Name in messages.
+        size: Size of the table in bytes; approximate for a compressed file; 0 if unknown.
+        entry: Member of an archive; None for other files.
+        dump: The open table, or None.
     """
-    if file.is_plain:
-        return open_dump(file.path, table)
-    source = Source(name, table)
-    archive = file.archive()
-    if archive is None:
-        reader = file.open()
-        source.stack.callback(reader.close)
-        if restart is not None:
-            reader.seek(restart.place.packed // 8)
-        # Bypass the buffer, which would wait until full even if the pipe already has data.
-        if isinstance(reader, io.BufferedReader) and not reader.seekable():
-            source.add_file(cast(BinaryIO, reader.raw))
+
+    table: Table
+    source: SourceFile
+    name: str
+    size: int
+    entry: Entry | None = None
+    dump: AnyDump | None = None
+
+    @classmethod
+    def of(cls, table: Table, source: SourceFile, name: str) -> TableFile:
+        """Describe a table in a file without opening it.
+
+        Raises:
+            ArchiveError: The file is an archive without the table, or a damaged archive.
+        """
+        archive = source.archive()
+        entry = None if archive is None else archive.find(table)
+        size = source.expected if entry is None else entry.size
+        return cls(table, source, name, size, entry)
+
+    @property
+    def file(self) -> str | None:
+        """Path of the file; None if it can be read only once."""
+        return self.source.path if self.source.is_file else None
+
+    @property
+    def label(self) -> str:
+        """The name in a progress bar."""
+        return "reading" if self.table == POSTS else f"reading {self.table.name}"
+
+    @property
+    def work(self) -> int:
+        """Cost of reading the table, in bytes of a plain file; 0 if unknown."""
+        return self.size * (1 if self.source.is_plain else _STREAM_WORK)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Default size of a chunk in bytes; 0 for growing pieces of a stream."""
+        return self.dump.chunk_bytes if isinstance(self.dump, Dump) else 0
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Position of the table: file, block, offset in the block."""
+        path = self.source.path
+        return (path, self.entry.block, self.entry.offset) if self.entry else (path, 0, 0)
+
+    def precedes(self, other: TableFile) -> bool:
+        """Whether the table comes before another table in the same compressed stream."""
+        shares_a_block = self.entry is not None and self.place[:2] == other.place[:2]
+        return shares_a_block and self.place < other.place
+
+    def open(
+        self, *, threads: int = 1, work_dir: str | None = None, restart: Restart | None = None
+    ) -> AnyDump:
+        """Open the table and read its start; if it is already open, return it unchanged.
+
+        Args:
+            threads: Number of decompression threads.
+            work_dir: Folder for a copy of an archive that is inside another archive or comes from
+                standard input; the system's temporary folder if None.
+            restart: The chunk at which to start; None for the first.
+
+        Raises:
+            DumpError: The file cannot be read, or contains a table other than `table`.
+        """
+        if self.dump is None:
+            if self.source.is_plain:
+                dump: AnyDump = open_dump(self.source.path, self.table)
+            else:
+                dump = self._open_stream(threads, work_dir, restart)
+            if dump.identity != self.source.identity:
+                dump.close()
+                raise changed_error(self.name, "changed before it was read")
+            self.dump, self.size = dump, dump.size
+        return self.dump
+
+    def _open_stream(
+        self, threads: int, work_dir: str | None, restart: Restart | None
+    ) -> StreamDump:
+        source, layers = self.source, Layers(self.name, self.table)
+        archive = source.archive()
+        if archive is not None:  # It stays open, because it may contain other tables.
+            reader = archive.file
         else:
-            source.add_file(reader)
-    else:  # The archive stays open, because it may contain other files of the dump.
-        reader = archive.file
-    if file.is_file:
-        source.file, source.identity = file.path, storage.identify(file.path, reader)
-        source.total = source.identity.size
-    if restart is None:
-        return _open_source(source, threads, work_dir, archive)
-    return _reopen_source(source, file, threads, work_dir, restart)
+            reader = source.open()
+            if not source.is_stream:
+                layers.stack.callback(reader.close)
+            if restart is not None:
+                reader.seek(restart.place.packed // 8)
+            layers.add_file(reader)
+        if source.is_file:
+            layers.file, layers.identity = source.path, storage.identify(source.path, reader)
+            layers.total = layers.identity.size
+        try:
+            if restart is None:
+                _unwrap(layers, threads, work_dir, archive)
+                layers.decode()
+            else:
+                _continue(layers, source, threads, work_dir, restart)
+            layers.read_ahead()
+        except BaseException:
+            layers.close()
+            raise
+        return StreamDump(layers, restart)
+
+    def pass_over(self, restart: Restart | None) -> None:
+        """Skip a table that was already read; later tables are read from the place of `restart`."""
+        archive = self.source.archive()
+        if restart is not None and self.entry is not None and archive is not None:
+            archive.resume_after(self.entry, restart.place)
+
+    def close(self) -> None:
+        """Close the table; a stream cannot be reread."""
+        if self.dump is not None:
+            self.dump.close()
 
 
 def _open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
@@ -251,95 +325,51 @@ def _open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
         raise
 
 
-def _is_license(name: str) -> bool:
-    return os.path.basename(name).lower() == LICENSE_FILE
-
-
-def file_in_folder(path: str, table: Table) -> str:
-    """Return the path of a table's file in a folder, compressed or not.
-
-    Raises:
-        ArchiveError: The folder has no such file, or several.
-    """
-    names = names_in_folder(path)
-    matches = members_with(table, names)
-    if len(matches) == 1:
-        return os.path.join(path, matches[0])
-    problem = "is a folder with several dumps" if matches else f"is a folder without a {table.file}"
-    raise ArchiveError(
-        path,
-        f"{problem}; it holds {join_names(matches or names)}",
-        advice="name the file to convert",
-    )
-
-
-def names_in_folder(path: str) -> list[str]:
-    """Return the names of the files in a folder."""
-    if storage.is_url(path):
-        return storage.list_folder(path)
-    return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
-
-
-def _reopen_source(
-    source: Source, file: SourceFile, threads: int, work_dir: str | None, restart: Restart
-) -> StreamDump:
-    """Open a file with one layer, hence in UTF-8, at a later chunk; `restart` has its prolog."""
-    archive, place, mark = file.archive(), restart.place, source.places.append
+def _continue(
+    layers: Layers, file: SourceFile, threads: int, work_dir: str | None, restart: Restart
+) -> None:
+    """Decompress a file with one layer, hence in UTF-8, from a later chunk on."""
+    archive, place, mark = file.archive(), restart.place, layers.places.append
     before = restart.offset - max(0, place.offset)
     if archive is not None:
-        entry = archive.find(source.table)
+        entry = archive.find(layers.table)
         parts = archive.read(entry, threads, work_dir, place, mark)
-        source.expected = source.total = entry.size
-        source.counted = source.add_layer(skip(parts, before), archive.kind)
-        source.counted.count = restart.offset
+        layers.expected = layers.total = entry.size
+        layers.counted = layers.add_layer(skip(parts, before), archive.kind)
+        layers.counted.count = restart.offset
     else:
-        source.counted.count, source.expected = place.packed // 8, file.expected
-        parts = decompress_bzip2(source.reader.read1, threads, place, mark)
-        source.add_layer(skip(parts, before), _BZIP2)
-    source.read_ahead()
-    return StreamDump(source, restart)
+        layers.counted.count, layers.expected = place.packed // 8, file.expected
+        parts = decompress_bzip2(layers.reader.read1, threads, place, mark)
+        layers.add_layer(skip(parts, before), _BZIP2)
 
 
-def _open_source(
-    source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
-) -> StreamDump:
-    try:
-        _unwrap(source, threads, work_dir, archive)
-        source.decode()
-        source.read_ahead()
-    except BaseException:
-        source.close()
-        raise
-    return StreamDump(source)
-
-
-def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive | None) -> None:
+def _unwrap(layers: Layers, threads: int, work_dir: str | None, archive: Archive | None) -> None:
     """Remove layers until the content is XML."""
-    source.expected = source.total
+    layers.expected = layers.total
     if archive is not None:
-        _read_member(source, archive, threads, work_dir)
+        _read_member(layers, archive, threads, work_dir)
     for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
-        kind = detect_kind(source.reader.peek())
+        kind = detect_kind(layers.reader.peek())
         if kind is None:
             return
         if kind.refused:
-            raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
+            raise DumpError(layers.name, f"is {kind.name}, not XML", advice=kind.refused)
         if kind.is_archive:
-            saved = _open_archive(kind, source.name, _save(source.reader.read1, work_dir))
-            source.stack.callback(saved.close)
-            _read_member(source, saved, threads, work_dir)
+            saved = _open_archive(kind, layers.name, _save(layers.reader.read1, work_dir))
+            layers.stack.callback(saved.close)
+            _read_member(layers, saved, threads, work_dir)
             continue
         if kind.open:
-            parts = _read_opened(kind.open(source.reader, threads))
+            parts = _read_opened(kind.open(layers.reader, threads))
         elif kind.name == _BZIP2:
-            parts = decompress_bzip2(source.reader.read1, threads, mark=source.places.append)
+            parts = decompress_bzip2(layers.reader.read1, threads, mark=layers.places.append)
         else:
-            parts = _DECOMPRESSORS[kind.name](source.reader.read1, threads)
-        source.add_layer(parts, kind.name)
-        if source.expected is not None:
-            source.expected = int(source.expected * kind.ratio)
+            parts = _DECOMPRESSORS[kind.name](layers.reader.read1, threads)
+        layers.add_layer(parts, kind.name)
+        if layers.expected is not None:
+            layers.expected = int(layers.expected * kind.ratio)
     raise DumpError(
-        source.name, "has more than five layers of compression", advice="unpack it first"
+        layers.name, "has more than five layers of compression", advice="unpack it first"
     )
 
 
@@ -366,9 +396,9 @@ def _save(read: Read, work_dir: str | None) -> BinaryIO:
     return saved
 
 
-def _read_member(source: Source, archive: Archive, threads: int, work_dir: str | None) -> None:
+def _read_member(layers: Layers, archive: Archive, threads: int, work_dir: str | None) -> None:
     """Add a layer that reads the table's member; progress then counts bytes of the member."""
-    entry = archive.find(source.table)
-    parts = archive.read(entry, threads, work_dir, mark=source.places.append)
-    source.counted = source.add_layer(parts, archive.kind)
-    source.expected = source.total = entry.size
+    entry = archive.find(layers.table)
+    parts = archive.read(entry, threads, work_dir, mark=layers.places.append)
+    layers.counted = layers.add_layer(parts, archive.kind)
+    layers.expected = layers.total = entry.size

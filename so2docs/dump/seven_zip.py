@@ -26,10 +26,9 @@ from so2docs.dump.compressed import (
     raw_lzma,
     read_range,
 )
+from so2docs.dump.layers import START, Parts, Place, Read, read_blocks
 from so2docs.dump.lzma2 import ReadAt, decompress_blocks
-from so2docs.dump.places import START, Place
 from so2docs.dump.seven_zip_header import KIND, Coder, Folder, read_header
-from so2docs.dump.source import Parts, Read, read_blocks
 from so2docs.errors import ArchiveError
 
 _LZMA, _LZMA2, _BZIP2 = b"\x03\x01\x01", b"\x21", b"\x04\x02\x02"

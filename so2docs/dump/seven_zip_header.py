@@ -20,7 +20,7 @@ from isal.isal_zlib import crc32
 
 from so2docs.dump.archives import Entry
 from so2docs.dump.compressed import read_range
-from so2docs.dump.source import Parts, Stream, read_blocks
+from so2docs.dump.layers import Parts, Stream, read_blocks
 from so2docs.errors import ArchiveError, TruncatedDumpError
 
 KIND = "a 7z archive"

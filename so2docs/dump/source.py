@@ -1,466 +1,305 @@
-"""Sources as streams of UTF-8 bytes, which are read from start to end.
+"""A dump as the caller names it, and the files of its tables.
 
-A source is read through layers: the file, then decompressors, then a decoder. Each layer is a
-generator of byte blocks, and `Stream` turns it into a file. Dumps in encodings other than UTF-8 are
-decoded as they are read. Invalid bytes become U+FFFD and are counted, as in a UTF-8 dump.
+The public API makes one `Source` for each dump; everything below takes it. Each file is inspected
+only once. A plain file is checked before the conversion. For an archive, only the list of members
+is checked, since a table in a solid archive may come after gigabytes of other tables. Such tables
+are opened one at a time, in the order of the archive.
 """
 
 from __future__ import annotations
 
-import codecs
-import io
 import os
-import queue
 import re
-import select
-import threading
-from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
+from operator import attrgetter
+from typing import BinaryIO
 
-from so2docs.dump import storage
-from so2docs.dump.places import Place
-from so2docs.errors import (
-    ArchiveError,
-    ChangedDumpError,
-    DumpError,
-    OptionError,
-    So2docsError,
-    TruncatedDumpError,
-)
-from so2docs.schema import POSTS, Table
+from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
+from so2docs.dump.opening import STANDARD_INPUT, SourceFile, TableFile
+from so2docs.dump.storage import check_source, files_in_folder, is_url, unreadable_dump
+from so2docs.errors import ArchiveError, DumpError, OptionError, flag
+from so2docs.options.sites import published_host, site_from_name
+from so2docs.options.table import Tables
+from so2docs.progress import fetched, log
+from so2docs.report import as_size
+from so2docs.schema import DUMP, POSTS, TABLES, Table
 
-BLOCK_BYTES = 256 * 1024
-"""Approximate size of the blocks of streams. malloc maps larger blocks anew each time: with 1 MiB,
-the page faults took 3 s of CPU time per GB."""
+_HEAD = 4096
 
-HEAD_BYTES = 1024
-"""Bytes at the start of a file that determine its kind; enough for an XML declaration."""
-
-_BLOCKS = 8
-_PATIENCE = 0.2
-_PATIENCE_MS = 200
-_LONGEST_WAIT = 0.5
-
-Read = Callable[[int], bytes]
-"""Function that reads at most n bytes, none at the end."""
-
-Parts = Generator[bytes | memoryview, None, None]
-"""Generator of the bytes of a stream, in parts of any size."""
+DumpLike = str | os.PathLike[str] | BinaryIO
+"""A dump from a caller: a path or URL, `-` for standard input, or an open binary file."""
 
 
-def check_source(source: object, name: str, several: str = "") -> None:
-    """Reject an argument that is neither a path nor an open binary file."""
-    if isinstance(source, io.TextIOBase):
-        raise OptionError(f"{name} is open as text; open it in binary mode: open(path, 'rb')")
-    if isinstance(source, str | os.PathLike) or callable(getattr(source, "read", None)):
-        return
-    advice = f"; {several}" if several and isinstance(source, list | tuple | set) else ""
-    raise OptionError(f"{name} is {source!r}; it must be a path or an open binary file{advice}")
+class Source(AbstractContextManager["Source"]):
+    """A dump: a file, a folder, a URL or a stream, with the files inspected so far.
 
+    It may be used again after it is closed.
 
-def read_blocks(read: Read) -> Parts:
-    """Yield the bytes of a file, in blocks of any size."""
-    while data := read(BLOCK_BYTES):
-        yield data
-
-
-def skip(parts: Parts, count: int) -> Parts:
-    """Yield the parts without their first `count` bytes."""
-    for part in parts:
-        if count < len(part):
-            yield memoryview(part)[count:]
-        count = max(0, count - len(part))
-
-
-def is_damage(error: Exception) -> bool:
-    """Whether an error raised by a decompressor means damaged data.
-
-    Each library has its own errors, and no list of them is complete: `gzip` and `bz2` raise
-    `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard have their own errors, and the
-    modules of isal share an error class only in some builds. This function therefore lists the
-    errors that do not mean damage.
-    """
-    if isinstance(error, OSError):
-        return error.errno is None  # An error number means that the system could not read the file.
-    return not isinstance(error, So2docsError | MemoryError)
-
-
-class _ReadableFile(io.RawIOBase):
-    """Base class of files that can be read."""
-
-    def readable(self) -> bool:
-        """Whether the file can be read."""
-        return True
-
-
-class Stream(_ReadableFile):
-    """A readable file over a generator of byte blocks.
-
-    Counts the bytes read, and converts decompressor errors to `DumpError`.
+    Attributes:
+        path: Path or URL; `-` for standard input, and empty for an open file.
+        stream: The open file, which is left open; None for a path.
+        is_stream: Whether it is standard input or an open file, without a name.
+        is_folder: Whether it is a local folder.
     """
 
-    def __init__(self, parts: Parts, name: str = "", kind: str = "") -> None:
-        super().__init__()
-        self._parts = parts
-        self._name = name
-        self._kind = kind
-        self._held = memoryview(b"")
-        self.count = 0
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer, and return their number; 0 at the end.
+    def __init__(self, dump: DumpLike) -> None:
+        """Take a dump, without opening it.
 
         Raises:
-            TruncatedDumpError: The data ends too early.
-            ArchiveError: The data is damaged.
+            OptionError: The argument is neither a path nor an open binary file.
         """
-        part = self.read_part(len(buffer))
-        buffer[: len(part)] = part
-        return len(part)
+        check_source(dump, "the dump", "convert several with convert_all")
+        is_path = isinstance(dump, str | os.PathLike)
+        self.path = os.fspath(dump) if isinstance(dump, str | os.PathLike) else ""
+        self.stream = None if isinstance(dump, str | os.PathLike) else dump
+        self.is_stream = not is_path or self.path == STANDARD_INPUT
+        self.is_folder = not self.is_stream and os.path.isdir(self.path)
+        self._files: dict[str, SourceFile] = {}
+        self._tables: list[TableFile] = []
 
-    def read_part(self, size: int) -> memoryview:
-        """Return the next bytes, at most `size`, without copying them; none at the end.
+    def __exit__(self, *exception: object) -> None:
+        for table in self._tables:
+            table.close()
+        self._tables.clear()
+        for file in self._files.values():
+            file.close()
+            if count := fetched.pop(file.path, 0):
+                size = as_size(file.identity.size)
+                log.info(f"{file.name}: fetched {as_size(count)}; the file has {size}")
 
-        Raises:
-            TruncatedDumpError: The data ends too early.
-            ArchiveError: The data is damaged.
-        """
-        if not self._held:
-            self._held = memoryview(self._next_part())
-        part, self._held = self._held[:size], self._held[size:]
-        self.count += len(part)
-        return part
+    @property
+    def name(self) -> str:
+        """The path, or the name of the stream."""
+        return self.look("").name if self.stream is not None else self.path
 
-    def _next_part(self) -> bytes | memoryview:
-        """Return the next part of the bytes; empty at the end.
-
-        The first part has at least `HEAD_BYTES`, so that callers can peek at the start even if a
-        pipe returns a few bytes at a time.
-        """
-        needed = 1 if self.count else HEAD_BYTES
-        data: bytes | memoryview = b""
+    def check_exists(self) -> None:
+        """Raise `DumpError` if the path does not exist; URLs and streams are not checked."""
         try:
-            for part in self._parts:
-                data = b"".join((data, part)) if data else part
-                if len(data) >= needed:
-                    break
-        except Exception as error:
-            if self._kind and isinstance(error, EOFError):
-                raise TruncatedDumpError(
-                    self._name,
-                    f"is {self._kind} that is truncated",
-                    advice="download it again, or the missing part",
-                ) from None
-            if self._kind and is_damage(error):
-                raise ArchiveError(
-                    self._name,
-                    f"is {self._kind} that is damaged ({error})",
-                    advice="download it again",
-                ) from error
-            raise
-        return data
+            if not self.is_stream and not is_url(self.path):
+                os.stat(self.path)
+        except OSError as error:
+            raise unreadable_dump(self.path, error) from error
 
-    def close(self) -> None:
-        """Close the generator; if a thread is still reading, that thread closes it afterwards."""
-        super().close()
-        with suppress(ValueError):
-            self._parts.close()
+    def check_named(self, noun: str) -> None:
+        """Raise `OptionError` unless the dump can be read several times."""
+        if self.is_stream:
+            raise OptionError(f"{noun} from files; give an archive, a folder or a file")
 
-
-class PolledFile(_ReadableFile):
-    """A pipe or another open file descriptor; counts the bytes read.
-
-    A signal that arrives just before a read does not interrupt it. Therefore, `poll` waits for
-    data, and Python handles signals between polls.
-    """
-
-    def __init__(self, file: io.FileIO) -> None:
-        super().__init__()
-        self._file = file
-        self._poll = select.poll()
-        self._poll.register(file, select.POLLIN)
-        self.count = 0
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer, and return their number; 0 at the end.
-
-        The first read waits for `HEAD_BYTES` or the end, so that callers can peek at the start.
-        """
-        view, size = memoryview(buffer), 0
-        needed = 1 if self.count else HEAD_BYTES
-        while size < min(needed, len(view)):
-            while not self._poll.poll(_PATIENCE_MS):
-                pass
-            count = self._file.readinto(view[size:])
-            if count == 0:
-                break
-            size += count or 0
-        self.count += size
-        return size
-
-
-class ReadAhead(_ReadableFile):
-    """Reads a file in a thread, several blocks ahead.
-
-    Decompressors release the GIL, so the thread runs in parallel with the reader. Blocks are
-    reused: if the stream is faster than the workers, the thread waits for a free block.
-
-    Args:
-        readinto: Reads from the file into a buffer.
-        close: Closes the file. If the thread is still reading, it calls this function when it ends.
-    """
-
-    def __init__(self, readinto: Callable[[Any], int], close: Callable[[], object]) -> None:
-        super().__init__()
-        self._readinto = readinto
-        self._close = close
-        self._free: queue.Queue[bytearray] = queue.Queue()
-        self._filled: queue.SimpleQueue[tuple[bytearray, int] | BaseException] = queue.SimpleQueue()
-        for _ in range(_BLOCKS):
-            self._free.put(bytearray(BLOCK_BYTES))
-        self._block, self._start, self._end = bytearray(), 0, 0
-        self._is_at_end = False
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer; return their number, 0 at the end. Raise the thread's error."""
-        if self._start == self._end and not self._is_at_end:
-            self._next_block()
-        size = min(len(buffer), self._end - self._start)
-        buffer[:size] = memoryview(self._block)[self._start : self._start + size]
-        self._start += size
-        return size
-
-    def _next_block(self) -> None:
-        """Wait for the next block from the thread.
-
-        Python handles signals before it waits for a lock and while it waits, but misses signals
-        that arrive in between, or in another thread. The timeout lets it handle these as well.
-        """
-        if self._block:
-            self._free.put(self._block)
-        elif not self._thread.is_alive():
-            self._thread.start()
-        while True:
-            with suppress(queue.Empty):
-                block = self._filled.get(timeout=_PATIENCE)
-                break
-        self._is_at_end = isinstance(block, BaseException) or not block[1]
-        if isinstance(block, BaseException):
-            raise block
-        self._block, self._start, self._end = block[0], 0, block[1]
-
-    def _run(self) -> None:
-        size = 1
-        while size and not self._stopped.is_set():
-            with suppress(queue.Empty):
-                block = self._free.get(timeout=_PATIENCE)
-                try:
-                    size = self._readinto(block)
-                    self._filled.put((block, size))
-                except BaseException as error:
-                    self._filled.put(error)
-                    size = 0
-        if self._stopped.is_set():
-            with suppress(OSError):  # There is no reader left to report an error to.
-                self._close()
-
-    def close(self) -> None:
-        """Stop the thread; a thread that is waiting for a pipe ends with the process."""
-        if self.closed:
-            return
-        super().close()
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join(_LONGEST_WAIT)
-        if not self._thread.is_alive():
-            self._close()
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The result of reading a dump to its end.
-
-    Attributes:
-        size: Size of the dump in bytes.
-        repaired: Number of characters that the decoder replaced.
-        chunks: Exclusive upper limit of the chunk numbers.
-    """
-
-    size: int
-    repaired: int
-    chunks: int
-
-
-def check_unchanged(
-    name: str, path: str, identity: storage.FileIdentity, file: BinaryIO | None = None
-) -> None:
-    """Raise `ChangedDumpError` if the file has changed; `file` is the open file, if any."""
-    try:
-        current = storage.identify(path, file)
-    except OSError as error:
-        raise ChangedDumpError(
-            name,
-            f"disappeared while being read ({error.strerror or 'not found'})",
-            advice="make it available, then run again",
-        ) from None
-    if current != identity:
-        sizes = f"{identity.size:,} bytes before, {current.size:,} now"
-        raise changed_error(name, f"changed while being read ({sizes})")
-
-
-def changed_error(name: str, problem: str) -> ChangedDumpError:
-    """Make the error for a dump that changed before or while it was read."""
-    return ChangedDumpError(name, problem, advice="wait until it is complete, then run again")
-
-
-@dataclass(slots=True)
-class Source:
-    """A dump as a stream of UTF-8.
-
-    Attributes:
-        name: Name as the user wrote it, for messages.
-        table: The table to read from an archive with several tables.
-        file: Path of the file; None for a stream that can be read only once.
-        identity: Identity of the file, to detect a change.
-        total: Size of the layer `counted` in bytes; None if unknown.
-        expected: Size of the decompressed dump, known or estimated; None if unknown.
-        encoding: Encoding of the dump.
-        repaired: Number of characters that the decoder replaced so far.
-        reader: The top layer.
-        counted: The layer whose bytes measure progress.
-        stack: Resources to close at the end.
-        layers: Number of decompressors and decoders.
-        places: Places marked in the lowest layer, some of them ahead of the rows read so far.
-    """
-
-    name: str
-    table: Table = POSTS
-    file: str | None = None
-    identity: storage.FileIdentity = storage.NO_FILE
-    total: int | None = None
-    expected: int | None = None
-    encoding: str = "utf-8"
-    repaired: int = 0
-    reader: io.BufferedReader = field(init=False)
-    counted: Stream | PolledFile = field(init=False)
-    stack: ExitStack = field(default_factory=ExitStack)
-    layers: int = 0
-    places: deque[Place] = field(default_factory=deque)
-
-    def add_file(self, file: BinaryIO) -> None:
-        """Add the lowest layer: an open file, which `close` leaves open."""
-        self.counted = (
-            PolledFile(file)
-            if isinstance(file, io.FileIO) and hasattr(select, "poll")  # Windows has no `poll`.
-            else Stream(read_blocks(file.read), self.name)
-        )
-        self.stack.callback(self.counted.close)
-        self.reader = io.BufferedReader(self.counted, HEAD_BYTES)
-
-    def add_layer(self, parts: Parts, kind: str = "") -> Stream:
-        """Add a layer: a generator that reads the previous top layer; return it as a stream."""
-        stream = Stream(parts, self.name, kind)
-        self.stack.callback(stream.close)
-        self.reader = io.BufferedReader(stream, HEAD_BYTES)
-        self.layers += 1
-        return stream
-
-    def decode(self) -> None:
-        """Add a decoder if the dump is not in UTF-8.
+    def site(self) -> str:
+        """Derive the name of the site from the name of the dump.
 
         Raises:
-            DumpError: The declaration names an encoding unknown to Python.
+            OptionError: The dump has no name.
         """
-        encoding = detect_encoding(self.name, self.reader.peek())
-        if encoding is not None:
-            self.encoding = encoding
-            self.add_layer(self._decode(self.reader.read1))
-            if self.expected is not None:
-                self.expected //= len("<".encode(encoding))
+        if not self.is_stream:
+            return site_from_name(self.path)
+        raise OptionError(
+            "the dump has no name that contains the site; give the site with "
+            f"{flag('site', 'HOST')}"
+        )
 
-    def _decode(self, read: Read) -> Parts:
-        decoder = codecs.getincrementaldecoder(self.encoding)
-        replacing, ignoring = decoder(errors="replace"), decoder(errors="ignore")
-        data = b"-"
-        while data:
-            data = read(BLOCK_BYTES)
-            state = replacing.getstate()
-            text = replacing.decode(data, not data)
-            if _REPLACEMENT in text:
-                # Do not count replacement characters that the text already contains.
-                ignoring.setstate(state)
-                original = ignoring.decode(data, not data).count(_REPLACEMENT)
-                self.repaired += text.count(_REPLACEMENT) - original
-            # Keep half of a surrogate pair (from UTF-7): it is replaced and counted with its row.
-            yield text.encode(errors="surrogatepass")
+    def published_host(self) -> str | None:
+        """Derive the host of the site from the name of the dump; None if it names no host."""
+        return None if self.is_stream else published_host(self.site())
 
-    def read_ahead(self) -> None:
-        """Read the layers in a thread from now on, unless a pipe is the only layer."""
-        if isinstance(self.reader.raw, PolledFile):
-            return
-        ahead = ReadAhead(self.reader.readinto1, self.stack.close)
-        self.reader = io.BufferedReader(ahead, HEAD_BYTES)
-        self.stack = ExitStack()
-        self.stack.callback(ahead.close)
+    def look(self, path: str) -> SourceFile:
+        """Return the file at a path, which is inspected on the first call."""
+        if path not in self._files:
+            self._files[path] = SourceFile(path, None if path else self.stream)
+        return self._files[path]
 
-    def close(self) -> None:
-        """Close resources in reverse order of opening."""
-        self.stack.close()
+    def find_to_convert(self, nest: Iterable[str], files: Tables) -> list[TableFile]:
+        """Find the posts, then the tables to nest, in the given order; open plain files.
+
+        Archives skip their other members.
+
+        Args:
+            nest: Names of the tables.
+            files: Files, folders or archives of tables that are elsewhere.
+
+        Raises:
+            DumpError: A table is missing, or a plain file is not a dump.
+        """
+        path = file_in_folder(self.path, POSTS) if self.is_folder else self.path
+        source = self.look(path)
+        found = [self._add(TableFile.of(POSTS, source, source.name)), *self._nested(nest, files)]
+        for file in found:
+            if file.entry and (archive := file.source.archive()):
+                archive.expect(file.entry)
+        return found
+
+    def _nested(self, nest: Iterable[str], files: Tables) -> list[TableFile]:
+        found = []
+        for table in (TABLES[name] for name in nest):
+            option = flag("tables", {table.file_option: "FILE"})
+            advice = (
+                f"name its file with {option}, leave the {table.name} out, or nest only the tables "
+                f"that are there with {flag('if_present', True)}"
+            )
+            path = files.get(table.file_option) or self.locate(table, f"choose one with {option}")
+            if path is None:
+                problem = f"has no {table.file}, so the {table.name} cannot be nested"
+                raise self._missing(problem, advice)
+            path = str(path)
+            path = file_in_folder(path, table) if os.path.isdir(path) else path
+            found.append(self._find(table, path))
+        return found
+
+    def find_tables(self, only: Iterable[str] = (), advice: str = "") -> list[TableFile]:
+        """Return tables in reading order: those in `only`, or all if it is empty.
+
+        Raises:
+            DumpError: A requested table is missing, or the dump has no table.
+        """
+        requested = [*only]
+        if not self.is_folder and not self._may_hold_tables():
+            raise self._missing("has no table of a Stack Exchange dump in its name")
+        found = []
+        for table in DUMP.values():
+            if requested and table.name not in requested:
+                continue
+            if path := self.locate(table):
+                found.append(self._find(table, path))
+            elif requested:
+                advice = advice or f"choose tables with {flag('only')}"
+                raise self._missing(f"has no {table.file}, and none is next to it", advice)
+        if not found:
+            raise self._missing("has no table of a Stack Exchange dump")
+        return sorted(found, key=attrgetter("place"))
+
+    def _may_hold_tables(self) -> bool:
+        """Whether the file is an archive, or a table by its name or its root element."""
+        file = self.look(self.path)
+        name = os.path.basename(file.name)
+        return file.archive() is not None or any(
+            table_prefix(table, name) is not None or _has_root(file, table)
+            for table in DUMP.values()
+        )
+
+    def select_present(self, names: Iterable[str]) -> list[str]:
+        """Select the names of the tables that are in the archive of the posts, or next to it."""
+        present = []
+        for name in names:
+            with suppress(DumpError):
+                self._nested([name], {})
+                present.append(name)
+        return present
+
+    def locate(self, table: Table, advice: str = "name the archive of one dump") -> str | None:
+        """Return the path of a table: the dump itself, or a file in its folder or next to it.
+
+        Returns None if no file contains the table.
+
+        A file next to the dump has the same prefix, such as `stackoverflow.com-Comments.7z` next to
+        `stackoverflow.com-Posts.7z`, or no prefix, such as `Comments.xml` next to `beer.xml`.
+
+        Raises:
+            ArchiveError: Several files match, or an archive is damaged.
+        """
+        if self.is_stream:
+            return _beside(table, ".", [""], advice)
+        path = self.path
+        if self.is_folder:
+            names = files_in_folder(path)
+            posts = members_with(POSTS, names)
+            if len(posts) != 1:
+                return _single(table, path, members_with(table, names), advice)
+            path = os.path.join(path, posts[0])
+        file = self.look(path)
+        name = os.path.basename(file.name)
+        prefixes = [table_prefix(other, name) for other in DUMP.values()]
+        near = [prefix for prefix in prefixes if prefix is not None]
+        if file.archive() is not None:
+            is_here = bool(members_with(table, file.names()))
+        else:
+            is_here = table_prefix(table, name) is not None or (not near and _has_root(file, table))
+        if is_here:
+            return path
+        if self.is_folder or file.archive() is None:
+            near.append("")
+        return _beside(table, os.path.dirname(path) or ".", near, advice)
+
+    def _find(self, table: Table, path: str) -> TableFile:
+        """Find a table in a file, named after both unless the name of the file says enough."""
+        source = self.look(path)
+        is_clear = source.is_plain or table.stem.lower() in os.path.basename(path).lower()
+        name = source.name if is_clear else f"{source.name} ({table.file})"
+        return self._add(TableFile.of(table, source, name))
+
+    def _add(self, file: TableFile) -> TableFile:
+        """Close a table together with the dump, and open it now if it is plain."""
+        self._tables.append(file)
+        if file.source.is_plain:
+            file.open()
+        return file
+
+    def _missing(self, problem: str, advice: str = "") -> DumpError:
+        """Make the error for a missing table, with the names of the files that are there."""
+        names: list[str] | None = None
+        if self.is_folder:
+            names = files_in_folder(self.path)
+        elif not self.is_stream and self.look(self.path).archive() is not None:
+            names = self.look(self.path).names()
+        advice = advice or "give an archive, a folder, or a file such as Posts.xml"
+        return _without(self.look("").name if self.is_stream else self.path, problem, names, advice)
 
 
-# Longest first, since the byte order mark of UTF-32 starts with that of UTF-16.
-_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-_UNMARKED = {b"<\x00": "utf-16-le", b"\x00<": "utf-16-be"}
-_DECLARATION = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
-_NOT_OF_TEXT = (
-    "idna",
-    "punycode",
-    "unicode_escape",
-    "unicode-escape",
-    "raw_unicode",
-    "raw-unicode",
-)
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+def in_reading_order(files: Iterable[TableFile]) -> list[TableFile]:
+    """Sort the tables of a dump, given the posts first, by their position in their files.
+
+    A table in the same compressed stream as the posts keeps its position before or after them; all
+    other tables follow the posts. This way, nothing is decompressed twice.
+    """
+    posts, *tables = files
+    before = sorted((table for table in tables if table.precedes(posts)), key=attrgetter("place"))
+    after = [table for table in tables if not table.precedes(posts)]
+    paths = [posts.place[0], *(table.place[0] for table in after)]
+    after.sort(key=lambda table: (paths.index(table.place[0]), table.place))
+    return [*before, posts, *after]
 
 
-def detect_encoding(name: str, head: bytes) -> str | None:
-    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8."""
-    for mark, encoding in _MARKS.items():
-        if head.startswith(mark):
-            return None if encoding == "utf-8" else encoding
-    for start, encoding in _UNMARKED.items():
-        if head.startswith(start):
-            return encoding
-    declared = _DECLARATION.match(head)
-    if declared is None:
-        return None
-    label = declared[1].decode()
-    try:
-        encoding = codecs.lookup(label).name
-        # This fails for Python's "undefined", "hex" and "idna" (for host names), which are not text
-        # encodings.
-        "<?xml".encode(encoding)
-        codecs.getincrementaldecoder(encoding)(errors="replace").decode(b"<", final=True)
-        is_known = not encoding.startswith(_NOT_OF_TEXT)
-    except (LookupError, TypeError, ValueError):
-        is_known = False
-    if not is_known:
-        raise DumpError(
-            name,
-            f"is declared to be encoded as {label}, which is not a known encoding",
-            advice="convert it to UTF-8 first",
-        ) from None
-    # A declaration of UTF-16 that can be read as single bytes is wrong; .NET writes such files.
-    ascii_like = "<?xml".encode(encoding) == b"<?xml"
-    return None if encoding in ("utf-8", "ascii") or not ascii_like else encoding
+def file_in_folder(path: str, table: Table) -> str:
+    """Return the path of a table's file in a folder, compressed or not.
+
+    Raises:
+        ArchiveError: The folder has no such file, or several.
+    """
+    names = files_in_folder(path)
+    matches = members_with(table, names)
+    if len(matches) == 1:
+        return os.path.join(path, matches[0])
+    problem = "is a folder with several dumps" if matches else f"is a folder without a {table.file}"
+    raise _without(path, problem, matches or names, "name the file to convert")
+
+
+def _without(path: str, problem: str, names: list[str] | None, advice: str) -> DumpError:
+    if names is None:
+        return DumpError(path, problem, advice=advice)
+    return ArchiveError(path, f"{problem}; it holds {join_names(names)}", advice=advice)
+
+
+def _has_root(file: SourceFile, table: Table) -> bool:
+    """Whether a plain file starts with the root element of a table."""
+    if not file.is_plain:
+        return False
+    with file.open() as opened:
+        return re.search(rb"<%b[\s/>]" % table.root.encode(), opened.read(_HEAD)) is not None
+
+
+def _beside(table: Table, folder: str, prefixes: list[str], advice: str) -> str | None:
+    """Return the path of a table's file in a folder, trying prefixes in order; None if missing."""
+    names = files_in_folder(folder)
+    for prefix in prefixes:
+        if path := _single(table, folder, files_with(table, names, prefix), advice):
+            return path
+    return None
+
+
+def _single(table: Table, folder: str, names: list[str], advice: str) -> str | None:
+    """Return the path of `table.file` or of the only file; None if there is no file."""
+    if table.file in names:
+        names = [table.file]
+    if len(names) > 1:
+        raise _without(folder, f"holds several files with {table.name}", names, advice)
+    return os.path.join(folder, names[0]) if names else None

@@ -8,6 +8,7 @@ imported when it is first needed.
 from __future__ import annotations
 
 import glob
+import io
 import os
 import zlib
 from contextlib import nullcontext
@@ -15,7 +16,14 @@ from hashlib import blake2b
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from so2docs.dump.remote import RemoteFile, is_http, open_http, open_store_file
-from so2docs.errors import OptionError
+from so2docs.errors import (
+    ChangedDumpError,
+    DumpError,
+    DumpNotFoundError,
+    OptionError,
+    OutputError,
+    OutputNotFoundError,
+)
 
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
@@ -47,6 +55,16 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
+def check_source(source: object, name: str, several: str = "") -> None:
+    """Reject an argument that is neither a path nor an open binary file."""
+    if isinstance(source, io.TextIOBase):
+        raise OptionError(f"{name} is open as text; open it in binary mode: open(path, 'rb')")
+    if isinstance(source, str | os.PathLike) or callable(getattr(source, "read", None)):
+        return
+    advice = f"; {several}" if several and isinstance(source, list | tuple | set) else ""
+    raise OptionError(f"{name} is {source!r}; it must be a path or an open binary file{advice}")
+
+
 def open_file(path: str) -> BinaryIO:
     """Open a file for reading at any position; only reads at the end return fewer bytes."""
     if not is_url(path):
@@ -75,6 +93,28 @@ def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
     info = system.info(name)
     marks = [str(info.get(mark, "")) for mark in ("ETag", "etag", "LastModified", "mtime", "md5")]
     return FileIdentity(int(info["size"]), zlib.crc32("|".join(marks).encode()))
+
+
+def check_unchanged(
+    name: str, path: str, identity: FileIdentity, file: BinaryIO | None = None
+) -> None:
+    """Raise `ChangedDumpError` if the file has changed; `file` is the open file, if any."""
+    try:
+        current = identify(path, file)
+    except OSError as error:
+        raise ChangedDumpError(
+            name,
+            f"disappeared while being read ({error.strerror or 'not found'})",
+            advice="make it available, then run again",
+        ) from None
+    if current != identity:
+        sizes = f"{identity.size:,} bytes before, {current.size:,} now"
+        raise changed_error(name, f"changed while being read ({sizes})")
+
+
+def changed_error(name: str, problem: str) -> ChangedDumpError:
+    """Make the error for a dump that changed before or while it was read."""
+    return ChangedDumpError(name, problem, advice="wait until it is complete, then run again")
 
 
 def sample_hash(file: BinaryIO, size: int) -> str:
@@ -115,6 +155,13 @@ def list_folder(folder: str) -> list[str]:
     return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
 
+def files_in_folder(path: str) -> list[str]:
+    """List the names of the files in a folder, sorted."""
+    if is_url(path):
+        return list_folder(path)
+    return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
+
+
 def find_store(url: str) -> tuple[Any, str]:
     """Return the fsspec file system of a URL, and the name of the file in it."""
     try:
@@ -135,3 +182,32 @@ def find_store(url: str) -> tuple[Any, str]:
     # Drivers cache listings, which become stale when other processes write files.
     system.invalidate_cache()
     return system, name
+
+
+def unreadable_dump(path: str, error: Exception) -> DumpError:
+    """Make the error for an unreadable dump or file of a dump."""
+    if isinstance(error, DumpError):
+        return error
+    kind = DumpNotFoundError if isinstance(error, FileNotFoundError) else DumpError
+    return kind(path, _unreadable(path, error))
+
+
+def unreadable_output(path: str, error: Exception) -> OutputError:
+    """Make the error for an unreadable output or side file."""
+    if is_url(path):
+        return OutputError(f"{path}: is a URL, but outputs are read from files; download it first")
+    kind = OutputNotFoundError if isinstance(error, FileNotFoundError) else OutputError
+    return kind(f"{path}: {_unreadable(path, error)}")
+
+
+def _unreadable(path: str, error: Exception) -> str:
+    reason = getattr(error, "strerror", None) or error
+    if is_url(path):
+        advice = "check the URL and your access to its store"
+    elif not path:
+        advice = "the name is empty, perhaps from an unset variable; give a file"
+    elif isinstance(error, FileNotFoundError | NotADirectoryError):
+        advice = "check the name"
+    else:
+        advice = "check its permissions and its disk"
+    return f"cannot be read: {reason}; {advice}"

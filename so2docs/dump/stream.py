@@ -25,6 +25,7 @@ from so2docs.dump.dump import (
     PIECES,
     Chunk,
     Dump,
+    End,
     Ending,
     Prolog,
     check_misc,
@@ -32,8 +33,7 @@ from so2docs.dump.dump import (
     last_good_row,
     read_prolog,
 )
-from so2docs.dump.places import Restart
-from so2docs.dump.source import BLOCK_BYTES, End, Source, check_unchanged
+from so2docs.dump.layers import BLOCK_BYTES, Layers, Restart
 from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import Table
@@ -186,44 +186,44 @@ class StreamDump:
 
     chunk_bytes = 0
 
-    def __init__(self, source: Source, restart: Restart | None = None) -> None:
+    def __init__(self, layers: Layers, restart: Restart | None = None) -> None:
         """Read the start of the dump.
 
         Raises:
             DumpError: The dump is empty, is not XML, or cannot be decompressed.
         """
-        self.source = source
-        self.path = source.name
+        self.layers = layers
+        self.path = layers.name
         try:
-            read = source.reader.read1
+            read = layers.reader.read1
             if restart is not None:
                 read = io.BytesIO(restart.head.encode("latin-1")).read
-            prolog = read_prolog(self.path, read, source.table)
+            prolog = read_prolog(self.path, read, layers.table)
         except BaseException:
-            source.close()
+            layers.close()
             raise
         self.frame, self.first_line = prolog.frame, prolog.first_line
-        self.head, self.encoding = prolog.head[: prolog.start], source.encoding
-        self.size = source.expected or 0
+        self.head, self.encoding = prolog.head[: prolog.start], layers.encoding
+        self.size = layers.expected or 0
         self._end: End | None = None
         self._start = prolog.start
         self._first = (0, self._start) if restart is None else restart[:2]
-        self._rows = StreamedRows(self.path, source.reader, prolog, source.table)
+        self._rows = StreamedRows(self.path, layers.reader, prolog, layers.table)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
         self._restarts: dict[int, Restart | None] = {}
-        self._shown = 0 if restart is None else source.counted.count
+        self._shown = 0 if restart is None else layers.counted.count
         self._folder: Path | None = None
 
     @property
     def file(self) -> str | None:
         """Path of the file of the stream; None if it can be read only once."""
-        return self.source.file
+        return self.layers.file
 
     @property
     def identity(self) -> storage.FileIdentity:
         """Identity of the file."""
-        return self.source.identity
+        return self.layers.identity
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
         """Read the stream, and split it into pieces.
@@ -248,7 +248,7 @@ class StreamDump:
                 else:
                     piece = self._piece(self._folder / f"{number:06}{PIECE_END}", offset, target)
                     length = piece.size
-                    self._positions[number] = self.source.counted.count
+                    self._positions[number] = self.layers.counted.count
                     self._restarts[number] = self._restart_at(number + 1, offset + length)
                     if length:
                         yield Chunk(number, piece, 0, length)
@@ -260,7 +260,7 @@ class StreamDump:
             self._error = error
             return
         self.size = offset + len(self.frame[1])
-        self._end = End(self.size, self.source.repaired, number)
+        self._end = End(self.size, self.layers.repaired, number)
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
         """Write a piece of about `size` bytes to `path`; return it as a separate dump."""
@@ -304,10 +304,10 @@ class StreamDump:
 
         Places count the bytes of the lowest layer, which must be the only layer.
         """
-        places = self.source.places
+        places = self.layers.places
         while len(places) > 1 and places[1].offset <= offset:
             places.popleft()
-        if self.file is None or self.source.layers > 1 or len(self.head) > _MOST_HEAD:
+        if self.file is None or self.layers.layers > 1 or len(self.head) > _MOST_HEAD:
             return None
         if not places or places[0].offset > offset:
             return None
@@ -319,7 +319,7 @@ class StreamDump:
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
         """Return the size of the file, and the number of bytes before the first chunk to read."""
-        return self.source.total, self._shown
+        return self.layers.total, self._shown
 
     def progress(self, chunk: Chunk) -> int:
         """Remove the piece of a finished chunk; return how many bytes of the file it took."""
@@ -333,7 +333,7 @@ class StreamDump:
         if self._error is not None:
             raise self._error
         if self.file is not None:
-            check_unchanged(self.path, self.file, self.identity)
+            storage.check_unchanged(self.path, self.file, self.identity)
 
     def chunk_end(self, size: int) -> End:
         """Return the result of reading the stream to its end."""
@@ -344,7 +344,7 @@ class StreamDump:
         """Remove the pieces, and close all layers."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self.source.close()
+        self.layers.close()
 
 
 AnyDump = Dump | StreamDump

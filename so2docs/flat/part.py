@@ -14,8 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from so2docs.dump.opening import Catalog
-from so2docs.dump.tables import find_dump_tables
+from so2docs.dump.source import Source
 from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, read_ids
 from so2docs.options.products import TableOptions
 from so2docs.options.table import PartFilters
@@ -71,12 +70,12 @@ class Scanner:
         restored: The `Posts.xml` of a date, in place of that of the dump.
     """
 
-    source: str
+    source: Source
     options: TableOptions
     reader: TableReader
     work: str
     chunk_bytes: int
-    restored: str | None = None
+    restored: Source | None = None
 
     def scan(self, name: str, look: Look, receive: Look = dict) -> Arrays:
         """Read a table; return the arrays that `look` extracts, joined over all chunks, by name.
@@ -87,14 +86,13 @@ class Scanner:
         no_rows = look(TableColumns(table).schema.empty_table())
         parts = {key: [array] for key, array in no_rows.items()}
         visit = partial(_PartVisitor, table, self.options, look)
-        with Catalog() as catalog:
-            path = self.source if self.restored is None or name != "posts" else self.restored
-            (file,) = find_dump_tables(path, (name,), catalog)
-            opened = self.reader.open(file, lambda _: visit, self.work, self.chunk_bytes)
-            with opened as (_, results):
-                for result in results:
-                    for key, array in receive(result.value).items():
-                        parts[key].append(array)
+        source = self.source if self.restored is None or name != "posts" else self.restored
+        (file,) = source.find_tables([name])
+        opened = self.reader.open(file, lambda _: visit, self.work, self.chunk_bytes)
+        with opened as (_, results):
+            for result in results:
+                for key, array in receive(result.value).items():
+                    parts[key].append(array)
         return {key: _joined(arrays) for key, arrays in parts.items()}
 
     def save(self, name: str, *ids: Any) -> str:

@@ -8,8 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, BinaryIO, Unpack
 
 from so2docs.counts import plural
-from so2docs.dump.opening import STANDARD_INPUT, Catalog
-from so2docs.dump.unreadable import check_exists
+from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages
 from so2docs.flat.columns import TableColumns
 from so2docs.flat.report import FlatTable
@@ -36,9 +35,8 @@ class TableStream:
 
     def __init__(self, source: str, options: TableOptions) -> None:
         require_packages("a stream of Arrow batches", "pyarrow")
-        if source == STANDARD_INPUT:
-            raise OptionError("tables are read from files; give an archive, a folder or a file")
-        check_exists(source)
+        Source(source).check_named("tables are read")
+        Source(source).check_exists()
         if len(options.only) != 1:
             raise OptionError(f"a stream has one table; name it with {flag('only', 'posts')}")
         self._source, self._options = source, options
@@ -48,11 +46,9 @@ class TableStream:
         import pyarrow as pa
 
         options, progress = for_workers(self._options)
-        with disk_errors(), Catalog() as catalog:
-            files, read_first = find_files(self._source, options, catalog)
-            opened = open_run(
-                self._source, options, files, read_first, folder=None, progress=progress
-            )
+        with disk_errors(), Source(self._source) as source:
+            files, read_first = find_files(source, options)
+            opened = open_run(source, options, files, read_first, folder=None, progress=progress)
             with opened as run:
                 table = FlatTable(options.only[0], self._source)
                 for segments, _ in run.read(files[0], table):

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from so2docs.dump.dump import Chunk
-from so2docs.dump.opening import STANDARD_INPUT, Catalog
-from so2docs.dump.tables import TableFile, find_dump_tables
+from so2docs.dump.opening import TableFile
+from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages, resumable
 from so2docs.flat.chunk import open_columns
 from so2docs.flat.columns import RowSelection, TableColumns
@@ -36,7 +36,6 @@ from so2docs.options.choices import (
 from so2docs.options.keywords import TableKeywords, spell_out
 from so2docs.options.products import DATABASE_FILES, TableOptions
 from so2docs.options.request import read_options, recorded
-from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import options_of
 from so2docs.output.file import Output
 from so2docs.output.new_files import (
@@ -168,9 +167,8 @@ def tables(
         OutputError: An existing file is not up to date, or a file cannot be written.
     """
     begun = time.perf_counter()
-    source, where = os.fspath(dump), os.fspath(folder)
-    if source == STANDARD_INPUT:
-        raise OptionError("tables are read from files; give an archive, a folder or a file")
+    source, where = Source(dump), os.fspath(folder)
+    source.check_named("tables are read")
     _check_is_folder(where)
     options = read_options(TableOptions, keywords)
     if options.format == "arrow":
@@ -188,8 +186,8 @@ def tables(
     report = TablesReport(where)
     # Files can be resumed, since a repeated call skips complete tables; a database cannot, since it
     # is renamed only after its last table.
-    with disk_errors(), resumable(lambda: bool(report)), Catalog() as catalog:
-        files, read_first = find_files(source, options, catalog)
+    with disk_errors(), resumable(lambda: bool(report)), source:
+        files, read_first = find_files(source, options)
         targets = _targets(source, where, files, options, read_first)
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
@@ -224,19 +222,17 @@ def for_workers(options: TableOptions) -> tuple[TableOptions, Shown]:
     return replace(options, core=choose_core(options.core), progress=False), options.progress
 
 
-def find_files(
-    source: str, options: TableOptions, catalog: Catalog
-) -> tuple[list[TableFile], list[TableFile]]:
+def find_files(source: Source, options: TableOptions) -> tuple[list[TableFile], list[TableFile]]:
     """Find the tables to write, and those to read before for filters or the date."""
-    files = find_dump_tables(source, options.only, catalog)
+    files = source.find_tables(options.only)
     if options.has_part or options.as_of is not None:
-        return files, find_dump_tables(source, (), catalog)
-    return files, find_dump_tables(source, ("posts",), catalog) if options.has_drops else []
+        return files, source.find_tables()
+    return files, source.find_tables(["posts"]) if options.has_drops else []
 
 
 @contextmanager
 def open_run(
-    source: str,
+    source: Source,
     options: TableOptions,
     pending: list[TableFile],
     read_first: list[TableFile],
@@ -262,9 +258,8 @@ def open_run(
         writes_posts = any(file.table == POSTS for file in pending)
         if options.as_of is not None and (writes_posts or (pending and options.has_part)):
             restored = _restore(source, options, work)
-        path = restored and restored.path
         selections = select_rows(
-            Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, path),
+            Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored and restored.source),
             present=[file.table.name for file in read_first],
             written=[file.table.name for file in pending],
         )
@@ -302,14 +297,14 @@ def _find_dialect(system: SqlSystem) -> Dialect:
 
 
 def _targets(
-    source: str,
+    source: Source,
     where: str,
     files: list[TableFile],
     options: TableOptions,
     read_first: list[TableFile],
 ) -> list[_TableFiles]:
     """List the files to write, and the tables that go into each."""
-    site = published_host(site_from_name(source))
+    site = source.published_host()
 
     def record_provenance(files: list[TableFile]) -> Provenance:
         before = {file.table.name for file in read_first}
@@ -333,20 +328,21 @@ class _Restored(NamedTuple):
     """The posts of a date.
 
     Attributes:
-        path: Path of a `Posts.xml`.
+        source: A `Posts.xml`.
         left_out: Number of rows of the dump that it does not have.
     """
 
-    path: str
+    source: Source
     left_out: int
 
 
-def _restore(source: str, options: TableOptions, work: str) -> _Restored:
+def _restore(source: Source, options: TableOptions, work: str) -> _Restored:
     """Write the posts of a date to a file."""
     # Imported here, because only tables of a date need a conversion.
     from so2docs.flat.restored import write_restored
 
-    return _Restored(*write_restored(source, options, work))
+    path, left_out = write_restored(source.path, options, work)
+    return _Restored(Source(path), left_out)
 
 
 class Run:
@@ -430,8 +426,7 @@ class Run:
             read = file
             if self._restored is not None and file.table == POSTS:
                 table.rows = table.filtered = self._restored.left_out
-                catalog = stack.enter_context(Catalog())
-                (read,) = find_dump_tables(self._restored.path, (POSTS.name,), catalog)
+                (read,) = self._restored.source.find_tables([POSTS.name])
             opened = self.reader.open(read, visit, self._work, LARGE_CHUNK_BYTES)
             dump, results = stack.enter_context(opened)
             for result in results:

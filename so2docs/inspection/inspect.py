@@ -16,9 +16,9 @@ from so2docs.domain import (
     release_of,
     should_have_license_file,
 )
-from so2docs.dump.opening import Catalog
-from so2docs.dump.tables import TableFile, locate, table_file
-from so2docs.errors import DumpError, OptionError, without_secrets
+from so2docs.dump.opening import TableFile
+from so2docs.dump.source import Source
+from so2docs.errors import DumpError, without_secrets
 from so2docs.inspection.facts import FactsVisitor, RowFacts
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
@@ -179,12 +179,11 @@ def inspect(
     Raises:
         DumpError: The dump does not exist, or has no table.
     """
-    path = os.fspath(dump)
-    if path == "-":
-        raise OptionError("standard input cannot be inspected; give the name of a file")
+    source = Source(dump)
+    source.check_named("tables are inspected")
     folder = None if work_dir is None else os.fspath(work_dir)
-    with Catalog() as catalog, temporary_folder(folder) as temporary:
-        tables = _find(path, catalog)
+    with source, temporary_folder(folder) as temporary:
+        tables = _find(source)
         remarks: list[str] = []
         files = _files(tables, sha256, remarks)
         with start_reader(tables, temporary, jobs=jobs, progress=progress) as reader:
@@ -196,33 +195,36 @@ def inspect(
     is_archive = any(file.members for file in files)
     if is_archive and should_have_license_file(release) and not is_licensed:
         remarks.append(f"the dump has no {LICENSE_FILE}, which archives of this release have")
-    name = without_secrets(path)
+    name = without_secrets(source.path)
     remarks.extend(_remarks(name, ordered, last_date))
     return Inspection(name, site_from_name(name), files, ordered, last_date, release, remarks)
 
 
-def _find(path: str, catalog: Catalog) -> list[TableFile]:
+def _find(source: Source) -> list[TableFile]:
     """Find the tables of a dump, without opening them; return them in reading order."""
     files = []
-    for name, found in locate_all(path, catalog).items():
-        source = catalog.look(found)
-        label = source.name if source.archive() is None else f"{source.name} ({name})"
-        files.append(table_file(_TABLES[name], source, label))
+    for name, path in locate_all(source).items():
+        file = source.look(path)
+        label = file.name if file.archive() is None else f"{file.name} ({name})"
+        files.append(TableFile.of(_TABLES[name], file, label))
     if not files:
-        raise DumpError(path, "holds no table of a dump", advice="give the archive of a site")
+        raise DumpError(
+            source.path, "holds no table of a dump", advice="give the archive of a site"
+        )
     return sorted(files, key=attrgetter("place"))
 
 
-def locate_all(path: str, catalog: Catalog) -> dict[str, str]:
+def locate_all(source: Source) -> dict[str, str]:
     """Return the paths of the tables to inspect, by the name of their file in a dump.
 
     With the file of posts, these include the tables next to it; with the file of another table,
     only the tables in this file.
     """
-    located = {table.file: locate(path, table, catalog) for table in _TABLES.values()}
+    located = {table.file: source.locate(table) for table in _TABLES.values()}
     paths = {name: found for name, found in located.items() if found is not None}
+    path = source.path
     if path not in paths.values():
-        if not os.path.isdir(path) and catalog.look(path).archive() is None:
+        if not source.is_folder and source.look(path).archive() is None:
             paths[POSTS.file] = path  # A conversion reads any other file as posts.
     elif paths.get(POSTS.file) != path:
         paths = {name: found for name, found in paths.items() if found == path}
@@ -234,7 +236,7 @@ def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[In
     files: dict[str, InspectedFile] = {}
     for table in tables:
         source = table.source
-        if source is None or source.path in files:
+        if source.path in files:
             continue
         archive, digest = source.archive(), None
         if sha256:

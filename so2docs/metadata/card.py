@@ -20,26 +20,19 @@ from so2docs.output.provenance import UP_TO_DATE, Comparison, Provenance, make_r
 from so2docs.progress import log
 
 
-def check_sources(sources: Iterable[object]) -> None:
-    """Refuse URLs, pipes and open files before they are read: a card reads the dump once more."""
-    for source in sources:
-        path = os.fspath(source) if isinstance(source, str | os.PathLike) else "-"
-        is_special = os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
-        if path == "-" or is_url(path) or is_special:
-            raise OptionError(
-                f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
-                "name of a file or folder"
-            )
-
-
 def check_card(
-    names: OutputPaths, options: Options, read: Iterable[str | None], *, force: bool
+    names: OutputPaths, options: Options, read: Sequence[str | None], *, force: bool
 ) -> None:
-    """Check, before the conversion, that the card can be written afterwards."""
+    """Check, before the conversion, that its inputs can be read again and the card be written."""
     if names.output == "-":
         raise OptionError(
             f"{flag('card', True)} writes a file next to the output; give the name of a file "
             "instead of -"
+        )
+    if any(path is None or is_url(path) for path in read):
+        raise OptionError(
+            f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
+            "name of a file or folder"
         )
     _check_format(options.form.format)
     folder = folder_of_card(names)

@@ -19,7 +19,7 @@ import orjson
 
 from so2docs.counts import plural
 from so2docs.dump.opening import SourceFile
-from so2docs.dump.unreadable import unreadable_output
+from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DumpError, OptionError, OutputError, flag
 from so2docs.metadata.document_schema import build_schema
 from so2docs.options.request import build_options

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_type_hints
@@ -18,9 +17,9 @@ import orjson
 
 from so2docs._version import __version__
 from so2docs.counts import fits_type
-from so2docs.dump.opening import Catalog
+from so2docs.dump.opening import TableFile
+from so2docs.dump.source import Source
 from so2docs.dump.storage import sample_hash
-from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import flag, without_secrets
 from so2docs.options.option import entries
 from so2docs.options.request import Fingerprint
@@ -93,7 +92,7 @@ class File(NamedTuple):
     def of_table(cls, file: TableFile) -> File:
         """Identify the file from which a table is read."""
         name, source = file.table.name, file.source
-        if source is None or not source.is_file:
+        if not source.is_file:
             return cls.read_once(name, file.name)
         return cls(name, _printable_name(source.path), source.identity.size, source.digest)
 
@@ -152,14 +151,13 @@ class Provenance:
     files: tuple[File, ...] = ()
 
     @classmethod
-    def of(cls, posts: TableFile, tables: Iterable[TableFile], options: Options) -> Provenance:
-        """Return the provenance of a conversion of these files, without counts."""
+    def of(cls, files: Sequence[TableFile], options: Options) -> Provenance:
+        """Return the provenance of a conversion of these files, the posts first, without counts."""
         values = within_64_bits(Fingerprint.of(options).by_option())
-        files = [File.of_table(file) for file in (posts, *tables)]
-        site = options.host
-        if site is None and posts.file is not None:
-            site = published_host(site_from_name(posts.file))
-        return make_record("convert", CONTRACT, values, files, site)
+        site, posts = options.host, files[0].file
+        if site is None and posts is not None:
+            site = published_host(site_from_name(posts))
+        return make_record("convert", CONTRACT, values, map(File.of_table, files), site)
 
     def having_read(self, dump_bytes: int) -> Provenance:
         """Return the record with `dump_bytes` as the size of posts that can be read only once."""
@@ -245,13 +243,10 @@ def make_record(
     return Provenance(kind, __version__, contract, options, tuple(files), site)
 
 
-def identify_tables(dump: str, names: tuple[str, ...], advice: str) -> list[File]:
+def identify_tables(source: Source, names: tuple[str, ...], advice: str) -> list[File]:
     """Identify the files that contain these tables of a dump."""
-    with Catalog() as catalog, ExitStack() as stack:
-        files = find_dump_tables(dump, names, catalog, advice)
-        for file in files:
-            stack.enter_context(closing(file))
-        return [File.of_table(file) for file in files]
+    with source:
+        return [File.of_table(file) for file in source.find_tables(names, advice)]
 
 
 def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:

@@ -15,10 +15,9 @@ from functools import partial
 from typing import Any
 
 from so2docs.counts import ChunkTally
-from so2docs.dump.dump import Chunk
-from so2docs.dump.places import Restart
-from so2docs.dump.source import End
-from so2docs.dump.tables import TableFile
+from so2docs.dump.dump import Chunk, End
+from so2docs.dump.layers import Restart
+from so2docs.dump.opening import TableFile
 from so2docs.options.table import Options
 from so2docs.parse import repeats
 from so2docs.pipeline import strict
@@ -118,7 +117,7 @@ class FirstPass:
         done = {number - self.first_chunk: tally for number, tally in spilled.items()}
         folder = self.spill.folder
         restart = self.restart
-        if done and not self.file.is_plain:
+        if done and not self.file.source.is_plain:
             self.log_restart(restart)
         opened = reader.open(self.file, visit, folder, self.chunk_bytes, done, restart=restart)
         with opened as (dump, results):

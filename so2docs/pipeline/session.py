@@ -10,7 +10,7 @@ import os
 import time
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from shutil import disk_usage
@@ -20,10 +20,10 @@ import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.counts import ChunkTally, RowCounts, TableCounts
-from so2docs.dump.dump import Dump
-from so2docs.dump.source import End
+from so2docs.dump.dump import Dump, End
+from so2docs.dump.opening import TableFile
+from so2docs.dump.source import in_reading_order
 from so2docs.dump.stream import SMALLEST_PIECE
-from so2docs.dump.tables import TableFile, in_reading_order
 from so2docs.errors import SpillError, flag
 from so2docs.options.option import spell_options
 from so2docs.options.request import FACTS, Fingerprint
@@ -74,7 +74,7 @@ def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
     """Describe the file of a table as JSON-compatible values, to detect outdated spilled rows."""
     state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
     source = file.source
-    if source is None or not source.is_file:
+    if not source.is_file:
         # Use a random value, so that no later source is taken for this one.
         return {**state, "content": os.urandom(16).hex()}
     identity = source.identity
@@ -292,38 +292,37 @@ class Session:
 
     def __init__(
         self,
-        posts: TableFile,
+        files: Sequence[TableFile],
         spill: Spill,
         options: Options,
         names: OutputPaths,
         run: RunOptions,
-        *,
-        tables: Mapping[str, TableFile] | None = None,
     ) -> None:
+        """Claim the spill for the tables in `files`, the posts first."""
+        posts, *tables = files
         self.spill = spill
         self.options = options
         self.run_options = run
         self.names = names
         self.progress = Progress(shown=run.progress)
-        self.provenance = Provenance.of(posts, (tables or {}).values(), options)
+        self.provenance = Provenance.of(files, options)
         self.dump_bytes = posts.size
-        files = list((tables or {}).values())
         requested_bytes = run.chunk_bytes or posts.chunk_bytes
         chunk_bytes = claim(spill, posts, requested_bytes, options)
         self.posts = self._step(posts, chunk_bytes)
         self.tables: list[FirstPass] = []
-        for file in files:
+        for file in tables:
             requested_bytes = run.chunk_bytes or file.chunk_bytes
             claimed = claim_table(spill, file, requested_bytes)
             self.tables.append(self._step(file, claimed, is_early=file.precedes(posts)))
         self.steps = [
             next(step for step in (self.posts, *self.tables) if step.table == file.table)
-            for file in in_reading_order(posts, files)
+            for file in in_reading_order(files)
         ]
-        self.table_bytes = sum(file.size for file in files)
+        self.table_bytes = sum(file.size for file in tables)
         self.jobs = choose_jobs(run.jobs, self.dump_bytes and self.dump_bytes + self.table_bytes)
         if self.dump_bytes and chunk_bytes:
-            sizes = [self.dump_bytes, *(file.size for file in files)]
+            sizes = [file.size for file in files]
             tasks = [
                 -(-size // (step.chunk_bytes or SMALLEST_PIECE))
                 for size, step in zip(sizes, [self.posts, *self.tables], strict=True)

@@ -23,8 +23,8 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.counts import plural
-from so2docs.dump.source import is_damage
-from so2docs.dump.unreadable import unreadable_output
+from so2docs.dump.layers import is_damage
+from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
     DocumentNotFoundError,
     OptionError,

@@ -18,9 +18,8 @@ import zstandard
 from isal import igzip, isal_zlib
 
 from so2docs.dump.kinds import PARQUET, SQLITE, detect_kind
-from so2docs.dump.source import check_source, is_damage, read_blocks
-from so2docs.dump.storage import FileIdentity, identify
-from so2docs.dump.unreadable import unreadable_output
+from so2docs.dump.layers import is_damage, read_blocks
+from so2docs.dump.storage import FileIdentity, check_source, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression
 from so2docs.output.segments import Segment

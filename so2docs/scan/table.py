@@ -10,10 +10,10 @@ from pathlib import Path
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump
-from so2docs.dump.opening import Catalog
-from so2docs.dump.places import Restart
+from so2docs.dump.layers import Restart
+from so2docs.dump.opening import TableFile
+from so2docs.dump.source import Source
 from so2docs.dump.stream import AnyDump
-from so2docs.dump.tables import TableFile, find_dump_tables
 from so2docs.errors import DumpError
 from so2docs.processes.pool import Workers, choose_jobs
 from so2docs.progress import Bar, Progress, Shown
@@ -96,7 +96,7 @@ def start_reader(
 
 
 def visit_tables(
-    dump: str,
+    source: Source,
     visitors: Mapping[str, OpenVisitor],
     folder: str,
     advice: str,
@@ -107,7 +107,7 @@ def visit_tables(
     """Read tables of a dump with visitors. An archive is read only once, from start to end.
 
     Args:
-        dump: An archive or a folder with the tables, or one of their files.
+        source: The dump.
         visitors: Opens the visitor of a chunk, by name of the table.
         folder: Folder for temporary files.
         advice: Advice for the error if a table is missing.
@@ -120,8 +120,8 @@ def visit_tables(
     Raises:
         DumpError: A table is missing, truncated or malformed.
     """
-    with Catalog() as catalog:
-        files = find_dump_tables(dump, tuple(visitors), catalog, advice)
+    with source:
+        files = source.find_tables(visitors, advice)
         with start_reader(files, folder, jobs=jobs, progress=progress) as reader:
             for file in files:
                 visit = partial(_choose, visitors[file.table.name])
@@ -150,8 +150,7 @@ def _read_to_end(
             passed.append((result.tally.lines, result.tally.last_id))
             bar.update(dump.progress(result.chunk))
         dump.check_end()
-        if file.source is not None:
-            file.source.check_samples()
+        file.source.check_samples()
     except DumpError as error:
         # Report an overwritten dump as such: it looks malformed, but the advice to download it
         # again would be wrong.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from so2docs.dump.kinds import SQLITE
-from so2docs.dump.unreadable import unreadable_output
+from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, So2docsError
 from so2docs.options.choices import DATABASE_ENDINGS
 from so2docs.options.keywords import NestName

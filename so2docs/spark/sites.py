@@ -15,9 +15,10 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
-from so2docs.api.convert import convert_validated, document_session, find_files, options_for
+from so2docs.api.convert import convert_validated, document_session, options_for
 from so2docs.api.sites import plan_outputs
 from so2docs.dump import storage
+from so2docs.dump.source import Source
 from so2docs.errors import DumpError, OptionError, So2docsError, flag
 from so2docs.options.option import Where
 from so2docs.options.output_form import check_several, output_form, output_suffix
@@ -166,10 +167,11 @@ def inspect(
         ExistingOutputError: The folder was made from another dump or with other options, and
             neither `force` nor `update` is set.
     """
-    options = _build_options(site, keywords)
     try:
-        with find_files(site.path, options.tables) as files:
-            record = Provenance.of(files[0], files[1:], options)
+        with Source(site.path) as source:
+            options = _build_options(source, site, keywords)
+            files = source.find_to_convert(options.tables, {})
+            record = Provenance.of(files, options)
             size = sum(file.size for file in files)
     except DumpError as error:
         folders.save_excerpt(site.folder, error)
@@ -184,8 +186,8 @@ def inspect(
     return size
 
 
-def _build_options(site: Site, keywords: Mapping[str, Any]) -> Options:
-    return options_for(site.path, keywords, _part_form(keywords), site.field)
+def _build_options(source: Source, site: Site, keywords: Mapping[str, Any]) -> Options:
+    return options_for(source, keywords, _part_form(keywords), site.field)
 
 
 def _part_form(keywords: Mapping[str, Any]) -> OutputForm:
@@ -240,10 +242,10 @@ def open_documents(
     site: Site, keywords: Mapping[str, Any]
 ) -> Iterator[tuple[Options, Iterator[tuple[int, bytes]]]]:
     """Convert a dump; yield the options and an iterator over pairs of question id and JSON."""
-    options = _build_options(site, keywords)
-    with folders.temporary_folder() as work_dir:
+    with Source(site.path) as source, folders.temporary_folder() as work_dir:
+        options = _build_options(source, site, keywords)
         run = build_run_options(_run_here(keywords, work_dir))
-        with document_session(site.path, options, run) as session:
+        with document_session(source, options, run) as session:
             yield options, chain.from_iterable(session.documents())
 
 

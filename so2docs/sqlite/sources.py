@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from so2docs.api.convert import documents, find_input, options_for
+from so2docs.dump.source import Source
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.output.new_files import temporary_folder
@@ -64,10 +65,10 @@ class DocumentSource:
         """Identify the file of an output, or the files of a dump."""
         if self.is_output or self.documents is not None:
             return [File.of("output", self.name)]
-        tables = (
-            nest if as_of is None else options_for(self.name, {"nest": nest, "as_of": as_of}).tables
-        )
-        return find_input(self.name, tables)
+        with Source(self.name) as source:
+            kwargs = {"nest": nest, "as_of": as_of}
+            tables = nest if as_of is None else options_for(source, kwargs).tables
+            return find_input(source, tables)
 
     def read(
         self, conversion: Mapping[str, Any], *, jobs: int | None, progress: Shown
@@ -160,7 +161,9 @@ def read_profiles(
     """Yield lists of profiles from a dump, each with the values of `PROFILE` and the user's id."""
     with temporary_folder(None) as folder:
         visitors = {"users": _ProfileVisitor}
-        results = visit_tables(dump, visitors, folder, _ADVICE, jobs=jobs, progress=progress)
+        results = visit_tables(
+            Source(dump), visitors, folder, _ADVICE, jobs=jobs, progress=progress
+        )
         with closing(results):
             for _, result in results:
                 yield result.value
@@ -182,5 +185,5 @@ def identify_profiles(dump: str) -> File:
     Raises:
         DumpError: The dump has no users.
     """
-    [file] = identify_tables(dump, ("users",), _ADVICE)
+    [file] = identify_tables(Source(dump), ("users",), _ADVICE)
     return file._replace(role="profiles")

@@ -15,7 +15,7 @@ from support.bzip2_samples import ROWS, samples
 from support.places import DUMPS, NO_DUMPS
 
 from so2docs.dump.bzip2 import CompiledDecoder, LibraryDecoder, decompress_bzip2, find_numbers
-from so2docs.dump.source import Stream
+from so2docs.dump.layers import Stream
 from so2docs.parse import core
 
 BLOCK = 0x314159265359

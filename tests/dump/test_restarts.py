@@ -18,7 +18,7 @@ from support.table_sites import write_large_site
 
 import so2docs
 from so2docs.dump import bzip2, lzma2
-from so2docs.dump.places import Place
+from so2docs.dump.layers import Place
 from so2docs.dump.seven_zip import SevenZip
 from so2docs.spill import Spill
 

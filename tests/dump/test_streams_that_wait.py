@@ -21,8 +21,8 @@ from support.command import start
 from support.dumps import dump_of, some_rows
 
 from so2docs.dump.bzip2 import decompress_bzip2, find_numbers
-from so2docs.dump.opening import open_stream
-from so2docs.dump.source import BLOCK_BYTES, ReadAhead, Stream
+from so2docs.dump.layers import BLOCK_BYTES, ReadAhead, Stream
+from so2docs.dump.source import Source
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 
@@ -176,7 +176,7 @@ def test_a_signal_to_another_thread_while_reading_a_pipe(reader: str) -> None:
     """The signal does not wake the main thread; nor does a signal just before the wait."""
     script = f"""
 import io, os, signal, threading, time
-from so2docs.dump.source import PolledFile, ReadAhead
+from so2docs.dump.layers import PolledFile, ReadAhead
 
 def interrupt():
     time.sleep(1)
@@ -216,7 +216,8 @@ def test_a_plain_pipe_is_read_without_a_thread(tmp_path: Path) -> None:
     writer = threading.Thread(target=write)
     writer.start()
     with open(read_end, "rb", buffering=0) as pipe:
-        dump = open_stream(pipe, threads=1, work_dir=None)
+        [posts] = Source(pipe).find_to_convert([], {})
+        dump = posts.open()
         rows = bytearray()
         for chunk in dump.chunks(300_000, (), tmp_path):
             assert "so2docs-stream" not in {thread.name for thread in threading.enumerate()}

@@ -17,7 +17,7 @@ from support.command import run
 from support.dumps import dump_of, some_rows, write_dump
 
 import so2docs
-from so2docs.dump.source import is_damage
+from so2docs.dump.layers import is_damage
 from so2docs.errors import So2docsError
 
 KINDS = ("jsonl", "jsonl.gz", "jsonl.zst")

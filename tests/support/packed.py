@@ -15,8 +15,8 @@ import py7zr
 import pytest
 from py7zr import compressor
 
+from so2docs.dump.layers import Stream
 from so2docs.dump.seven_zip import SevenZip
-from so2docs.dump.source import Stream
 
 DICTIONARY = 1 << 16
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": DICTIONARY}]

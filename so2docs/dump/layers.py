@@ -1,0 +1,461 @@
+"""Sources as streams of UTF-8 bytes, which are read from start to end.
+
+A source is read through layers: the file, then decompressors, then a decoder. Each layer is a
+generator of byte blocks, and `Stream` turns it into a file. Dumps in encodings other than UTF-8 are
+decoded as they are read. Invalid bytes become U+FFFD and are counted, as in a UTF-8 dump.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import queue
+import re
+import select
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, NamedTuple
+
+from so2docs.dump import storage
+from so2docs.errors import (
+    ArchiveError,
+    DumpError,
+    So2docsError,
+    TruncatedDumpError,
+)
+from so2docs.schema import POSTS, Table
+
+BLOCK_BYTES = 256 * 1024
+"""Approximate size of the blocks of streams. malloc maps larger blocks anew each time: with 1 MiB,
+the page faults took 3 s of CPU time per GB."""
+
+HEAD_BYTES = 1024
+"""Bytes at the start of a file that determine its kind; enough for an XML declaration."""
+
+_BLOCKS = 8
+_PATIENCE = 0.2
+_PATIENCE_MS = 200
+_LONGEST_WAIT = 0.5
+
+Read = Callable[[int], bytes]
+"""Function that reads at most n bytes, none at the end."""
+
+Parts = Generator[bytes | memoryview, None, None]
+"""Generator of the bytes of a stream, in parts of any size."""
+
+
+class Place(NamedTuple):
+    """The start of a block.
+
+    Attributes:
+        offset: Number of decompressed bytes before the block, from the start of the stream or of
+            the archive member; negative for a block that starts before the member.
+        packed: Number of compressed bits (bzip2) or bytes (LZMA2) before the block.
+        level: Level of the bzip2 stream; 0 at the start of the data, and for LZMA2.
+        combined: Checksum of the earlier blocks of the bzip2 stream.
+        crc: CRC-32 of the earlier bytes of the member.
+    """
+
+    offset: int = 0
+    packed: int = 0
+    level: int = 0
+    combined: int = 0
+    crc: int = 0
+
+
+START = Place()
+
+Mark = Callable[[Place], object]
+"""Function called with the place of a block before the first byte of the block is returned."""
+
+
+class Restart(NamedTuple):
+    """The first chunk that a resumed session reads from a stream.
+
+    Attributes:
+        chunk: Number of the chunk; all chunks before it are committed.
+        offset: Number of decompressed bytes before the chunk.
+        head: Bytes before the first row, decoded as Latin-1 for JSON.
+        place: Place at which decompression starts, at or before the chunk.
+    """
+
+    chunk: int
+    offset: int
+    head: str
+    place: Place
+
+    @classmethod
+    def from_json(cls, value: Any) -> Restart | None:
+        """Make a restart from its JSON form; return None for null."""
+        return value and cls(value[0], value[1], value[2], Place(*value[3]))
+
+
+def read_blocks(read: Read) -> Parts:
+    """Yield the bytes of a file, in blocks of any size."""
+    while data := read(BLOCK_BYTES):
+        yield data
+
+
+def skip(parts: Parts, count: int) -> Parts:
+    """Yield the parts without their first `count` bytes."""
+    for part in parts:
+        if count < len(part):
+            yield memoryview(part)[count:]
+        count = max(0, count - len(part))
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error raised by a decompressor means damaged data.
+
+    Each library has its own errors, and no list of them is complete: `gzip` and `bz2` raise
+    `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard have their own errors, and the
+    modules of isal share an error class only in some builds. This function therefore lists the
+    errors that do not mean damage.
+    """
+    if isinstance(error, OSError):
+        return error.errno is None  # An error number means that the system could not read the file.
+    return not isinstance(error, So2docsError | MemoryError)
+
+
+class _ReadableFile(io.RawIOBase):
+    """Base class of files that can be read."""
+
+    def readable(self) -> bool:
+        """Whether the file can be read."""
+        return True
+
+
+class Stream(_ReadableFile):
+    """A readable file over a generator of byte blocks.
+
+    Counts the bytes read, and converts decompressor errors to `DumpError`.
+    """
+
+    def __init__(self, parts: Parts, name: str = "", kind: str = "") -> None:
+        super().__init__()
+        self._parts = parts
+        self._name = name
+        self._kind = kind
+        self._held = memoryview(b"")
+        self.count = 0
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes into a buffer, and return their number; 0 at the end.
+
+        Raises:
+            TruncatedDumpError: The data ends too early.
+            ArchiveError: The data is damaged.
+        """
+        part = self.read_part(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def read_part(self, size: int) -> memoryview:
+        """Return the next bytes, at most `size`, without copying them; none at the end.
+
+        Raises:
+            TruncatedDumpError: The data ends too early.
+            ArchiveError: The data is damaged.
+        """
+        if not self._held:
+            self._held = memoryview(self._next_part())
+        part, self._held = self._held[:size], self._held[size:]
+        self.count += len(part)
+        return part
+
+    def _next_part(self) -> bytes | memoryview:
+        """Return the next part of the bytes; empty at the end.
+
+        The first part has at least `HEAD_BYTES`, so that callers can peek at the start even if a
+        pipe returns a few bytes at a time.
+        """
+        needed = 1 if self.count else HEAD_BYTES
+        data: bytes | memoryview = b""
+        try:
+            for part in self._parts:
+                data = b"".join((data, part)) if data else part
+                if len(data) >= needed:
+                    break
+        except Exception as error:
+            if self._kind and isinstance(error, EOFError):
+                raise TruncatedDumpError(
+                    self._name,
+                    f"is {self._kind} that is truncated",
+                    advice="download it again, or the missing part",
+                ) from None
+            if self._kind and is_damage(error):
+                raise ArchiveError(
+                    self._name,
+                    f"is {self._kind} that is damaged ({error})",
+                    advice="download it again",
+                ) from error
+            raise
+        return data
+
+    def close(self) -> None:
+        """Close the generator; if a thread is still reading, that thread closes it afterwards."""
+        super().close()
+        with suppress(ValueError):
+            self._parts.close()
+
+
+class PolledFile(_ReadableFile):
+    """A pipe or another open file descriptor; counts the bytes read.
+
+    A signal that arrives just before a read does not interrupt it. Therefore, `poll` waits for
+    data, and Python handles signals between polls.
+    """
+
+    def __init__(self, file: io.FileIO) -> None:
+        super().__init__()
+        self._file = file
+        self._poll = select.poll()
+        self._poll.register(file, select.POLLIN)
+        self.count = 0
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes into a buffer, and return their number; 0 at the end.
+
+        The first read waits for `HEAD_BYTES` or the end, so that callers can peek at the start.
+        """
+        view, size = memoryview(buffer), 0
+        needed = 1 if self.count else HEAD_BYTES
+        while size < min(needed, len(view)):
+            while not self._poll.poll(_PATIENCE_MS):
+                pass
+            count = self._file.readinto(view[size:])
+            if count == 0:
+                break
+            size += count or 0
+        self.count += size
+        return size
+
+
+class ReadAhead(_ReadableFile):
+    """Reads a file in a thread, several blocks ahead.
+
+    Decompressors release the GIL, so the thread runs in parallel with the reader. Blocks are
+    reused: if the stream is faster than the workers, the thread waits for a free block.
+
+    Args:
+        readinto: Reads from the file into a buffer.
+        close: Closes the file. If the thread is still reading, it calls this function when it ends.
+    """
+
+    def __init__(self, readinto: Callable[[Any], int], close: Callable[[], object]) -> None:
+        super().__init__()
+        self._readinto = readinto
+        self._close = close
+        self._free: queue.Queue[bytearray] = queue.Queue()
+        self._filled: queue.SimpleQueue[tuple[bytearray, int] | BaseException] = queue.SimpleQueue()
+        for _ in range(_BLOCKS):
+            self._free.put(bytearray(BLOCK_BYTES))
+        self._block, self._start, self._end = bytearray(), 0, 0
+        self._is_at_end = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes into a buffer; return their number, 0 at the end. Raise the thread's error."""
+        if self._start == self._end and not self._is_at_end:
+            self._next_block()
+        size = min(len(buffer), self._end - self._start)
+        buffer[:size] = memoryview(self._block)[self._start : self._start + size]
+        self._start += size
+        return size
+
+    def _next_block(self) -> None:
+        """Wait for the next block from the thread.
+
+        Python handles signals before it waits for a lock and while it waits, but misses signals
+        that arrive in between, or in another thread. The timeout lets it handle these as well.
+        """
+        if self._block:
+            self._free.put(self._block)
+        elif not self._thread.is_alive():
+            self._thread.start()
+        while True:
+            with suppress(queue.Empty):
+                block = self._filled.get(timeout=_PATIENCE)
+                break
+        self._is_at_end = isinstance(block, BaseException) or not block[1]
+        if isinstance(block, BaseException):
+            raise block
+        self._block, self._start, self._end = block[0], 0, block[1]
+
+    def _run(self) -> None:
+        size = 1
+        while size and not self._stopped.is_set():
+            with suppress(queue.Empty):
+                block = self._free.get(timeout=_PATIENCE)
+                try:
+                    size = self._readinto(block)
+                    self._filled.put((block, size))
+                except BaseException as error:
+                    self._filled.put(error)
+                    size = 0
+        if self._stopped.is_set():
+            with suppress(OSError):  # There is no reader left to report an error to.
+                self._close()
+
+    def close(self) -> None:
+        """Stop the thread; a thread that is waiting for a pipe ends with the process."""
+        if self.closed:
+            return
+        super().close()
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(_LONGEST_WAIT)
+        if not self._thread.is_alive():
+            self._close()
+
+
+@dataclass(slots=True)
+class Layers:
+    """A dump as a stream of UTF-8.
+
+    Attributes:
+        name: Name as the user wrote it, for messages.
+        table: The table to read from an archive with several tables.
+        file: Path of the file; None for a stream that can be read only once.
+        identity: Identity of the file, to detect a change.
+        total: Size of the layer `counted` in bytes; None if unknown.
+        expected: Size of the decompressed dump, known or estimated; None if unknown.
+        encoding: Encoding of the dump.
+        repaired: Number of characters that the decoder replaced so far.
+        reader: The top layer.
+        counted: The layer whose bytes measure progress.
+        stack: Resources to close at the end.
+        layers: Number of decompressors and decoders.
+        places: Places marked in the lowest layer, some of them ahead of the rows read so far.
+    """
+
+    name: str
+    table: Table = POSTS
+    file: str | None = None
+    identity: storage.FileIdentity = storage.NO_FILE
+    total: int | None = None
+    expected: int | None = None
+    encoding: str = "utf-8"
+    repaired: int = 0
+    reader: io.BufferedReader = field(init=False)
+    counted: Stream | PolledFile = field(init=False)
+    stack: ExitStack = field(default_factory=ExitStack)
+    layers: int = 0
+    places: deque[Place] = field(default_factory=deque)
+
+    def add_file(self, file: BinaryIO) -> None:
+        """Add the lowest layer: an open file, which `close` leaves open."""
+        self.counted = (
+            PolledFile(file)
+            if isinstance(file, io.FileIO) and hasattr(select, "poll")  # Windows has no `poll`.
+            else Stream(read_blocks(file.read), self.name)
+        )
+        self.stack.callback(self.counted.close)
+        self.reader = io.BufferedReader(self.counted, HEAD_BYTES)
+
+    def add_layer(self, parts: Parts, kind: str = "") -> Stream:
+        """Add a layer: a generator that reads the previous top layer; return it as a stream."""
+        stream = Stream(parts, self.name, kind)
+        self.stack.callback(stream.close)
+        self.reader = io.BufferedReader(stream, HEAD_BYTES)
+        self.layers += 1
+        return stream
+
+    def decode(self) -> None:
+        """Add a decoder if the dump is not in UTF-8.
+
+        Raises:
+            DumpError: The declaration names an encoding unknown to Python.
+        """
+        encoding = detect_encoding(self.name, self.reader.peek())
+        if encoding is not None:
+            self.encoding = encoding
+            self.add_layer(self._decode(self.reader.read1))
+            if self.expected is not None:
+                self.expected //= len("<".encode(encoding))
+
+    def _decode(self, read: Read) -> Parts:
+        decoder = codecs.getincrementaldecoder(self.encoding)
+        replacing, ignoring = decoder(errors="replace"), decoder(errors="ignore")
+        data = b"-"
+        while data:
+            data = read(BLOCK_BYTES)
+            state = replacing.getstate()
+            text = replacing.decode(data, not data)
+            if _REPLACEMENT in text:
+                # Do not count replacement characters that the text already contains.
+                ignoring.setstate(state)
+                original = ignoring.decode(data, not data).count(_REPLACEMENT)
+                self.repaired += text.count(_REPLACEMENT) - original
+            # Keep half of a surrogate pair (from UTF-7): it is replaced and counted with its row.
+            yield text.encode(errors="surrogatepass")
+
+    def read_ahead(self) -> None:
+        """Read the layers in a thread from now on, unless a pipe is the only layer."""
+        if isinstance(self.reader.raw, PolledFile):
+            return
+        ahead = ReadAhead(self.reader.readinto1, self.stack.close)
+        self.reader = io.BufferedReader(ahead, HEAD_BYTES)
+        self.stack = ExitStack()
+        self.stack.callback(ahead.close)
+
+    def close(self) -> None:
+        """Close resources in reverse order of opening."""
+        self.stack.close()
+
+
+# Longest first, since the byte order mark of UTF-32 starts with that of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_UNMARKED = {b"<\x00": "utf-16-le", b"\x00<": "utf-16-be"}
+_DECLARATION = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
+_NOT_OF_TEXT = (
+    "idna",
+    "punycode",
+    "unicode_escape",
+    "unicode-escape",
+    "raw_unicode",
+    "raw-unicode",
+)
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def detect_encoding(name: str, head: bytes) -> str | None:
+    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8."""
+    for mark, encoding in _MARKS.items():
+        if head.startswith(mark):
+            return None if encoding == "utf-8" else encoding
+    for start, encoding in _UNMARKED.items():
+        if head.startswith(start):
+            return encoding
+    declared = _DECLARATION.match(head)
+    if declared is None:
+        return None
+    label = declared[1].decode()
+    try:
+        encoding = codecs.lookup(label).name
+        # This fails for Python's "undefined", "hex" and "idna" (for host names), which are not text
+        # encodings.
+        "<?xml".encode(encoding)
+        codecs.getincrementaldecoder(encoding)(errors="replace").decode(b"<", final=True)
+        is_known = not encoding.startswith(_NOT_OF_TEXT)
+    except (LookupError, TypeError, ValueError):
+        is_known = False
+    if not is_known:
+        raise DumpError(
+            name,
+            f"is declared to be encoded as {label}, which is not a known encoding",
+            advice="convert it to UTF-8 first",
+        ) from None
+    # A declaration of UTF-16 that can be read as single bytes is wrong; .NET writes such files.
+    ascii_like = "<?xml".encode(encoding) == b"<?xml"
+    return None if encoding in ("utf-8", "ascii") or not ascii_like else encoding
