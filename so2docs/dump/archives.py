@@ -8,7 +8,6 @@ Zip archives are read here, 7z archives in `seven_zip`.
 
 from __future__ import annotations
 
-import copy
 import struct
 import threading
 import zipfile
@@ -21,12 +20,6 @@ from typing import BinaryIO
 
 from isal.isal_zlib import crc32
 
-from so2docs.dump.bzip2 import decompress_bzip2
-from so2docs.dump.compressed import (
-    decompress_deflate,
-    decompress_streams,
-    raw_lzma,
-)
 from so2docs.dump.kinds import join_names, members_with
 from so2docs.dump.layers import START, Mark, Parts, Place, Stream, read_blocks
 from so2docs.errors import ArchiveError, DumpError
@@ -216,8 +209,6 @@ _ENCRYPTED = 1
 _ZIP_NAMES = {
     zipfile.ZIP_STORED: "stored",
     zipfile.ZIP_DEFLATED: "deflate",
-    zipfile.ZIP_BZIP2: "bzip2",
-    zipfile.ZIP_LZMA: "LZMA",
 }
 
 
@@ -241,8 +232,7 @@ class Zip(Archive):
 
     def codecs(self) -> dict[str, int]:
         """Return the number of members by compression method."""
-        methods = (member.compress_type for member in self._members)
-        return dict(Counter(_ZIP_NAMES.get(method, f"method {method}") for method in methods))
+        return dict(Counter(map(_name_method, self._members)))
 
     def open_block(
         self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
@@ -253,25 +243,16 @@ class Zip(Archive):
             if member.flag_bits & _ENCRYPTED:
                 problem = f"is encrypted: {entry.name} needs a password"
                 raise ArchiveError(self.name, problem, advice="unpack it first")
-            return self._open_member(member, threads)
-
-    def _open_member(self, member: zipfile.ZipInfo, threads: int) -> Parts:
-        """Decompress a member; zipfile would not bound the output of bzip2 and LZMA per call."""
-        method = member.compress_type
-        if method not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+            if member.compress_type not in _ZIP_NAMES:
+                problem = (
+                    f"is compressed with {_name_method(member)}, which so2docs does not unpack"
+                )
+                raise ArchiveError(self.name, problem, advice="unpack it first")
             return read_blocks(self._archive.open(member).read)
-        entry = copy.copy(member)
-        entry.compress_type, entry.file_size = zipfile.ZIP_STORED, member.compress_size
-        del entry.CRC
-        packed = self._archive.open(entry).read
-        if method == zipfile.ZIP_BZIP2:
-            return decompress_bzip2(packed, threads)
-        if method == zipfile.ZIP_DEFLATED:
-            return decompress_deflate(packed)
-        # The data starts with a version, the size of the properties, and the properties:
-        # APPNOTE.TXT, 5.8.8.
-        _, size = struct.unpack("<HH", packed(4))
-        return decompress_streams(packed, raw_lzma(self.name, packed(size), member.file_size))
+
+
+def _name_method(member: zipfile.ZipInfo) -> str:
+    return _ZIP_NAMES.get(member.compress_type, f"method {member.compress_type}")
 
 
 @contextmanager
@@ -281,13 +262,10 @@ def _translate_zip_errors(name: str) -> Iterator[None]:
         yield
     except DumpError:
         raise
-    except NotImplementedError as error:
-        raise ArchiveError(
-            name,
-            f"is compressed with a method that so2docs does not unpack ({error})",
-            advice="unpack it first",
-        ) from None
-    except (zipfile.BadZipFile, EOFError, ValueError, LookupError, OSError, struct.error) as error:
+    except (
+        *(zipfile.BadZipFile, NotImplementedError, struct.error),
+        *(EOFError, ValueError, LookupError, OSError),
+    ) as error:
         raise ArchiveError(
             name,
             f"is a damaged or truncated zip archive ({error})",

@@ -151,8 +151,6 @@ _UNCLOSED = re.compile(rb"<(?:!--|\?|!?-?\Z)")
 _MOST_BLANKS = 1024
 _MOST_TRIED = 200
 _OVERLAP = 64
-# Above this size, counting the lines before a truncation would take more than a minute.
-_MOST_COUNTED = 8 * 1024 * 1024 * 1024
 
 
 def _closing_tag(frame: Frame) -> re.Pattern[bytes]:
@@ -219,7 +217,7 @@ class Ending:
         return match.end() if match else 0
 
     def content_after(self, data: bytes, end: int, offset: int = 0) -> MalformedDumpError:
-        """Make the error for content after the closing tag, with lines counted from 0.
+        """Make the error for content after the closing tag.
 
         Args:
             data: Bytes that start with the closing tag.
@@ -229,7 +227,7 @@ class Ending:
         return MalformedDumpError(
             self._path,
             f"has content after its closing {self.name}",
-            Location(offset + end, data.count(b"\n", 0, end), row=self._table.row),
+            Location(offset + end, row=self._table.row),
             advice="if two dumps were joined, split them and convert each",
         )
 
@@ -289,7 +287,6 @@ def find_in_file(
     """
     ending = Ending(path, frame, table)
     content = _end_of_content(file, start, size)
-    is_counted = size <= _MOST_COUNTED
     window = _WINDOW
     while True:
         begin = max(start, content - window)
@@ -302,8 +299,7 @@ def find_in_file(
                 continue
             end = error.location.offset if error.location else 0
             last = last_good_row(tail[: tail.rfind(b"<", 0, end)])
-            line = _line_at(file, begin + end) if is_counted else None
-            error.location = Location(begin + end, line, last and last[0], table.row)
+            error.location = Location(begin + end, None, last and last[0], table.row)
             raise
         if is_closed:
             return begin + at
@@ -312,8 +308,7 @@ def find_in_file(
             break
         window *= 4
     last_id, row_start = last if last is not None else (None, max(0, len(tail) - _WINDOW))
-    line = _line_at(file, size) if is_counted else None
-    location = Location(size, line, last_id, table.row)
+    location = Location(size, None, last_id, table.row)
     raise ending.cut_off(location, frame[0] + b"\n" + tail[row_start:])
 
 
@@ -345,16 +340,6 @@ def last_good_row(tail: bytes) -> tuple[int | None, int] | None:
             return last, start.start()
         ends.append(start.start())
     return None
-
-
-def _line_at(file: BinaryIO, end: int) -> int:
-    """Return the line number, from 1, of the byte at `end`."""
-    file.seek(0)
-    lines = 1
-    while end > 0 and (data := file.read(min(end, 4 * BLOCK_BYTES))):
-        lines += data.count(b"\n")
-        end -= len(data)
-    return lines
 
 
 PIECES, PIECE_END = "pieces", ".xml"
@@ -500,8 +485,8 @@ def _inspect(path: str, file: BinaryIO, table: Table) -> Dump:
     start, frame, head = prolog.start, prolog.frame, prolog.head[: min(prolog.start, _MOST_HEAD)]
     if prolog.is_empty:
         file.seek(start)
-        location = Location(start, prolog.first_line, row=table.row)
-        check_misc(b"", file.read, empty_root_error(path, location))
+        error = empty_root_error(path, Location(start, row=table.row))
+        check_misc(b"", file.read, error)
         return Dump(path, identity, start, start, prolog.first_line, frame, head=head)
     end = find_in_file(path, file, start=start, size=identity.size, frame=frame, table=table)
     return Dump(path, identity, start, end, prolog.first_line, frame, head=head)

@@ -143,12 +143,8 @@ _KINDS: dict[bytes, Kind] = {
     b"PK\x03\x04": Kind("a zip archive", 4.0, is_archive=True),
     b"PK\x05\x06": Kind("a zip archive", 4.0, is_archive=True),
     b"Rar!\x1a\x07": Kind("a rar archive", refused=_UNPACK),
-    b"LZIP": Kind("an lzip file", refused=_UNPACK),
-    b"\x1f\x9d": Kind("a compress file (.Z)", refused=_UNPACK),
-    b"\x04\x22\x4d\x18": Kind("an lz4 file", refused=_UNPACK),
     SQLITE: Kind("an SQLite database", refused=_GIVE_DUMP),
     PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
-    b"%PDF-": Kind("a PDF file", refused=_GIVE_DUMP),
     b"d8:announce": Kind("a torrent", refused="download the files it lists, then give one"),
     b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
 }
@@ -177,11 +173,6 @@ _PAGE = re.compile(rb"<(?:!doctype[ \t\r\n]+)?html[ \t\r\n/>]", re.IGNORECASE)
 _ROOTS = {
     "error": ("an error message from a server", "download it again"),
     "html": ("a web page", "a failed download may leave one; download it again"),
-    "rss": ("a news feed", _GIVE_DUMP),
-    "feed": ("a news feed", _GIVE_DUMP),
-    "rdf": ("a news feed", _GIVE_DUMP),
-    "urlset": ("a sitemap", _GIVE_DUMP),
-    "mediawiki": ("a MediaWiki dump", _GIVE_DUMP),
 }
 _TABLE_ROOTS = {table.root for table in DUMP.values()}
 

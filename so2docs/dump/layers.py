@@ -1,8 +1,8 @@
 """Sources as streams of UTF-8 bytes, which are read from start to end.
 
 A source is read through layers: the file, then decompressors, then a decoder. Each layer is a
-generator of byte blocks, and `Stream` turns it into a file. Dumps in encodings other than UTF-8 are
-decoded as they are read. Invalid bytes become U+FFFD and are counted, as in a UTF-8 dump.
+generator of byte blocks, and `Stream` turns it into a file. Dumps in UTF-16 are decoded as they are
+read. Invalid bytes become U+FFFD and are counted, as in a UTF-8 dump.
 """
 
 from __future__ import annotations
@@ -366,17 +366,17 @@ class Layers:
         return stream
 
     def decode(self) -> None:
-        """Add a decoder if the dump is not in UTF-8.
+        """Add a decoder if the dump is in UTF-16.
 
         Raises:
-            DumpError: The declaration names an encoding unknown to Python.
+            DumpError: The dump is neither in UTF-8 nor in UTF-16.
         """
         encoding = detect_encoding(self.name, self.reader.peek())
         if encoding is not None:
             self.encoding = encoding
             self.add_layer(self._decode(self.reader.read1))
             if self.expected is not None:
-                self.expected //= len("<".encode(encoding))
+                self.expected //= 2
 
     def _decode(self, read: Read) -> Parts:
         decoder = codecs.getincrementaldecoder(self.encoding)
@@ -391,8 +391,7 @@ class Layers:
                 ignoring.setstate(state)
                 original = ignoring.decode(data, not data).count(_REPLACEMENT)
                 self.repaired += text.count(_REPLACEMENT) - original
-            # Keep half of a surrogate pair (from UTF-7): it is replaced and counted with its row.
-            yield text.encode(errors="surrogatepass")
+            yield text.encode()
 
     def read_ahead(self) -> None:
         """Read the layers in a thread from now on, unless a pipe is the only layer."""
@@ -408,54 +407,31 @@ class Layers:
         self.stack.close()
 
 
-# Longest first, since the byte order mark of UTF-32 starts with that of UTF-16.
-_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF8: "utf-8",
+_STARTS = {
+    codecs.BOM_UTF8: None,
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
+    b"<\x00": "utf-16-le",
+    b"\x00<": "utf-16-be",
 }
-_UNMARKED = {b"<\x00": "utf-16-le", b"\x00<": "utf-16-be"}
 _DECLARATION = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
-_NOT_OF_TEXT = (
-    "idna",
-    "punycode",
-    "unicode_escape",
-    "unicode-escape",
-    "raw_unicode",
-    "raw-unicode",
-)
+# .NET declares UTF-16 in files that are not in UTF-16.
+_SAME_AS_UTF_8 = (b"utf-8", b"utf8", b"us-ascii", b"ascii", b"utf-16")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def detect_encoding(name: str, head: bytes) -> str | None:
-    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8."""
-    for mark, encoding in _MARKS.items():
-        if head.startswith(mark):
-            return None if encoding == "utf-8" else encoding
-    for start, encoding in _UNMARKED.items():
+    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8.
+
+    Raises:
+        DumpError: The dump is neither in UTF-8 nor in UTF-16.
+    """
+    for start, encoding in _STARTS.items():
         if head.startswith(start):
             return encoding
     declared = _DECLARATION.match(head)
-    if declared is None:
+    if declared is None or declared[1].lower() in _SAME_AS_UTF_8:
         return None
     label = declared[1].decode()
-    try:
-        encoding = codecs.lookup(label).name
-        # This fails for Python's "undefined", "hex" and "idna" (for host names), which are not text
-        # encodings.
-        "<?xml".encode(encoding)
-        codecs.getincrementaldecoder(encoding)(errors="replace").decode(b"<", final=True)
-        is_known = not encoding.startswith(_NOT_OF_TEXT)
-    except (LookupError, TypeError, ValueError):
-        is_known = False
-    if not is_known:
-        raise DumpError(
-            name,
-            f"is declared to be encoded as {label}, which is not a known encoding",
-            advice="convert it to UTF-8 first",
-        ) from None
-    # A declaration of UTF-16 that can be read as single bytes is wrong; .NET writes such files.
-    ascii_like = "<?xml".encode(encoding) == b"<?xml"
-    return None if encoding in ("utf-8", "ascii") or not ascii_like else encoding
+    problem = f"is encoded as {label}, but only UTF-8 and UTF-16 are read"
+    raise DumpError(name, problem, advice=f"convert it first: iconv -f {label} -t UTF-8")

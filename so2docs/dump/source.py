@@ -139,8 +139,7 @@ class Source(AbstractContextManager["Source"]):
             )
             path = files.get(table.file_option) or self.locate(table, f"choose one with {option}")
             if path is None:
-                problem = f"has no {table.file}, so the {table.name} cannot be nested"
-                raise self._missing(problem, advice)
+                raise self._missing(f"has no {table.file}, and none is next to it", advice)
             path = str(path)
             path = file_in_folder(path, table) if os.path.isdir(path) else path
             found.append(self._find(table, path))
@@ -154,6 +153,8 @@ class Source(AbstractContextManager["Source"]):
         """
         requested = [*only]
         if not self.is_folder and not self._may_hold_tables():
+            # If the file is no dump at all, such as a web page, raise the error of a conversion.
+            self._find(POSTS, self.path).open()
             raise self._missing("has no table of a Stack Exchange dump in its name")
         found = []
         for table in DUMP.values():

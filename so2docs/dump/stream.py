@@ -147,7 +147,7 @@ class StreamedRows:
         """
         data = self._held()
         if self._is_empty:
-            error = empty_root_error(self._path, Location(offset, 0))
+            error = empty_root_error(self._path, Location(offset))
         else:
             end = self._ending.after(data)
             error, data = self._ending.content_after(data, end, offset), data[end:]
@@ -256,7 +256,7 @@ class StreamDump:
                 number += 1
             self._rows.check_rest(offset)
         except DumpError as error:
-            error.location = error.location or Location(offset, 0)
+            error.location = error.location or Location(offset)
             self._error = error
             return
         self.size = offset + len(self.frame[1])
@@ -284,18 +284,13 @@ class StreamDump:
 
     def _place(self, error: DumpError, path: Path, offset: int) -> None:
         """Make the location of an error in a piece relative to the dump, and add an excerpt."""
-        lines = length = 0
-        tail = b""
         with open(path, "rb") as file:
-            while data := file.read(BLOCK_BYTES):
-                lines += data.count(b"\n")
-                length += len(data)
-                tail = (tail + data)[-_EXCERPT_BYTES:]
+            length = file.seek(0, io.SEEK_END)
+            file.seek(max(0, length - _EXCERPT_BYTES))
+            tail = file.read()
         last_id, start = last_good_row(tail) or (None, -_EXCERPT_BYTES // 16)
-        beyond = error.location or Location(0, 0)
-        error.location = Location(
-            offset + length + beyond.offset, lines + (beyond.line or 0), last_id
-        )
+        beyond = error.location.offset if error.location else 0
+        error.location = Location(offset + length + beyond, None, last_id)
         if isinstance(error, TruncatedDumpError):
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
 

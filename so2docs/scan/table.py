@@ -150,16 +150,16 @@ def _read_to_end(
             passed.append((result.tally.lines, result.tally.last_id))
             bar.update(dump.progress(result.chunk))
         dump.check_end()
-        file.source.check_samples()
     except DumpError as error:
         # Report an overwritten dump as such: it looks malformed, but the advice to download it
         # again would be wrong.
         if isinstance(dump, Dump):
             dump.check_unchanged()
         location = error.location
-        if location is not None and location.line is not None:
+        if location is not None:
             location.row = file.table.row
-            location.line += dump.first_line + sum(lines for lines, _ in passed)
+            if location.line is not None:
+                location.line += dump.first_line + sum(lines for lines, _ in passed)
             if location.last_id is None:
                 ids = [last_id for _, last_id in passed if last_id is not None]
                 location.last_id = ids[-1] if ids else None

@@ -175,7 +175,7 @@ def identify_tags(dump: str) -> File:
     Raises:
         DumpError: The dump has no tags.
     """
-    [file] = identify_tables(dump, ("tags",), "give a folder or an archive with Tags.xml")
+    [file] = identify_tables(Source(dump), ("tags",), "give a folder or an archive with Tags.xml")
     return file
 
 

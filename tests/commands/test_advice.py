@@ -85,27 +85,19 @@ def test_an_unknown_field_is_a_one_line_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("convert postz.xml", "did you mean posts.xml or Posts2.xml?"),
-        ("convert site/post.xml", "; site holds Comments.xml, Users.xml"),
-        ("convert no/where/Posts.xml", "no does not exist in this folder"),
-        ("convert site/no/Posts.xml", "no does not exist in site"),
-        ("convert empty/Posts.xml", "there is nothing in empty"),
-        ("convert posts.xml/Posts.xml", "posts.xml is a file, not"),
-        ("convert ~/Posts.xml", "write ~ without quotes"),
-        ("convert gone.xml", "it is a link to away.xml, which does not exist"),
-        ("convert posts.xml o.jsonl --table comments=Coments.xml", "did you mean Comments.xml?"),
+        ("convert no/where/Posts.xml", "no/where/Posts.xml: cannot be read: No such file"),
+        ("convert posts.xml/Posts.xml", "posts.xml/Posts.xml: cannot be read: Not a directory"),
+        ("convert posts.xml o.jsonl --table comments=C.xml", "C.xml: cannot be read: No such file"),
         ("convert posts.xml o.jsonl --report no/r.json", "no/r.json: the folder no does not exist"),
         ("convert posts.xml no/o.jsonl", "no/o.jsonl: the folder no does not exist"),
         ("convert posts.xml o.jsonl --work-dir no", "does not exist; create it first"),
         ("convert posts.xml posts.xml/o.jsonl", "posts.xml is a file, not a folder; choose"),
         ("convert posts.xml o.jsonl --work-dir posts.xml", "choose another --work-dir"),
         ("convert posts.xml - --work-dir posts.xml", "choose another --work-dir"),
-        ("show q.json.gz 1", "did you mean q.jsonl.gz?"),
-        ("stats q.json.gz", "did you mean q.jsonl.gz?"),
-        ("verify q.json.gz", "did you mean q.jsonl.gz?"),
-        ("diff q.json.gz q.jsonl.gz c.jsonl", "did you mean q.jsonl.gz?"),
-        ("sqlite q.json.gz o.db", "did you mean q.jsonl.gz?"),
-        ("serve q.json.gz", "did you mean q.jsonl.gz?"),
+        (
+            "show q.json.gz 1",
+            "q.json.gz: cannot be read: No such file or directory; check the name",
+        ),
     ],
 )
 def test_a_path_in_a_missing_folder(arguments: str, words: str, somewhere: Path) -> None:
@@ -117,15 +109,9 @@ def test_a_path_in_a_missing_folder(arguments: str, words: str, somewhere: Path)
 
 @pytest.fixture(scope="module")
 def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with files whose names are easy to mistype."""
+    """A folder with a dump and an output."""
     folder = tmp_path_factory.mktemp("somewhere")
-    (folder / "site").mkdir()
-    (folder / "empty").mkdir()
-    (folder / "gone.xml").symlink_to("away.xml")
-    for name in ("posts.xml", "Posts2.xml"):
-        (folder / name).write_bytes((SAMPLES / "posts.xml").read_bytes())
-    for name in ("Comments.xml", "site/Comments.xml", "site/Users.xml"):
-        (folder / name).write_bytes((SAMPLES / "site" / Path(name).name).read_bytes())
+    (folder / "posts.xml").write_bytes((SAMPLES / "posts.xml").read_bytes())
     so2docs.convert(folder / "posts.xml", folder / "q.jsonl.gz", jobs=1)
     (folder / "r.json").write_text("{}")
     return folder

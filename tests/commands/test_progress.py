@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import tqdm.auto
+from support.dumps import LZMA2
 from support.places import SAMPLES
 
 import so2docs
@@ -70,7 +71,7 @@ def test_progress_counts_only_the_bytes_read_from_an_archive(
     files = [SAMPLES / "site" / f"{name}.xml" for name in names]
     archive = tmp_path / f"site.{form}"
     if form == "7z":
-        with pytest.importorskip("py7zr").SevenZipFile(archive, "w") as packed:
+        with pytest.importorskip("py7zr").SevenZipFile(archive, "w", filters=LZMA2) as packed:
             for file in files:
                 packed.write(file, file.name)
     else:

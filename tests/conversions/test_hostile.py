@@ -82,7 +82,6 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
         b"<!doctype html>\n<html lang=en><p>404",
         "is a web page .*download it again",
     ),
-    "feed": (b"<?xml version='1.0'?><rss version='2.0'><channel/></rss>", "is a news feed .<rss>."),
     "users": (
         b"<users><row Id='1'/></users>",
         r"holds <users>, expected <posts>; give the Posts\.xml",

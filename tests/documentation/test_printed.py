@@ -13,6 +13,7 @@ from pathlib import Path
 
 import py7zr
 import pytest
+from support.dumps import LZMA2
 from support.places import CHECKOUT
 
 import so2docs
@@ -72,7 +73,7 @@ def test_the_index_in_the_tutorial_is_current(tmp_path: Path, samples: Path) -> 
         ("2024-07/coffee.7z", b'Title="'),
     ):
         (tmp_path / "many-sites" / name).parent.mkdir(parents=True, exist_ok=True)
-        with py7zr.SevenZipFile(tmp_path / "many-sites" / name, "w") as archive:
+        with py7zr.SevenZipFile(tmp_path / "many-sites" / name, "w", filters=LZMA2) as archive:
             archive.writestr(posts.replace(b'Title="', title), "Posts.xml")
     run_blocks(MANY_SITES, tmp_path, has_dumps=True)
     with sqlite3.connect(tmp_path / "many-sites" / "search.db") as index:

@@ -112,7 +112,7 @@ def test_a_closing_tag_with_white_space(tmp_path: Path) -> None:
 def test_the_last_good_row_of_a_cut_may_be_far_back(tmp_path: Path) -> None:
     path = tmp_path / "Posts.xml"
     path.write_bytes(START + question(7) + b'<row Id="8" Body="' + b"x" * 1_000_000)
-    with pytest.raises(TruncatedDumpError, match=r"at byte 1,0.*, line 4, after post 7;"):
+    with pytest.raises(TruncatedDumpError, match=r"at byte 1,0.*, after post 7;"):
         open_dump(str(path))
 
 

@@ -19,7 +19,6 @@ import py7zr
 import pytest
 import zstandard
 from support.command import run_process, start
-from support.dumps import question, write_dump
 from support.places import SAMPLES
 
 import so2docs
@@ -76,16 +75,11 @@ FORMS: dict[str, Pack] = {
     "zstd-frames": in_two(zstandard.compress),
     "zip-deflate": zipped(zipfile.ZIP_DEFLATED),
     "zip-stored": zipped(zipfile.ZIP_STORED),
-    "zip-bzip2": zipped(zipfile.ZIP_BZIP2),
-    "zip-lzma": zipped(zipfile.ZIP_LZMA),
     "zip-folder-lower-case": zipped(zipfile.ZIP_DEFLATED, "beer/posts.xml"),
     "7z-bzip2": seven_zip(py7zr.FILTER_BZIP2),
     "7z-lzma": seven_zip(py7zr.FILTER_LZMA),
     "7z-lzma2": seven_zip(py7zr.FILTER_LZMA2),
-    "7z-deflate": seven_zip(py7zr.FILTER_DEFLATE),
     "7z-copy": seven_zip(py7zr.FILTER_COPY),
-    "7z-zstd": seven_zip(py7zr.FILTER_ZSTD),
-    "7z-filter": seven_zip(py7zr.FILTER_X86, py7zr.FILTER_LZMA2),
     "7z-folder-upper-case": seven_zip(py7zr.FILTER_LZMA2, name="Beer/POSTS.XML"),
     "7z-in-7z": both(
         seven_zip(py7zr.FILTER_LZMA2, name="beer-Posts.7z"), seven_zip(py7zr.FILTER_BZIP2)
@@ -93,7 +87,7 @@ FORMS: dict[str, Pack] = {
     "7z-in-gzip": both(gzip.compress, seven_zip(py7zr.FILTER_BZIP2)),
     "gzip-in-zip": both(zipped(zipfile.ZIP_STORED, "Posts.xml.gz"), gzip.compress),
 }
-STREAMED = ["gzip", "bzip2", "xz", "zstd"]
+DAMAGED = ["gzip", "bzip2", "xz", "zip-deflate", "7z-bzip2", "7z-lzma2"]
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -142,18 +136,11 @@ def write_file(tmp_path: Path) -> Callable[[bytes], Path]:
     return write
 
 
-@pytest.mark.parametrize("chunk_bytes", [None, 300])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_bytes(
-    form: str,
-    chunk_bytes: int | None,
-    write_file: Callable[[bytes], Path],
-    output: Path,
-    expected: dict[str, bytes],
+    form: str, write_file: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
 ) -> None:
-    report = so2docs.convert(
-        write_file(FORMS[form](PLAIN)), output, jobs=1, chunk_bytes=chunk_bytes
-    )
+    report = so2docs.convert(write_file(FORMS[form](PLAIN)), output, jobs=1, chunk_bytes=3000)
     assert everything(output.parent) == expected
     assert report.dump_bytes == len(PLAIN)
 
@@ -176,9 +163,9 @@ def test_folder(name: str, tmp_path: Path, output: Path, expected: dict[str, byt
     assert everything(output.parent) == expected
 
 
-@pytest.mark.parametrize("form", ["plain", *STREAMED, "zip-deflate", "7z-bzip2", "utf-16"])
+@pytest.mark.parametrize("form", ["plain", "7z-bzip2"])
 def test_standard_input(form: str, output: Path, expected: dict[str, bytes]) -> None:
-    forms = FORMS | {"plain": bytes, "utf-16": utf_16}
+    forms = FORMS | {"plain": bytes}
     result = run_process(
         *("convert", "-", output, "--jobs", "1", "--quiet"),
         input=forms[form](PLAIN),
@@ -205,26 +192,11 @@ def utf_16(data: bytes) -> bytes:
     return data.decode("utf-8-sig").replace('"utf-8"', '"utf-16"').encode("utf-16")
 
 
-def declared(encoding: str) -> Pack:
-    """Encode a dump, with references for characters that the encoding lacks."""
-
-    def pack(data: bytes) -> bytes:
-        text = data.decode("utf-8-sig").replace('"utf-8"', f'"{encoding}"')
-        return text.encode(encoding, errors="xmlcharrefreplace")
-
-    return pack
-
-
 ENCODINGS: dict[str, Pack] = {
     "utf-16": utf_16,
     "utf-16-le": lambda data: utf_16(data)[2:],
     "utf-16-be": lambda data: utf_16(data).decode("utf-16").encode("utf-16-be"),
-    "utf-32": lambda data: data.decode("utf-8-sig").encode("utf-32"),
-    "iso-8859-1": declared("iso-8859-1"),
-    "windows-1252": declared("windows-1252"),
-    "shift_jis": declared("shift_jis"),
-    "gb18030": declared("gb18030"),
-    "us-ascii": declared("us-ascii"),
+    "us-ascii": lambda data: data.replace(b'"utf-8"', b'"us-ascii"'),
     "utf-8-declared-as-utf-16": lambda data: data.replace(b'"utf-8"', b'"utf-16"'),
     "utf-16-in-gzip": lambda data: gzip.compress(utf_16(data)),
 }
@@ -245,7 +217,7 @@ class Dripping(io.BytesIO):
         return super().read(min(1, 1 if size is None else size))
 
 
-@pytest.mark.parametrize("form", ["gzip", "bzip2", "zstd", "7z-in-gzip", "iso-8859-1"])
+@pytest.mark.parametrize("form", ["gzip", "bzip2", "zstd", "7z-in-gzip", "utf-16"])
 def test_a_stream_of_single_bytes(form: str, output: Path, expected: dict[str, bytes]) -> None:
     so2docs.convert(Dripping((FORMS | ENCODINGS)[form](PLAIN)), output, jobs=1)
     assert everything(output.parent) == expected
@@ -261,27 +233,17 @@ def test_counts_invalid_characters_of_an_encoding(
     assert next(so2docs.read(output))["Title"] == "a\ufffdb\ufffdc"
 
 
-def test_a_truncated_utf_7_character_is_counted(
-    write_file: Callable[[bytes], Path], output: Path
-) -> None:
-    rows = b'<posts><row Id="1" PostTypeId="1" Title="a+2AA-b"/></posts>'
-    dump = write_file(b'<?xml version="1.0" encoding="utf-7"?>' + rows)
-    report = so2docs.convert(dump, output, jobs=1)
-    assert report.repaired_characters
-    assert set(next(so2docs.read(output))["Title"]) == {"a", "\ufffd", "b"}
+def test_other_encodings_are_refused(write_file: Callable[[bytes], Path], output: Path) -> None:
+    with pytest.raises(so2docs.DumpError, match="iconv -f iso-8859-1 -t UTF-8"):
+        so2docs.convert(write_file(PLAIN.replace(b"utf-8", b"iso-8859-1")[3:]), output)
 
 
-def test_unknown_encoding(write_file: Callable[[bytes], Path], output: Path) -> None:
-    with pytest.raises(so2docs.DumpError, match="klingon-8"):
-        so2docs.convert(write_file(PLAIN.replace(b"utf-8", b"klingon-8")[3:]), output)
-
-
-@pytest.mark.parametrize("form", [form for form in FORMS if "-in-" not in form])
+@pytest.mark.parametrize("form", DAMAGED)
 def test_cut_off_anywhere_is_an_error(
     form: str, write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     data = FORMS[form](PLAIN)
-    for size in range(8, len(data), len(data) // 12):
+    for size in range(8, len(data), len(data) // 5):
         with pytest.raises(
             so2docs.DumpError, match=r"truncated|is empty|not a Posts\.xml"
         ) as failed:
@@ -290,18 +252,13 @@ def test_cut_off_anywhere_is_an_error(
         assert not output.exists()
 
 
-# A zstd frame has a checksum only on request.
-CHECKED = FORMS | {"zstd": zstandard.ZstdCompressor(write_checksum=True).compress}
-CHECKED_FORMS = [form for form in CHECKED if form != "zstd-frames" and "-in-" not in form]
-
-
-@pytest.mark.parametrize("form", CHECKED_FORMS)
+@pytest.mark.parametrize("form", DAMAGED)
 def test_damage_anywhere_is_noticed_or_harmless(
     form: str, write_file: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
 ) -> None:
-    data = CHECKED[form](PLAIN)
+    data = FORMS[form](PLAIN)
     noticed = 0
-    for place in range(8, len(data), len(data) // 25):
+    for place in range(8, len(data), len(data) // 9):
         damaged = bytearray(data)
         damaged[place] ^= 0x55
         try:
@@ -310,7 +267,7 @@ def test_damage_anywhere_is_noticed_or_harmless(
             noticed += 1
         else:
             assert output.read_bytes() == expected[output.name]
-    assert noticed > 5
+    assert noticed > 3
 
 
 def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
@@ -323,8 +280,7 @@ def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
     place = failed.value.location
     assert place is not None
     assert place.offset > len(whole) // 2
-    assert place.line == 1 + whole[: place.offset].count(b"\n")
-    assert place.last_id == place.line - 2
+    assert place.last_id == whole[: place.offset].count(b"\n") - 1
 
 
 def test_location_of_a_truncation_in_an_archive(
@@ -349,16 +305,12 @@ def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) ->
     assert everything(output.parent) == expected
 
 
-@pytest.mark.parametrize("form", ["7z-lzma2", "zip-deflate"])
 def test_an_archive_without_posts_lists_its_members(
-    form: str, write_file: Callable[[bytes], Path], output: Path
+    write_file: Callable[[bytes], Path], output: Path
 ) -> None:
-    packs = {
-        "7z-lzma2": seven_zip(py7zr.FILTER_LZMA2, name="Users.xml"),
-        "zip-deflate": zipped(zipfile.ZIP_DEFLATED, "Users.xml"),
-    }
+    pack = zipped(zipfile.ZIP_DEFLATED, "Users.xml")
     with pytest.raises(so2docs.ArchiveError, match=r"no Posts\.xml.*PostHistory\.xml, Users\.xml"):
-        so2docs.convert(write_file(packs[form](PLAIN)), output)
+        so2docs.convert(write_file(pack(PLAIN)), output)
 
 
 def test_encrypted_7z(write_file: Callable[[bytes], Path], output: Path) -> None:
@@ -376,20 +328,16 @@ def test_encrypted_zip(write_file: Callable[[bytes], Path], output: Path) -> Non
         so2docs.convert(write_file(bytes(data)), output)
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
-def test_empty_inside(pack: Pack, write_file: Callable[[bytes], Path], output: Path) -> None:
+def test_empty_inside(write_file: Callable[[bytes], Path], output: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="is empty"):
-        so2docs.convert(write_file(pack(b"")), output)
+        so2docs.convert(write_file(gzip.compress(b"")), output)
 
 
-@pytest.mark.parametrize(
-    ("data", "what"), [(b"Rar!\x1a\x07\x01\x00", "a rar archive"), (b"LZIP\x01", "an lzip file")]
-)
-def test_other_archives(
-    data: bytes, what: str, write_file: Callable[[bytes], Path], output: Path
-) -> None:
-    with pytest.raises(so2docs.DumpError, match=f"is {what}, not XML; unpack it first"):
-        so2docs.convert(write_file(data), output)
+def test_other_archives(write_file: Callable[[bytes], Path], output: Path) -> None:
+    with pytest.raises(so2docs.DumpError, match="is a rar archive, not XML; unpack it first"):
+        so2docs.convert(write_file(b"Rar!\x1a\x07\x01\x00"), output)
+    with pytest.raises(so2docs.ArchiveError, match="compressed with method 12, which so2docs does"):
+        so2docs.convert(write_file(zipped(zipfile.ZIP_BZIP2)(PLAIN)), output)
 
 
 @pytest.mark.long
@@ -528,11 +476,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 BLANKS = 800_000_000
 BOMBS = {
-    "zip-bzip2": zipped(zipfile.ZIP_BZIP2),
-    "zip-lzma": zipped(zipfile.ZIP_LZMA),
-    "7z-zstd": seven_zip(py7zr.FILTER_ZSTD),
-    "7z-filter-zstd": seven_zip(py7zr.FILTER_X86, py7zr.FILTER_ZSTD),
-    "7z-filter-bzip2": seven_zip(py7zr.FILTER_X86, py7zr.FILTER_BZIP2),
+    "zip-deflate": zipped(zipfile.ZIP_DEFLATED),
     "gzip-half-a-tag": lambda data: gzip.compress(data.replace(b">", b"></posts", 1), 1),
 }
 
@@ -552,7 +496,7 @@ def test_decoders_return_at_most_the_requested_bytes(
         check=True,
     )
     problem, mebibytes = result.stdout.splitlines()
-    assert "no <row in 128 MiB" in problem or "is compressed with" in problem
+    assert "no <row in 128 MiB" in problem
     assert int(mebibytes) < 150
 
 
@@ -582,15 +526,6 @@ def test_two_members_of_one_name(write_file: Callable[[bytes], Path], output: Pa
             members.writestr("Posts.xml", b"<posts/>")
     with pytest.raises(so2docs.ArchiveError, match=r"holds 2 files named Posts\.xml"):
         so2docs.convert(write_file(archive.getvalue()), output)
-
-
-@pytest.mark.parametrize("label", ["undefined", "idna", "hex", "punycode", "unicode_escape"])
-def test_rejects_encodings_other_than_text(
-    label: str, write_file: Callable[[bytes], Path], output: Path
-) -> None:
-    data = PLAIN.replace(b"utf-8", label.encode())[3:]
-    with pytest.raises(so2docs.DumpError, match=f" encoded as {label}, which is not"):
-        so2docs.convert(write_file(data), output)
 
 
 @pytest.mark.parametrize(
@@ -624,15 +559,3 @@ def test_a_terminal_is_not_waited_for(tmp_path: Path) -> None:
         os.close(of_command)
     assert (result.returncode, list(tmp_path.iterdir())) == (1, [])
     assert "standard input: is a terminal" in result.stderr
-
-
-def test_a_folder_of_posts_and_archives(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_dump(tmp_path / "Posts.xml", question(1))
-    for name in ("beer.stackexchange.com.7z", "stackoverflow.com-Users.7z"):
-        (tmp_path / name).touch()
-    assert so2docs.convert(tmp_path, tmp_path / "q.jsonl").questions == 1
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said.endswith(
-        "only Posts.xml is read, not the archives next to it: beer.stackexchange.com.7z; "
-        "to convert them, list them"
-    )

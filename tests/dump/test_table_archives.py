@@ -281,7 +281,7 @@ def test_missing_in_an_archive(
     archive = pack(folder / "tea.7z", files)
     # The archive of a whole site has all its tables, and files next to it may be of another site.
     shutil.copy(SITE / FILES[name], folder)
-    problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*'{name}': FILE"
+    problem = rf"has no {FILES[name]}, and none is next.*it holds .*Posts\.xml.*'{name}': FILE"
     with pytest.raises(so2docs.ArchiveError, match=problem):
         so2docs.convert(archive, tmp_path / "questions.jsonl.gz", nest="all")
     with pytest.raises(so2docs.ArchiveError, match=rf"has no {FILES[name]}; it holds"):
@@ -294,7 +294,7 @@ def test_missing_in_an_archive(
 def test_a_missing_archive_of_a_table_is_an_error(folder: Path, tmp_path: Path) -> None:
     posts = in_a_7z_each(folder)
     (folder / "tea.com-PostLinks.7z").unlink()
-    problem = r"Posts\.7z: has no PostLinks\.xml in it, and none is next to it; it holds Posts"
+    problem = r"Posts\.7z: has no PostLinks\.xml, and none is next to it; it holds Posts"
     with pytest.raises(so2docs.ArchiveError, match=problem):
         so2docs.convert(posts, tmp_path / "questions.jsonl.gz", nest="all")
 
@@ -303,7 +303,7 @@ def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
     shutil.copy(SITE / "Posts.xml", folder)
     for end in (".gz", ".bz2"):
         (folder / f"Votes.xml{end}").write_bytes(b"")
-    with pytest.raises(so2docs.ArchiveError, match=r"several files with votes: .*'votes': FILE"):
+    with pytest.raises(so2docs.ArchiveError, match=r"several files with votes; it .*'votes': FILE"):
         so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
 
 

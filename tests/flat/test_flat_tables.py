@@ -27,7 +27,7 @@ import pytest
 from isal import isal_zlib
 from make_dump import make_dump
 from support.command import COMMAND, run
-from support.dumps import question, row, some_rows, write_dump
+from support.dumps import LZMA2, question, row, some_rows, write_dump
 from support.flat_oracle import read_back, rows_of, summary, tables_in
 from support.places import LONG, real_dumps
 from support.table_sites import SITE
@@ -121,7 +121,7 @@ def test_same_bytes_for_any_jobs_core_and_source(
 ) -> None:
     write_dump(site / "Posts.xml", *some_rows(100, body_bytes=300))
     archive = tmp_path / "tea.stackexchange.com.7z"
-    with py7zr.SevenZipFile(archive, "w") as packed:
+    with py7zr.SevenZipFile(archive, "w", filters=LZMA2) as packed:
         for table in DUMP.values():
             packed.write(site / table.file, table.file)
     outputs = []
@@ -631,7 +631,6 @@ print(report["posts"].rows, report.peak_memory_bytes)
     ("content", "problem"),
     [
         (b"<!DOCTYPE html><html><body>404</body></html>", "is a web page"),
-        (b"%PDF-1.7\n", "is a PDF file"),
         (b'{"Id":1,"PostTypeId":1,"Answers":[]}\n', "JSON that so2docs wrote"),
         (gzip.compress(b"<posts></posts>", mtime=0), "has no table of a Stack Exchange dump"),
     ],

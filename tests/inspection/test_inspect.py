@@ -13,6 +13,7 @@ from pathlib import Path
 import py7zr
 import pytest
 from support.command import run
+from support.dumps import LZMA2
 from support.places import SAMPLES
 
 import so2docs
@@ -166,7 +167,9 @@ def test_finds_the_tables_next_to_a_file(name: str, tmp_path: Path) -> None:
 
 def test_reads_each_table_once_if_all_files_of_a_dump_are_given(tmp_path: Path) -> None:
     for name, content in FILES.items():
-        with py7zr.SevenZipFile(tmp_path / f"tea-{name.removesuffix('.xml')}.7z", "w") as archive:
+        with py7zr.SevenZipFile(
+            tmp_path / f"tea-{name.removesuffix('.xml')}.7z", "w", filters=LZMA2
+        ) as archive:
             archive.writestr(content, name)
     files = sorted(tmp_path.iterdir())
     (result,) = so2docs.for_each_site(so2docs.inspect, files, jobs=1)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from support import oracle_tables
-from support.dumps import answer, question, row, write_dump
+from support.dumps import LZMA2, answer, question, row, write_dump
 from support.filtering import filtered
 from support.formats_read_back import jsonl
 from support.places import SAMPLES
@@ -36,7 +36,7 @@ POSTS = some([row["Id"] for row in rows("Posts.xml")])
 def packed(path: Path) -> Path:
     """Pack the site in the order of published archives: comments precede posts."""
     py7zr = pytest.importorskip("py7zr")
-    with py7zr.SevenZipFile(path, "w") as archive:
+    with py7zr.SevenZipFile(path, "w", filters=LZMA2) as archive:
         for table in sorted(SITE.glob("*.xml")):
             archive.write(table, table.name)
     return path

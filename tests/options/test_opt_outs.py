@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from support.command import run
-from support.dumps import answer, question, row, write_dump
+from support.dumps import LZMA2, answer, question, row, write_dump
 
 import so2docs
 from so2docs.api.tags import write_tags
@@ -212,7 +212,7 @@ def test_folders_and_archives_make_the_same_without_them(
     """In archives, comments come before their posts, when questions are not yet known."""
     py7zr = pytest.importorskip("py7zr")
     site = write_site(tmp_path / "site")
-    with py7zr.SevenZipFile(tmp_path / "site.7z", "w") as archive:
+    with py7zr.SevenZipFile(tmp_path / "site.7z", "w", filters=LZMA2) as archive:
         for table in sorted(site.iterdir()):
             archive.write(table, table.name)
     lists = write_lists(tmp_path)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from support.dumps import LZMA2
 from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_plain,
@@ -37,7 +38,7 @@ def packed_in_every_way(folder: Path, xml: bytes) -> list[Path]:
     with zipfile.ZipFile(folder / "zip.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("Badges.xml", "<badges />")
         archive.writestr("Posts.xml", xml)
-    with py7zr.SevenZipFile(folder / "seven.com-Posts.7z", "w") as archive:
+    with py7zr.SevenZipFile(folder / "seven.com-Posts.7z", "w", filters=LZMA2) as archive:
         archive.writestr("<badges />", "Badges.xml")
         archive.writestr(xml, "Posts.xml")
     (folder / "folder").mkdir()
