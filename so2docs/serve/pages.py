@@ -60,13 +60,6 @@ _ON_FRONT = 6
 _ON_QUESTION = 5
 _ON_PROFILE = 10
 _PREFIXES = {"comment": "posts/comments", "user": "users"}
-_LINK_LABELS = {
-    ("linked", 0): "",
-    ("linked", 1): "links here",
-    ("duplicate", 1): "duplicate of this",
-}
-"""Labels of linked questions by the type of the link, and whether it leads to this question; the
-originals of a duplicate are named at its top."""
 _MADE = ("title", "snippet", "tags", "base")
 """Keys of rows that only templates use; JSON answers leave them out."""
 _NOT_INCLUDED = {
@@ -523,12 +516,15 @@ class Pages:
         rows: dict[int, Values] = {}
         # List a question with several links only once, as a duplicate if one of the links marks it
         # as a duplicate.
-        for row in self.store.linked_questions(question_id):
-            if row["Id"] not in rows or row["kind"] == "duplicate":
-                rows[row["Id"]] = row | {"label": _LINK_LABELS.get((row["kind"], row["is_from"]))}
-        originals = [number for number, row in rows.items() if row["label"] is None]
-        linked = [row for row in rows.values() if row["label"] is not None]
-        return self._named(linked), originals
+        links = self.store.linked_questions(question_id)
+        for row in sorted(links, key=lambda row: row["kind"] != "duplicate"):
+            label = "links here" if row["is_from"] else ""
+            label = "duplicate of this" if row["kind"] == "duplicate" else label
+            rows.setdefault(row["Id"], row | {"label": label})
+        originals = [
+            row["Id"] for row in rows.values() if row["kind"] == "duplicate" and not row["is_from"]
+        ]
+        return self._named([row for row in rows.values() if row["Id"] not in originals]), originals
 
     def _related(self, document: Values, listed: Container[int]) -> list[Values]:
         """Find questions that share tags with this question and are not listed already."""

@@ -378,7 +378,7 @@ def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
 def test_states_and_links(tmp_path: Path) -> None:
     def link(number: int, post_id: int, to: int, kind: str) -> dict[str, Any]:
         return {"Id": number, "PostId": post_id, "RelatedPostId": to, "LinkType": kind,
-                "LinkTypeId": {"linked": 1, "duplicate": 3}[kind]}  # fmt: skip
+                "LinkTypeId": {"linked": 1, "duplicate": 3}.get(kind, 9)}  # fmt: skip
 
     documents: list[dict[str, Any]] = [
         {"Id": n, "Title": f"Title {n}", "Links": [], "Votes": {}, "Answers": []}
@@ -387,7 +387,7 @@ def test_states_and_links(tmp_path: Path) -> None:
     documents[0] |= {"ClosedDate": "2020-02-02T00:00:00.000", "CommunityOwnedDate": "2020-01-01"}
     documents[0]["Links"] = [
         link(1, 1, 2, "duplicate"),
-        link(2, 1, 3, "linked"),
+        link(2, 1, 3, "another type"),
         link(3, 1, 99, "linked"),
         link(5, 1, 2, "linked"),
     ]
