@@ -7,10 +7,8 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import threading
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -19,8 +17,6 @@ from support.serve_site import HOST, asked, documents, make
 
 import so2docs
 from so2docs.serve.app import bind, is_own_name
-from so2docs.serve.store import Store
-from so2docs.sqlite.about import read_about
 
 
 def test_small_answers_do_not_wait_for_others() -> None:
@@ -154,24 +150,6 @@ def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     done = run("serve", database, "--port", 0)
     assert done.returncode == 1
     assert re.fullmatch(rf"so2docs: {re.escape(str(database))}: cannot be read: .*\n", done.stderr)
-
-
-def test_closing_interrupts_queries(tmp_path: Path) -> None:
-    about = read_about(str(endless(tmp_path)))
-    store = Store(about, about.sites[0])
-    errors: list[Any] = []
-
-    def ask() -> None:
-        try:
-            store.tags("", 1)
-        except sqlite3.OperationalError as error:
-            errors.append(error.sqlite_errorname)
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    store.close()
-    asking.join()
-    assert errors == ["SQLITE_INTERRUPT"]
 
 
 def test_a_replaced_database_is_reported(tmp_path: Path) -> None:
