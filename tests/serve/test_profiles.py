@@ -1,5 +1,6 @@
-"""Profiles of users: in the database, and on the pages of the reader."""
+"""Profiles and badges of users, and descriptions of tags: in the database and in the reader."""
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -19,27 +20,41 @@ ABOUT = (
 ADA = {"Location": "Ghent & <b>", "WebsiteUrl": "https://example.org/?a=1&b=2", "AboutMe": ABOUT}
 
 
+WIKI = '<p>See <a href="/q/2">the second</a>.</p><script>alert(1)</script><img src="x" onerror="y">'
+EXCERPT = "Of <b>tea</b> & water"
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A dump with a user who has a profile, and another one whom no post names."""
+    """A dump with a described tag, and a user with badges and a profile."""
     site = tmp_path / "site"
     site.mkdir()
-    write_dump(site / "Posts.xml", question(1, OwnerUserId=7), question(2, OwnerUserId=8))
+    write_dump(
+        site / "Posts.xml",
+        question(1, Tags="|tea|plain|", OwnerUserId=7),
+        question(2, Tags="|tea|", OwnerUserId=8, AnswerCount=0),
+        row(Id=3, PostTypeId=4, Body=EXCERPT),
+        row(Id=4, PostTypeId=5, Body=WIKI),
+        row(Id=5, PostTypeId=5, Body="Of a tag without questions"),
+    )
+    write_dump(
+        site / "Tags.xml",
+        row(Id=1, TagName="tea", Count=2, ExcerptPostId=3, WikiPostId=4),
+        row(Id=2, TagName="plain", Count=1),
+        row(Id=3, TagName="rare", Count=0, WikiPostId=5),
+    )
     write_dump(
         site / "Users.xml",
         row(Id=7, Reputation=1, DisplayName="Ada", **ADA),
         row(Id=8, Reputation=1, DisplayName="Leo"),
-        row(Id=9, Reputation=1, DisplayName="Eve", AboutMe="SECRET"),
-        row(Id="x", AboutMe="no user"),
-        row(Id=7, DisplayName="Ada", Location="a repeated row"),
-        b'  <row Id="7" AboutMe="a & b" />\n',
     )
+    write_dump(site / "Badges.xml", *[row(Id=n, UserId=7, Class=1 + n % 2) for n in range(5)])
     return site
 
 
 @pytest.fixture
 def output(site: Path, tmp_path: Path) -> Path:
-    so2docs.convert(site, tmp_path / "q.jsonl.gz", nest="users", errors="skip", jobs=1)
+    so2docs.convert(site, tmp_path / "q.jsonl.gz", nest="badges", jobs=1)
     return tmp_path / "q.jsonl.gz"
 
 
@@ -53,6 +68,14 @@ def profiles(path: Path) -> list[tuple[Any, ...]]:
 
 def test_profiles_of_the_users_in_the_documents(site: Path, output: Path, tmp_path: Path) -> None:
     """From a folder or a file, by the library or the command."""
+    write_dump(
+        site / "Users.xml",
+        row(Id=7, Reputation=1, DisplayName="Ada", **ADA),
+        row(Id=9, Reputation=1, DisplayName="Eve", AboutMe="SECRET"),
+        row(Id="x", AboutMe="no user"),
+        row(Id=7, DisplayName="Ada", Location="a repeated row"),
+        b'  <row Id="7" AboutMe="a & b" />\n',
+    )
     so2docs.to_sqlite(output, tmp_path / "a.db", profiles=site, jobs=1)
     done = run("sqlite", output, tmp_path / "b.db", "--profiles", site / "Users.xml")
     assert done.returncode == 0, done.stderr
@@ -69,17 +92,52 @@ def test_profiles_of_the_users_in_the_documents(site: Path, output: Path, tmp_pa
 def test_users_left_out_have_no_profile(site: Path, tmp_path: Path) -> None:
     (tmp_path / "ids").write_text("7\n")
     output = tmp_path / "q.jsonl"
-    so2docs.convert(site, output, nest="users", drop_users=tmp_path / "ids", errors="skip")
+    so2docs.convert(site, output, nest="users", drop_users=tmp_path / "ids")
     so2docs.to_sqlite(output, tmp_path / "q.db", profiles=site, jobs=1)
     assert profiles(tmp_path / "q.db") == [(8, None, None, None)]
     for secret in (b"Ghent", b"Baker", b"example.org"):
         assert secret not in (tmp_path / "q.db").read_bytes()
 
 
-def test_pages_of_users(site: Path, output: Path, tmp_path: Path) -> None:
-    so2docs.to_sqlite(output, tmp_path / "q.db", profiles=site, site="tea.stackexchange.com")
-    with asked(tmp_path / "q.db") as client:
+def test_descriptions_and_badges(site: Path, output: Path, tmp_path: Path) -> None:
+    database, tags = tmp_path / "site.db", tmp_path / "tags.jsonl.gz"
+    so2docs.to_sqlite(output, database, tag_texts=so2docs.tags(site), jobs=1)
+    assert run("tags", site, tags).returncode == 0
+    again = tmp_path / "again.db"
+    assert run("sqlite", output, again, "--tag-texts", tags).returncode == 0
+    direct = tmp_path / "direct.db"
+    assert run("sqlite", site, direct, "--nest", "badges").returncode == 0
+    for path in (database, again, direct):
+        connection = sqlite3.connect(path)
+        rows = connection.execute("SELECT Name, Questions, Excerpt, Wiki FROM tags ORDER BY Name")
+        assert rows.fetchall() == [("plain", 1, None, None), ("tea", 2, EXCERPT, WIKI)]
+        [(badges,)] = connection.execute("SELECT Badges FROM users WHERE Id = 7")
+        assert json.loads(badges) == {"Gold": 3, "Silver": 2, "Bronze": 0}
+        connection.close()
+
+
+def test_descriptions_are_of_one_site(site: Path, output: Path, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match="apply to one site"):
+        so2docs.to_sqlite(
+            output, tmp_path / "a.db", tag_texts=so2docs.tags(site), site_field="Site"
+        )
+    result = run("sqlite", output, tmp_path / "a.db", "--tag-texts", tmp_path / "nosuch.jsonl")
+    assert (result.returncode, "Traceback" in result.stderr) == (1, False)
+    assert not (tmp_path / "a.db").exists()
+    damaged = tmp_path / "odd.jsonl"
+    for line in ('{"Wiki": "no name"}', '"x"', "5"):
+        damaged.write_text(f"{line}\n")
+        result = run("sqlite", output, tmp_path / "a.db", "--tag-texts", damaged)
+        assert (result.returncode, "Traceback" in result.stderr) == (1, False), result.stderr
+
+
+def test_pages_of_users_and_tags(site: Path, output: Path, tmp_path: Path) -> None:
+    database, texts = tmp_path / "q.db", so2docs.tags(site)
+    host = "tea.stackexchange.com"
+    so2docs.to_sqlite(output, database, profiles=site, tag_texts=texts, site=host)
+    with asked(database) as client:
         page, other = (client.get(f"/users/{number}").text for number in (7, 8))
+        tag, plain = (client.get(f"/questions?tag={name}").text for name in ("tea", "plain"))
         user = client.get("/users/7.json").json()["user"]
         missing = client.get("/about.json").json()["missing"]
     assert "Ghent &amp; &lt;b&gt;" in page
@@ -87,11 +145,16 @@ def test_pages_of_users(site: Path, output: Path, tmp_path: Path) -> None:
     assert website in page
     assert ">Baker</h3>" in page
     assert '<a href="/questions/1" rel="noopener noreferrer nofollow">me</a>' in page
+    assert "<dt>gold badges</dt><dd>3</dd>" in page
+    assert "Of &lt;b&gt;tea&lt;/b&gt; &amp; water" in tag
+    assert ">the second</a>" in tag
     for text in ("javascript:", "alert(1)", "onerror", "<img"):
-        assert text not in page
+        assert text not in page + tag
     assert 'id="about"' not in other
+    assert "About this tag" not in plain
     assert {name: user[name] for name in ADA} == ADA
-    assert "profiles of users" not in missing
+    assert user["Badges"] == {"Gold": 3, "Silver": 2, "Bronze": 0}
+    assert not {"profiles of users", "badges", "descriptions of tags"} & {*missing}
 
 
 WEBSITES = {
