@@ -4,8 +4,6 @@ import gc
 import tracemalloc
 from collections.abc import Iterable
 
-import pytest
-
 from so2docs.parse import rows
 from so2docs.parse.keys import BUCKET_BITS, KEY
 from so2docs.parse.posts import RecordBuffer
@@ -26,24 +24,13 @@ def records(parsed: RecordBuffer) -> list[tuple[int, int, int, int]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("7", 7),
-        ("-7", -7),
-        ("007", 7),
-        ("9223372036854775807", 2**63 - 1),
-        ("9223372036854775808", "9223372036854775808"),
-        ("", ""),
-        ("1e3", "1e3"),
-        ("\u0661", "\u0661"),
-        (" 1", " 1"),
-    ],
-)
-def test_numbers(text: str, value: int | str) -> None:
-    row = {"Id": text, "PostId": "5", "Text": text}
-    type_numbers(row, NUMBERS)
-    assert row == {"Id": value, "PostId": 5, "Text": text}
+def test_numbers() -> None:
+    numbers = {"7": 7, "-7": -7, "007": 7, "9223372036854775807": 2**63 - 1}
+    texts = ("9223372036854775808", "", "1e3", "\u0661", " 1")
+    for text, value in {**numbers, **dict(zip(texts, texts, strict=True))}.items():
+        row = {"Id": text, "PostId": "5", "Text": text}
+        type_numbers(row, NUMBERS)
+        assert row == {"Id": value, "PostId": 5, "Text": text}
 
 
 def test_comments_are_filed_under_the_question_of_their_post() -> None:

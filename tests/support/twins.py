@@ -46,32 +46,19 @@ TAKEN = [
     " ".join(f'a{number}="1"' for number in range(62)),
     'Score="-1" ViewCount="0" FavoriteCount="999999999999999999"',
     'OwnerUserId="-999999999999999999"',
-    *(f'Tags="{tags}"' for tags in ("", "|", "||", "|||", "|a|b|", "|a||b|", "a|b", "|a", "a|")),
     *(
         f'Tags="{tags}"'
-        for tags in ("&lt;", "&gt;", "&lt;&gt;", "&lt;a&gt;&lt;b&gt;", "&lt;a>&#60;b>")
+        for tags in ("", "|", "||", "|||", "|a|b|", "|a||b|", "a|b", "|a", "a|", "x")
     ),
-    *(
-        f'Tags="{tags}"'
-        for tags in ("&lt;a&gt;&gt;&lt;b&gt;", "&lt;&gt;&lt;&gt;", "|\\|&quot;|", "&lt;é|b>", "x")
-    ),
+    *(f'Tags="{tags}"' for tags in ("&lt;", "&gt;", "&lt;&gt;", "&lt;&gt;&lt;&gt;", "&lt;é|b>")),
+    *(f'Tags="&lt;a{tags}"' for tags in ("&gt;&lt;b&gt;", ">&#60;b>", "&gt;&gt;&lt;b&gt;")),
+    'Tags="|\\|&quot;|"',
 ]
+NOT_TEXT = """
+    < & &lt &LT; &nbsp; &#; &#x; &#X9; &#xG; &#x4G; &#4A; &#-9; &#00000009; &#99999999999999999999;
+"""
 LEFT = [
-    'Body="<"',
-    'Body="&"',
-    'Body="&lt"',
-    'Body="&LT;"',
-    'Body="&nbsp;"',
-    'Body="&#;"',
-    'Body="&#x;"',
-    'Body="&#X9;"',
-    'Body="&#xG;"',
-    'Body="&#x4G;"',
-    'Body="&#4A;"',
-    'Body="&# 9;"',
-    'Body="&#-9;"',
-    'Body="&#00000009;"',
-    'Body="&#99999999999999999999;"',
+    *(f'Body="{value}"' for value in [*NOT_TEXT.split(), "&# 9;"]),
     *(f'Body="&#{code};"' for code in ("0", "1", "8", "31", "x0", "x1F", "xB", "xC", "xE")),
     *(f'Body="&#{code};"' for code in ("xD800", "xDFFF", "xFFFE", "xFFFF", "x110000", "1114112")),
     *(f'Body="{raw}"' for raw in ("\0", "\x01", "\x0b", "\x0c", "\x1f", "\ufffe", "\uffff")),
@@ -81,23 +68,15 @@ LEFT = [
     "Body",
     'Body=""x=""',
     'Body="" Body=""',
-    'Id="7"',
-    'xml="1"',
-    'XMLnew="1"',
-    'xmlns="x"',
-    'xml:space="preserve"',
-    'x:y="1"',
-    'é="1"',
-    '1="1"',
+    *(f'{name}="7"' for name in ("Id", "xml", "XMLnew", "xmlns", "xml:space", "x:y", "é", "1", "")),
     '-a="1"',
-    '="1"',
     *(f'{name}="x"' for name in sorted(RESERVED)),
     'Site="x"',
     *(
         f'Score="{score}"'
         for score in ("", "+1", "01", "-0", "-01", "-", "1 ", "1.0", "é", "&#49;")
     ),
-    'Score="1000000000000000000"',
+    f'Score="1{"0" * 18}"',
     "n" * 257 + '="1"',
     " ".join(f'a{number}="1"' for number in range(63)),
 ]
@@ -262,48 +241,26 @@ def is_taken_in_columns(table: str, data: bytes) -> bool:
     return True
 
 
+DATES_TAKEN = """
+    2008-07-31T21:42:52.667 2000-02-29T23:59:59 1969-12-31T23:59:59.9 0001-01-01T00:00:00.01
+    9999-12-31T23:59:59.999 2100-02-28T00:00:00.000
+"""
 COLUMNS_TAKEN = [
-    *(
-        f'CreationDate="{date}" Date="{date}"'
-        for date in (
-            "2008-07-31T21:42:52.667",
-            "2000-02-29T23:59:59",
-            "1969-12-31T23:59:59.9",
-            "0001-01-01T00:00:00.01",
-            "9999-12-31T23:59:59.999",
-            "2100-02-28T00:00:00.000",
-        )
-    ),
+    *(f'CreationDate="{date}" Date="{date}"' for date in DATES_TAKEN.split()),
     'TagBased="True" IsRequired="False" IsModeratorOnly="True"',
     'New="&quot;&#xA;\\é" New2="" Tags="&lt;a&gt;&lt;b&gt;" Reputation="-12"',
     'Name="" Tags="" Text="&quot;&#xA;&#xD;&#x9; \\ é 😀&amp;"',
 ]
 """Attributes that the compiled core makes columns of."""
 
+DATES_LEFT = """
+    2008-07-31 2008-07-31_21:42:52 2008-07-31T21:42:52. 2008-07-31T21:42:52.6670 2100-02-29T00:00:00
+    2008-07-31T21:42:52Z 2008-02-30T21:42:52 2008-13-01T21:42:52 2008-00-01T21:42:52
+    2008-01-00T21:42:52 2008-01-01T24:00:00 2008-01-01T23:60:00 2008-01-01T23:59:60
+    0000-01-01T00:00:00 +008-01-01T00:00:00 2008-01-01T00:00:00,5 \uff12008-01-01T00:00:00
+"""
 COLUMNS_LEFT = [
-    *(
-        f'CreationDate="{date}"'
-        for date in (
-            "",
-            "2008-07-31",
-            "2008-07-31 21:42:52",
-            "2008-07-31T21:42:52.",
-            "2008-07-31T21:42:52.6670",
-            "2008-07-31T21:42:52Z",
-            "2008-02-30T21:42:52",
-            "2100-02-29T00:00:00",
-            "2008-13-01T21:42:52",
-            "2008-00-01T21:42:52",
-            "2008-01-00T21:42:52",
-            "2008-01-01T24:00:00",
-            "2008-01-01T23:60:00",
-            "2008-01-01T23:59:60",
-            "0000-01-01T00:00:00",
-            "+008-01-01T00:00:00",
-            "2008-01-01T00:00:00,5",
-            "\uff12008-01-01T00:00:00",
-        )
-    ),
+    *(f'CreationDate="{date.replace("_", " ")}"' for date in ["", *DATES_LEFT.split()]),
     *(f'TagBased="{text}"' for text in ("", "true", "TRUE", "1", "Truer", "True ")),
     'Score="1.5"',
     'Score="99999999999999999999"',
