@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,23 @@ def dump(tmp_path: Path) -> Path:
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     return write_dump(tmp_path / "small.xml", *some_rows(60))
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Two empty folders: for an undisturbed conversion, and for another."""
+    names = tmp_path / "expected", tmp_path / "out"
+    for folder in names:
+        folder.mkdir()
+    return names
+
+
+def script(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a process of its own."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, env=unmeasured(), timeout=120
+    )
 
 
 def convert(dump: Path, output: Path, jobs: int = 1, **options: object) -> so2docs.Report:
@@ -64,17 +82,16 @@ def test_space_used_by_a_spill_is_not_required_again(
 
 @pytest.mark.parametrize(("where", "jobs"), [("spill", 2), ("output", 2), ("both", 1)])
 def test_full_midway_and_gone_on_with(
-    where: str, jobs: int, dump: Path, tmp_path: Path, tmpfs: Callable[[int], Path]
+    where: str, jobs: int, dump: Path, folders: tuple[Path, Path], tmpfs: Callable[[int], Path]
 ) -> None:
-    (tmp_path / "expected").mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    convert(dump, tmp_path / "expected" / "questions.jsonl.gz")
+    expected, elsewhere = folders
+    convert(dump, expected / "questions.jsonl.gz")
     size = dump.stat().st_size
     # The free space equals the estimate to the byte, but this dump needs more.
     share = {"spill": 0.38, "output": 0.36, "both": 0.74}[where]
     full = tmpfs(int(size * share) + 100_000)
-    output = (tmp_path / "elsewhere" if where == "spill" else full) / "questions.jsonl.gz"
-    work_dir = None if where == "both" else tmp_path / "elsewhere" if where == "output" else full
+    output = (elsewhere if where == "spill" else full) / "questions.jsonl.gz"
+    work_dir = {"both": None, "output": elsewhere, "spill": full}[where]
     with pytest.raises(so2docs.DiskFullError) as caught:
         convert(dump, output, jobs, work_dir=work_dir)
     assert str(caught.value).startswith(str(full))
@@ -82,7 +99,7 @@ def test_full_midway_and_gone_on_with(
     assert not output.exists()
     tmpfs(size * 3)
     assert convert(dump, output, jobs, work_dir=work_dir).resumed
-    assert left_by(output) == left_by(tmp_path / "expected" / "questions.jsonl.gz")
+    assert left_by(output) == left_by(expected / "questions.jsonl.gz")
     assert not list(full.glob("*.spill"))
 
 
@@ -95,30 +112,25 @@ except so2docs.So2docsError as error:
 """
 
 
-def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) -> None:
+def test_full_while_a_map_is_made(
+    tmp_path: Path, folders: tuple[Path, Path], tmpfs: Callable[[int], Path]
+) -> None:
     """In a process of its own: a memory-mapped file on a full disk ends it by a signal."""
     site = tmp_path / "site"
     site.mkdir()
     write_dump(site / "Posts.xml", *(question(number, OwnerUserId="1") for number in range(1, 50)))
     users = (b'<row Id="%d" DisplayName="x" />' % (n * 4096) for n in range(1, 20_000))
     (site / "Users.xml").write_bytes(b"<users>" + b"".join(users) + b"</users>")
-    for name in ("expected", "out"):
-        (tmp_path / name).mkdir()
-    expected, output = tmp_path / "expected" / "q.jsonl.gz", tmp_path / "out" / "q.jsonl.gz"
+    expected, output = (folder / "q.jsonl.gz" for folder in folders)
     so2docs.convert(site, expected, jobs=1, nest="users")
-
-    def run() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", SITE_ON_A_SMALL_DISK, site, output, full]
-        return subprocess.run(command, check=False, capture_output=True, text=True)
-
     # The lines of the users fit on the disk, but the map does not.
     full = tmpfs(1_300_000)
-    result = run()
+    result = script(SITE_ON_A_SMALL_DISK, site, output, full)
     assert result.returncode == 1
     assert "users.map" in result.stderr
     assert result.stderr.startswith("DiskFullError, free some space, True: ")
     tmpfs(8_000_000)
-    assert run().returncode == 0
+    assert script(SITE_ON_A_SMALL_DISK, site, output, full).returncode == 0
     assert left_by(output) == left_by(expected)
 
 
@@ -135,21 +147,13 @@ except so2docs.So2docsError as error:
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="needs setrlimit")
-def test_a_limit_on_file_size(dump: Path, tmp_path: Path) -> None:
+def test_a_limit_on_file_size(dump: Path, folders: tuple[Path, Path]) -> None:
     """Each limit makes another write fail, with its own message: of blocks, index or output."""
-    (tmp_path / "expected").mkdir()
-    (tmp_path / "out").mkdir()
-    output = tmp_path / "out" / "questions.jsonl.gz"
-    convert(dump, tmp_path / "expected" / "questions.jsonl.gz")
+    expected, output = (folder / "questions.jsonl.gz" for folder in folders)
+    convert(dump, expected)
     failed = set()
     for limit in (1, 50_000, 300_000, 900_000, 2**30):
-        result = subprocess.run(
-            [sys.executable, "-c", LIMITED, dump, output, str(limit)],
-            check=False,
-            capture_output=True,
-            text=True,
-            env=unmeasured(),
-        )
+        result = script(LIMITED, dump, output, limit)
         assert "Traceback" not in result.stderr
         if result.returncode:
             assert "again" in result.stderr or "starts over" in result.stderr
@@ -157,7 +161,7 @@ def test_a_limit_on_file_size(dump: Path, tmp_path: Path) -> None:
         else:
             break
     assert failed >= {"spill", "blocks", "part"}
-    assert left_by(output) == left_by(tmp_path / "expected" / "questions.jsonl.gz")
+    assert left_by(output) == left_by(expected)
 
 
 def test_a_full_device_as_output(dump: Path) -> None:
@@ -223,28 +227,16 @@ def _check_closed_folders(small: Path, tmp_path: Path) -> None:
     os.chmod(dump, 0o444)
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o555)
-    report = folder / "report.json"
-    commands = {
+    output = tmp_path / "q.jsonl.gz"
+    for words, arguments in {
         "is not writable; choose another output": [folder / "q.jsonl.gz"],
-        "the folder for the spill cannot": [
-            tmp_path / "q.jsonl.gz",
-            "--work-dir",
-            folder,
-        ],
-        "closed is not writable; choose another --report": [
-            tmp_path / "q.jsonl.gz",
-            "--report",
-            report,
-        ],
-    }
-    for words, arguments in commands.items():
-        command = [sys.executable, "-c", AS_NOBODY, "convert", dump, *arguments]
-        result = subprocess.run(
-            command, check=False, capture_output=True, text=True, env=unmeasured()
-        )
+        "the folder for the spill cannot": [output, "--work-dir", folder],
+        "closed is not writable; choose another --report": [output, "--report", folder / "r.json"],
+    }.items():
+        result = script(AS_NOBODY, "convert", dump, *arguments)
         assert (result.returncode, words in result.stderr) == (1, True), result.stderr
         assert "Traceback" not in result.stderr
-    assert not (tmp_path / "q.jsonl.gz").exists()
+    assert not output.exists()
 
 
 # The user `nobody` may be unable to read the Python installation, so import everything first.
@@ -303,24 +295,16 @@ def test_a_vanishing_output_folder(
 
 
 def replace(dump: Path) -> None:
-    other = dump.with_name("other")
-    other.write_bytes(dump.read_bytes())
-    os.replace(other, dump)
+    os.replace(shutil.copy(dump, dump.with_name("other")), dump)
 
 
 def overwrite(dump: Path) -> None:
-    with dump.open("r+b") as file:
-        file.write(b"<" * 5000)
-
-
-def grow(dump: Path) -> None:
-    with dump.open("ab") as file:
-        file.write(b"\n")
+    dump.write_bytes(b"<" * 5000 + dump.read_bytes()[5000:])
 
 
 CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "shrinks": (lambda dump: os.truncate(dump, dump.stat().st_size // 2), "changed while being"),
-    "grows": (grow, "changed while being read"),
+    "grows": (lambda dump: os.truncate(dump, dump.stat().st_size + 1), "changed while being read"),
     "is replaced": (replace, "changed while being read"),
     "is gone": (Path.unlink, "disappeared while being read (No such file"),
     "is overwritten": (overwrite, "changed while being read"),
@@ -365,9 +349,8 @@ def test_a_dump_shrinking_within_a_slice(tmp_path: Path) -> None:
     parts = slices(dump, dump.start, dump.end, 1000)
     next(parts)
     os.truncate(path, 1500)
-    with pytest.raises(
-        so2docs.ChangedDumpError, match=r"changed while being read \([\d,]+ bytes b"
-    ):
+    message = r"changed while being read \([\d,]+ bytes b"
+    with pytest.raises(so2docs.ChangedDumpError, match=message):
         list(parts)
 
 
@@ -379,16 +362,14 @@ def test_a_dump_without_write_permission(tmp_path: Path) -> None:
     assert dump.read_bytes().endswith(END)
 
 
+SIDES = ("strays.gz", "index")
+
+
 def test_other_files_are_not_overwritten(small: Path, tmp_path: Path) -> None:
     """Each name that a conversion writes may be a link to the dump, or not a file."""
     before = small.read_bytes()
     names = {
-        "q.jsonl.gz": [
-            "q.jsonl.gz",
-            "q.jsonl.gz.part",
-            ".q.jsonl.gz.strays.gz",
-            ".q.jsonl.gz.index",
-        ],
+        "q.jsonl.gz": ["q.jsonl.gz", "q.jsonl.gz.part", *(f".q.jsonl.gz.{end}" for end in SIDES)],
         "z.jsonl.zst": ["z.jsonl.zst.part.journal", ".z.jsonl.zst.strays.zst.part", "z.error.xml"],
         "i.jsonl": [".i.jsonl.index.part"],
         "s.jsonl": ["s-00000.jsonl", "s-00007.jsonl.part", "s-00001.jsonl.part.journal"],
@@ -396,14 +377,15 @@ def test_other_files_are_not_overwritten(small: Path, tmp_path: Path) -> None:
     for output, taken in names.items():
         split = {"split": "3files"} if output == "s.jsonl" else {}
         for name in taken:
-            (tmp_path / name).symlink_to(small)
-            with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is also"):
-                convert(small, tmp_path / output, force=True, **split)
-            (tmp_path / name).unlink()
-            os.mkfifo(tmp_path / name)
-            with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is a device"):
-                convert(small, tmp_path / output, force=True, **split)
-            (tmp_path / name).unlink()
+            path = tmp_path / name
+            for make, problem in (
+                (partial(os.symlink, small), "is also"),
+                (os.mkfifo, "is a device"),
+            ):
+                make(path)
+                with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: {problem}"):
+                    convert(small, tmp_path / output, force=True, **split)
+                path.unlink()
     assert small.read_bytes() == before
     manager, terminal = os.openpty()
     with pytest.raises(so2docs.OutputError, match="is a device or a pipe"):

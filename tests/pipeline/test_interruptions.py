@@ -29,10 +29,10 @@ CONVERT = (
     "so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, "
     f"chunk_bytes={CHUNK_BYTES})"
 )
+Undisturbed = tuple[dict[str, bytes], float]
+"""The files of an undisturbed conversion, and its duration in seconds."""
 STARTED: list[subprocess.Popen[str]] = []
-NEEDS_POSIX = pytest.mark.skipif(os.name != "posix", reason="kills process groups")
-
-pytestmark = NEEDS_POSIX
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills process groups")
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(
-    dump: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, bytes], float]:
+def undisturbed(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     output = tmp_path_factory.mktemp("undisturbed") / "questions.jsonl.gz"
     started = time.monotonic()
     running = start(dump, output)
@@ -68,19 +66,12 @@ def _none_left() -> Iterator[None]:
 
 def start(dump: Path, output: Path, *, command: bool = False) -> subprocess.Popen[str]:
     """Start a conversion in its own process group, by the library or the command."""
-    running = _start(dump, output, command)
+    how = [*COMMAND, "convert", "--jobs", "2"] if command else [sys.executable, "-c", CONVERT]
+    running = subprocess.Popen(
+        [*how, str(dump), str(output)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     STARTED.append(running)
     return running
-
-
-def _start(dump: Path, output: Path, command: bool) -> subprocess.Popen[str]:
-    how = [*COMMAND, "convert", "--jobs", "2"] if command else [sys.executable, "-c", CONVERT]
-    return subprocess.Popen(
-        [*how, str(dump), str(output)],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def wait_for(condition: Callable[[], object]) -> None:
@@ -96,7 +87,7 @@ def wait_for_chunks(output: Path, running: subprocess.Popen[str], count: int = 4
     assert running.poll() is None, running.communicate()
 
 
-def finish(dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]) -> str:
+def finish(dump: Path, output: Path, undisturbed: Undisturbed) -> str:
     """Resume until the end, and return the messages; check that only the usual files are left."""
     running = start(dump, output)
     _, messages = running.communicate(timeout=300)
@@ -115,7 +106,7 @@ def output(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("seed", range(24 if LONG else 1))
 def test_killed_at_any_moment(
-    seed: int, dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
+    seed: int, dump: Path, output: Path, undisturbed: Undisturbed
 ) -> None:
     rng = random.Random(seed)
     kills = 0
@@ -137,7 +128,7 @@ def test_killed_at_any_moment(
 
 @pytest.mark.parametrize("command", [False, True], ids=["library", "command"])
 def test_workers_end_with_their_parent(
-    command: bool, dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
+    command: bool, dump: Path, output: Path, undisturbed: Undisturbed
 ) -> None:
     running = start(dump, output, command=command)
     wait_for_chunks(output, running, 1)
@@ -170,9 +161,7 @@ def test_asked_to_stop(
     assert not output.exists()
 
 
-def test_a_worker_killed_alone(
-    dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
-) -> None:
+def test_a_worker_killed_alone(dump: Path, output: Path, undisturbed: Undisturbed) -> None:
     running = start(dump, output)
     wait_for_chunks(output, running)
     os.kill(children(running.pid)[0], signal.SIGKILL)
@@ -184,9 +173,7 @@ def test_a_worker_killed_alone(
     assert ("resuming: " in finish(dump, output, undisturbed)) == is_begun
 
 
-def test_frozen_and_thawed(
-    dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
-) -> None:
+def test_frozen_and_thawed(dump: Path, output: Path, undisturbed: Undisturbed) -> None:
     running = start(dump, output)
     wait_for_chunks(output, running)
     os.killpg(running.pid, signal.SIGSTOP)
@@ -198,25 +185,20 @@ def test_frozen_and_thawed(
     assert left_by(output) == undisturbed[0]
 
 
+BEIR = {"recipe": "beir", "tables": {"links": "PostLinks.xml"}}
+CARD = {"split": "2files", "card": True, "report": ""}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["kill", "fail"])
-@pytest.mark.parametrize(
-    "keywords",
-    [
-        {},
-        {"recipe": "beir", "tables": {"links": "PostLinks.xml"}},
-        {"split": "2files", "card": True, "report": ""},
-    ],
-    ids=["", "beir", "card"],
-)
+@pytest.mark.parametrize("keywords", [{}, BEIR, CARD], ids=["", "beir", "card"])
 def test_stopped_at_every_step_on_the_file_system(
     kind: str, keywords: dict[str, Any], tmp_path: Path
 ) -> None:
     small = write_dump(tmp_path / "Posts.xml", *some_rows(400 if LONG else 60))
     links = [row(Id=i, PostId=i, RelatedPostId=j, LinkTypeId=3) for i in range(99) for j in (2, 9)]
     write_dump(tmp_path / "PostLinks.xml", *links)
-    stride = 1 if LONG else 0
-    words = [small, tmp_path / "out", kind, dumps(keywords), str(stride)]
+    words = [small, tmp_path / "out", kind, dumps(keywords), "1" if LONG else "0"]
     result = subprocess.run(
         [sys.executable, "-m", "support.steps", *words],
         check=False,
