@@ -20,29 +20,25 @@ def write(folder: Path, files: dict[str, object]) -> None:
         path.write_text(f"{text}\n")
 
 
+NESTED_GROUPS = {
+    "a/memory.max": 2_000_000,
+    "a/memory.current": 900_000,
+    "a/memory.stat": "anon 5\ninactive_file 500000",
+    "a/b/memory.max": 1_900_000,
+    "a/b/memory.current": 100,
+}
+OLD_GROUPS = {"memory/memory.limit_in_bytes": 3_000_000, "memory/memory.usage_in_bytes": 1}
+
+
 @pytest.mark.parametrize(
     ("group", "files", "expected"),
     [
         ("", {}, 4_096_000),
         ("0::/\n", {"memory.max": "max", "memory.current": 9}, 4_096_000),
         ("0::/\n", {"memory.max": 1_000_000, "memory.current": 300_000}, 700_000),
-        (
-            "0::/a/b\n",
-            {
-                "a/memory.max": 2_000_000,
-                "a/memory.current": 900_000,
-                "a/memory.stat": "anon 5\ninactive_file 500000",
-                "a/b/memory.max": 1_900_000,
-                "a/b/memory.current": 100,
-            },
-            1_600_000,
-        ),
+        ("0::/a/b\n", NESTED_GROUPS, 1_600_000),
         ("0::/of/the/host\n", {"memory.max": 50_000, "memory.current": 60_000}, 0),
-        (
-            "12:cpu:/x\n5:memory:/docker/1\n",
-            {"memory/memory.limit_in_bytes": 3_000_000, "memory/memory.usage_in_bytes": 1},
-            2_999_999,
-        ),
+        ("12:cpu:/x\n5:memory:/docker/1\n", OLD_GROUPS, 2_999_999),
     ],
 )
 def test_available_memory(
@@ -109,11 +105,10 @@ def test_tables_use_the_budget_too(tmp_path: Path) -> None:
 
 
 def test_a_budget_changed_during_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [*some_rows(2000, body_bytes=400, dense=True)]
-    dump = write_dump(tmp_path / "Posts.xml", *rows)
-    (tmp_path / "expected").mkdir()
-    (tmp_path / "out").mkdir()
+    dump = write_dump(tmp_path / "Posts.xml", *some_rows(2000, body_bytes=400, dense=True))
     expected, output = (tmp_path / name / "q.jsonl.gz" for name in ("expected", "out"))
+    for path in (expected, output):
+        path.parent.mkdir()
     so2docs.convert(dump, expected, jobs=1, spill_budget=0)
     budgets = iter(["1GB", 0, 300_000])
     commit = so2docs.spill.Spill.commit
@@ -133,7 +128,7 @@ def test_a_budget_changed_during_the_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert left_by(output) == left_by(expected)
 
 
-@pytest.mark.parametrize("wrong", ["", "x", "-1", "1XB"])
-def test_refuses_an_invalid_budget(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match=f"spill_budget is '{wrong}'; .* 2GB"):
-        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", spill_budget=wrong)
+def test_refuses_an_invalid_budget(tmp_path: Path) -> None:
+    for wrong in ("", "x", "-1", "1XB"):
+        with pytest.raises(so2docs.OptionError, match=f"spill_budget is '{wrong}'; .* 2GB"):
+            so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", spill_budget=wrong)
