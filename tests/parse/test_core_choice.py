@@ -68,13 +68,6 @@ def test_the_command_names_the_core() -> None:
     assert run("--version").stdout == version
 
 
-@either
-def test_documents_from_either_core(name: Core) -> None:
-    documents = so2docs.documents(SAMPLES / "posts.xml", jobs=1, core=name)
-    assert list(documents) == list(so2docs.read(SAMPLES / "posts.jsonl"))
-    assert documents.report.core == name
-
-
 @needs_compiled
 def test_one_core_resumes_the_spill_of_the_other(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"

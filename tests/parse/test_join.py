@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from support.memory import assert_nothing_is_kept
 
 from so2docs import merge
-from so2docs.counts import TableCounts
 from so2docs.nest import Nest
 from so2docs.parse import core
 from so2docs.parse.core import compiled
@@ -251,33 +250,6 @@ def test_tables_as_the_reference(
     for ids in (range(3), range(3, 7)) if in_parts else (WHOLE,):
         expected, actual = outcomes(blocks, ids, tables, answers_by, limit=limit)
         assert actual == expected
-
-
-def test_nested_rows_are_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket.JoinedRecords, "_by_reference", None)
-    posts = [
-        (1, 1, 3, QUESTION, b'{"Id":1,"OwnerUserId":2,"LastEditorUserId":-1}'),
-        (1, 2, 0, ANSWER, b'{"Id":2,"OwnerUserId":4}'),
-        (1, 3, 5, ANSWER, b"{}"),
-    ]
-    rows = [
-        (1, 1, 9, COMMENT, b'{"Id":9,"UserId":2}'),
-        (1, 1, 8, COMMENT, b'{"Id":8,"UserId":-1,"Text":"x"}'),
-        (1, 3, 2 << 32 | 3, VOTE, b""),
-        (1, 3, 2 << 32 | 4, VOTE, b""),
-        (1, 3, 63 << 32 | 1, VOTE, b""),
-        (1, 2, 7, LINK, b'{"Id":7,"LinkType":"linked"}'),
-    ]
-    blocks = [as_block(rows[:3]), as_block(posts), as_block(rows[3:])]
-    expected, actual = outcomes(blocks, WHOLE, NAMES, "votes")
-    assert actual == expected
-    [(_, document, _)], strays, tally = actual
-    assert b'"Comments":[{"Id":8,"UserId":-1,"Text":"x","User":{"Id":-1}},{"Id":9,' in document
-    assert b'"Votes":{},"Owner":{"Id":2},"LastEditor":{"Id":-1},"Answers":[{"Com' in document
-    assert b'"Votes":{"UpMod":7,"63":1}}' in document
-    nested = {"comments": 2, "links": 1, "votes": 8, "users": 0}
-    tables = {name: TableCounts(nested=number) for name, number in nested.items()}
-    assert (strays, tally.tables) == ([], tables)
 
 
 ODD = [

@@ -166,12 +166,8 @@ def test_valid_rows_are_not_repaired() -> None:
     assert list(rows.parse(good)) == [rows.Rows([{"Id": "1", "A": "&#0;"}], 0)]
     bad = good + b'<row Id="2" A="&#0;" />\n' + b"<row Id=3/>\n" + good
     parsed = list(rows.parse(bad))
-    assert [part.repaired if isinstance(part, rows.Rows) else part.raw for part in parsed] == [
-        0,
-        1,
-        b"<row Id=3/>\n",
-        0,
-    ]
+    repairs = [part.repaired if isinstance(part, rows.Rows) else part.raw for part in parsed]
+    assert repairs == [0, 1, b"<row Id=3/>\n", 0]
     malformed = parsed[2]
     assert isinstance(malformed, rows.Malformed)
     assert bad[malformed.position :].startswith(malformed.raw)
@@ -193,10 +189,9 @@ def test_attributes_keep_their_names() -> None:
     names = [*written.split(), "\U000effff0", "a\U000effff:xmlns", "\U000effff"]
     row = "<row" + "".join(f' {name}="{name}"' for name in names) + "/>"
     assert list(rows.parse(row.encode())) == [rows.Rows([{name: name for name in names}])]
-    refused = rows.parse(row.replace(" c:=", " xmlns=").encode())
-    assert [part.problem for part in refused if isinstance(part, rows.Malformed)] == [
-        "Attribute xmlns redefined"
-    ]
+    (refused,) = rows.parse(row.replace(" c:=", " xmlns=").encode())
+    assert isinstance(refused, rows.Malformed)
+    assert refused.problem == "Attribute xmlns redefined"
 
 
 def test_allowed_content_between_rows() -> None:
@@ -217,15 +212,13 @@ def test_forbidden_content_between_rows() -> None:
 
 
 @pytest.mark.parametrize("gap", [b"", b"\n", b"\r\n  "])
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_plain_slices_are_parsed_once(count: int, gap: bytes) -> None:
-    data = (ROW + gap) * count
-    assert rows._is_plain(data, count)
+def test_plain_slices_are_parsed_once(gap: bytes) -> None:
+    row = ROW + gap
+    assert rows._is_plain(row * 3, 3)
+    assert not rows._is_plain(row * 3, 0)
     for odd in (b"text", b"/>", b"<!--x-->", b"<b/>", b">"):
-        for at in range(count + 1):
-            before = (ROW + gap) * at
-            assert not rows._is_plain(before + odd + data[len(before) :], count)
-    assert not rows._is_plain(data, 0)
+        for at in range(4):
+            assert not rows._is_plain(row * at + odd + row * (3 - at), 3)
 
 
 def test_a_prolog_is_utf_8_whatever_it_declares() -> None:

@@ -5,10 +5,9 @@ import tracemalloc
 from collections.abc import Iterable
 
 from so2docs.parse import rows
-from so2docs.parse.keys import BUCKET_BITS, KEY
+from so2docs.parse.keys import KEY
 from so2docs.parse.posts import RecordBuffer
-from so2docs.parse.table_rows import Row, add_rows, add_votes, type_numbers, unpack_votes
-from so2docs.schema import COMMENT, TABLES, VOTE
+from so2docs.parse.table_rows import add_votes, type_numbers, unpack_votes
 
 NUMBERS = frozenset({"Id", "PostId"})
 
@@ -31,35 +30,6 @@ def test_numbers() -> None:
         row = {"Id": text, "PostId": "5", "Text": text}
         type_numbers(row, NUMBERS)
         assert row == {"Id": value, "PostId": 5, "Text": text}
-
-
-def test_comments_are_filed_under_the_question_of_their_post() -> None:
-    parsed = RecordBuffer()
-    far = 5 << BUCKET_BITS
-    comments: list[Row] = [
-        {"Id": "31", "PostId": "7", "Text": "a"},
-        {"Id": "30", "PostId": str(far), "Text": "b"},
-    ]
-    add_rows(parsed, TABLES["comments"], comments, questions)
-    first, second = b'{"Id":31,"PostId":7,"Text":"a"}', b'{"Id":30,"PostId":%d,"Text":"b"}' % far
-    assert records(parsed) == [
-        (1, 7, 31, len(first) << 4 | COMMENT),
-        (far, far, 30, len(second) << 4 | COMMENT),
-    ]
-    assert [bytes(bucket.json) for bucket in parsed.buckets.values()] == [first, second]
-
-
-def test_votes_are_counted_by_post_and_type() -> None:
-    parsed = RecordBuffer()
-    pairs = [("7", "2"), ("8", "2"), ("7", "2"), ("7", "10"), ("200", "3")]
-    add_votes(parsed, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
-    counted = [(key[:2], unpack_votes(key[2]), key[3]) for key in records(parsed)]
-    assert counted == [
-        ((1, 7), (2, 2), VOTE),
-        ((1, 7), (10, 1), VOTE),
-        ((1, 8), (2, 1), VOTE),
-        ((200, 200), (3, 1), VOTE),
-    ]
 
 
 def test_votes_out_of_the_ordinary_are_counted_as_well() -> None:

@@ -79,20 +79,17 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[BucketTask]:
     return seen
 
 
-@pytest.mark.parametrize(("nest", "core"), [((), "python"), (("comments",), "compiled")])
+@pytest.mark.parametrize(("nest", "core"), [((), "python"), (("comments",), cores.built())])
 def test_clustered_ids_give_no_large_tasks(
     nest: tuple[str, ...], core: Any, clustered: Path, tasks: list[BucketTask], tmp_path: Path
 ) -> None:
-    if core == "compiled" and cores.built() == "python":
-        pytest.skip("no compiled core")
     output = tmp_path / "q.jsonl"
     so2docs.convert(
         clustered, output, jobs=1, core=core, nest=nest, chunk_bytes=100_000, spill_budget=0
     )
-    documents: dict[int, int] = {}
-    with output.open("rb") as file:
-        for line, document in zip(file, so2docs.read(output), strict=True):
-            documents[document["Id"]] = len(line)
+    lines = output.read_bytes().splitlines(keepends=True)
+    ids = [document["Id"] for document in so2docs.read(output)]
+    documents = dict(zip(ids, map(len, lines), strict=True))
     assert len(documents) == 34
     for task in tasks:
         sizes = [documents[number] for number in documents if number in task.ids]
@@ -117,11 +114,9 @@ def test_clustered_ids_give_the_same_bytes(
     ]
     contents = []
     for number, options in enumerate(ways):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        so2docs.convert(
-            clustered, folder / "q.jsonl.gz", nest="comments", split="3files", **options
-        )
-        contents.append(left_by(folder / "q.jsonl.gz"))
+        output = tmp_path / str(number) / "q.jsonl.gz"
+        output.parent.mkdir()
+        so2docs.convert(clustered, output, nest="comments", split="3files", **options)
+        contents.append(left_by(output))
     assert len(tasks) > 10
     assert contents[0] == contents[1] == contents[2]

@@ -19,11 +19,12 @@ from so2docs.pipeline.bucket import BucketTask, JoinedRecords, merge_bucket
 from so2docs.store.blocks import Block, BlockReader, BlockWriter
 
 JSON = b'{"Id":1}'
+ONE_KEY = KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION)
 BLOCKS = {
-    "less-json": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION), JSON[1:]),
-    "more-json": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION), JSON + b"}"),
+    "less-json": (ONE_KEY, JSON[1:]),
+    "more-json": (ONE_KEY, JSON + b"}"),
     "less-than-nothing": (KEY.pack(1, 1, 0, -len(JSON) << 4 | QUESTION), JSON),
-    "half-a-key": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION)[:-8], JSON),
+    "half-a-key": (ONE_KEY[:-8], JSON),
 }
 
 
@@ -70,10 +71,15 @@ def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
     monkeypatch.setattr(bucket, "gather", None)
     monkeypatch.setattr(JoinedRecords, "_by_reference", count)
     repeated = [question(20_000), answer(20_001, 20_000), answer(20_001, 1)]
-    rows = [question(1, CreationDate="2020-01-01"), answer(2, 1), question(3), answer(4, 9)]
+    rows = [
+        question(1, CreationDate="2020-01-01"),
+        answer(2, 1, OwnerUserId=1),
+        question(3),
+        answer(4, 9),
+    ]
     (tmp_path / "Posts.xml").write_bytes(dump_of(*rows, *repeated))
     for name in ("Comments", "PostLinks", "Votes", "Users"):
-        row = b'<row Id="1" PostId="3" VoteTypeId="2" />'
+        row = b'<row Id="1" PostId="3" VoteTypeId="2" UserId="1" />'
         (tmp_path / f"{name}.xml").write_bytes(b"<t>%b</t>" % row)
     report = so2docs.convert(tmp_path, tmp_path / "q.jsonl", jobs=1, core="compiled", **options)
     assert (report.questions, sum(report.strays.values())) == (3, 2)

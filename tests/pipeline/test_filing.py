@@ -7,6 +7,7 @@ from array import array
 from pathlib import Path
 
 import pytest
+from support.dumps import question, row, write_dump
 
 import so2docs
 from so2docs.dump.dump import SLICE_BYTES
@@ -16,33 +17,29 @@ from so2docs.store import id_map
 POSTS = 600
 COMMENTS = 3_000
 
-_POST = '<row Id="{0}" PostTypeId="1" Score="0" Title="t" Body="b" />\n'
-_COMMENT = '<row Id="{}" PostId="{}" Score="0" Text="{}" />\n'
-_ODD = "<row Id='{}' PostId='{}' Score='0' Text='{}' />\n"
+pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled core")
 
 
-def write_site(folder: Path) -> None:
-    """Write posts and comments on them; the reference parses one slice of the comments."""
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Posts and comments on them; the reference parses one slice of the comments."""
     rng = random.Random(0)
-    posts = "".join(map(_POST.format, range(1, POSTS + 1)))
+    write_dump(tmp_path / "Posts.xml", *map(question, range(1, POSTS + 1)))
     comments = [
-        (_ODD if number == COMMENTS // 2 else _COMMENT).format(
-            number, rng.randint(1, POSTS), "word " * 60
-        )
+        row(Id=number, PostId=rng.randint(1, POSTS), Score=0, Text="word " * 60)
         for number in range(COMMENTS)
     ]
-    (folder / "Posts.xml").write_text(f"<posts>{posts}</posts>")
-    (folder / "Comments.xml").write_text(f"<comments>{''.join(comments)}</comments>")
+    comments[COMMENTS // 2] = comments[COMMENTS // 2].replace(b'"', b"'")
     assert sum(map(len, comments)) > 3 * SLICE_BYTES
+    write_dump(tmp_path / "Comments.xml", *comments)
+    return tmp_path
 
 
-@pytest.mark.skipif(core.built() == "python", reason="no compiled core")
 def test_each_block_of_the_map_is_read_once_for_many_slices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_site(tmp_path)
-    comments = (tmp_path / "Comments.xml").read_text().replace("'", '"')
-    (tmp_path / "Comments.xml").write_text(comments)
+    comments = site / "Comments.xml"
+    comments.write_bytes(comments.read_bytes().replace(b"'", b'"'))
     monkeypatch.setattr(id_map, "_MOST_KNOWN", 1)
     read: list[int] = []
     plain, finish_map = id_map.read_at, id_map.IdMapWriter.finish
@@ -58,20 +55,16 @@ def test_each_block_of_the_map_is_read_once_for_many_slices(
 
     monkeypatch.setattr(id_map.IdMapWriter, "finish", finish)
     monkeypatch.setattr(id_map, "read_at", read_at)
-    report = so2docs.convert(
-        tmp_path, tmp_path / "o.jsonl.gz", nest="comments", core="compiled", jobs=1
-    )
+    report = so2docs.convert(site, site / "o.jsonl.gz", nest="comments", core="compiled", jobs=1)
     assert report.tables["comments"].nested == COMMENTS
     blocks = -(-POSTS // id_map._BLOCK)
     assert sum(offset < POSTS * 16 for offset in read) == blocks
 
 
-@pytest.mark.skipif(core.built() == "python", reason="no compiled core")
-def test_slices_of_either_core_stay_in_order(tmp_path: Path) -> None:
-    write_site(tmp_path)
+def test_slices_of_either_core_stay_in_order(site: Path) -> None:
     outputs = []
     for name in ("compiled", "python"):
-        output = tmp_path / f"{name}.jsonl.gz"
-        so2docs.convert(tmp_path, output, nest="comments", core=name, jobs=1)
+        output = site / f"{name}.jsonl.gz"
+        so2docs.convert(site, output, nest="comments", core=name, jobs=1)
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1]

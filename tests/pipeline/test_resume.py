@@ -1,13 +1,12 @@
 """Resuming after an interruption prints messages, and uses no foreign or damaged files."""
 
-import json
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,9 @@ import pytest
 from support.command import run_process
 from support.dumps import END, answer, left_by, question, some_rows, write_dump
 from support.messages import heard
-from support.places import CHECKOUT, LONG
+from support.places import LONG
 
 import so2docs
-from so2docs.options.request import Fingerprint
-from so2docs.options.table import Filters, Options
 from so2docs.output.new_files import output_lock
 from so2docs.output.part_files import LostFileError
 from so2docs.pipeline import bucket as bucket_side
@@ -88,8 +85,9 @@ def dump(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def conversion(dump: Path, tmp_path: Path) -> Conversion:
-    (tmp_path / "out").mkdir()
-    return Conversion(dump, tmp_path / "out" / "questions.jsonl.gz")
+    folder = tmp_path / "no spill of another so2docs"  # Errors depend on no words in a name.
+    folder.mkdir()
+    return Conversion(dump, folder / "questions.jsonl.gz")
 
 
 @pytest.fixture
@@ -284,19 +282,6 @@ def test_a_spill_of_another_version_is_refused(conversion: Conversion) -> None:
     assert not conversion.run(restart=True)[1]
 
 
-def test_options_in_a_spill_are_read_back() -> None:
-    options = Options(nest=("users",), site_field=("Site", "beer"), filters=Filters(tags=("a",)))
-    fingerprint = Fingerprint.of(options)
-    before = Fingerprint(**json.loads(json.dumps(asdict(fingerprint))))
-    assert before == fingerprint
-    assert before.differences(fingerprint, of_spill_only=False) == []
-    other = Fingerprint.of(Options(level=3, body="text", errors="skip"))
-    changed = {"nest", "site_field", "tags", "level", "body", "site_field_name"}
-    assert set(before.differences(other, of_spill_only=False)) == changed
-    changed -= {"nest", "site_field", "level", "body"}
-    assert set(before.differences(other, of_spill_only=True)) == changed
-
-
 def test_skip_malformed_may_be_added(conversion: Conversion) -> None:
     write_dump(conversion.dump, question(1), answer(3, 1), b"<row Id=2/>\n")
     with pytest.raises(so2docs.MalformedDumpError):
@@ -439,14 +424,3 @@ def test_an_output_is_written_by_one_conversion(conversion: Conversion, tmp_path
     lock.touch()  # The state after a killed process.
     conversion.run(work_dir=tmp_path / "work")
     assert not lock.exists()
-
-
-def test_restart_over_a_damaged_spill_whatever_its_name(tmp_path: Path) -> None:
-    """The class of an error decides, not a name in its text."""
-    folder = tmp_path / "no spill of another so2docs"
-    conversion = Conversion(CHECKOUT / "samples" / "posts.xml", folder / "q.jsonl")
-    conversion.spill.mkdir(parents=True)
-    (conversion.spill / "index.sqlite").write_bytes(b"not a database" * 100)
-    conversion.run(restart=True)
-    assert conversion.output.exists()
-    assert not conversion.spill.exists()

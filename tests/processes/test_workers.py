@@ -16,14 +16,12 @@ import pytest
 from support.processes import children
 
 from so2docs.errors import (
-    ChangedDumpError,
     Location,
     MalformedDumpError,
     So2docsError,
     WorkerDiedError,
 )
 from so2docs.processes.pool import Workers
-from so2docs.processes.worker import peak_memory
 
 
 def late(task: int) -> tuple[int, int]:
@@ -124,11 +122,6 @@ def test_workers_leave_signals_to_the_caller() -> None:
         assert list(workers.run(ignoring, [signal.SIGINT, signal.SIGTERM])) == [True, True]
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked
-
-
-def test_peak_memory() -> None:
-    assert peak_memory() > 1_000_000
-    assert issubclass(ChangedDumpError, So2docsError)
 
 
 def dying_within_its_result(task: int) -> bytes:
