@@ -10,11 +10,7 @@ import orjson
 
 from so2docs.counts import Counts
 from so2docs.options.choices import Operation
-
-ANSWERS = "Answers"
-
-DOCUMENT_KEY = b',"document":'
-"""Key of the document in a record. The document comes last, as the bytes of its line."""
+from so2docs.schema import ANSWERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +20,7 @@ class Change:
     Attributes:
         operation: `added`, `changed` or `deleted`.
         question_id: Id of the question.
-        document: New document as a line of JSON without a line feed; for a deletion, the old
-            document.
+        document: New document as a line of JSON; for a deletion, the old one.
         fields: Names of the question's fields that were added, changed or removed.
         answers: Ids of answers under the keys `added`, `edited` and `deleted`.
         answer_fields: Names of the changed fields of each edited answer, by answer id.
@@ -45,7 +40,7 @@ class Change:
             return orjson.dumps(head)
         if self.operation == "changed":
             head |= {"fields": self.fields, "answers": self.answers}
-        return b"%b%b%b}" % (orjson.dumps(head)[:-1], DOCUMENT_KEY, self.document)
+        return b'%b,"document":%b}' % (orjson.dumps(head)[:-1], self.document)
 
 
 def compare(

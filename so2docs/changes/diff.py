@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Unpack
 
 import orjson
@@ -72,7 +72,7 @@ def _is_output(path: str) -> bool:
 def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
     """Refuse outputs from different sites, or made with different options.
 
-    Outputs without a record of how they were made are not checked, nor are unknown sites.
+    Outputs without a record of how they were made are not checked.
     """
     before, after = old.provenance, new.provenance
     if before is None or after is None:
@@ -132,9 +132,8 @@ class Changes:
 
     def count(self) -> Summary:
         """Read all changes, and return only the counts."""
-        with self.opened() as (old, new):
-            for _ in self.changes(old, new):
-                pass
+        for _ in self.changes():
+            pass
         return self.summary
 
     @spell_out(options_of(ChangesOptions))
@@ -155,8 +154,7 @@ class Changes:
             OutputError: A file exists already, or cannot be read or written.
         """
         options = read_options(ChangesOptions, keywords)
-        product = ChangesFile(self, path, options)
-        return product.build(force=options.force, update=options.update)
+        return ChangesFile(self, path, options).build(force=options.force, update=options.update)
 
     def check(self, options: ChangesOptions) -> None:
         """Refuse a format that cannot represent these changes."""
@@ -168,23 +166,21 @@ class Changes:
                 f"{flag('deleted', 'FILE')} for their ids, or {flag('only', 'added,changed')}"
             )
 
-    @contextmanager
-    def opened(self) -> Iterator[tuple[Collection, Collection]]:
-        """Open both outputs, and check that they can be compared."""
+    def _read(self) -> Generator[dict[str, Any], None, None]:
+        with closing(self.changes()) as changes:
+            for change in changes:
+                yield orjson.loads(change.record())
+
+    def changes(self) -> Generator[Change, None, None]:
+        """Open both outputs, check that they can be compared, and yield the changes."""
         with ExitStack() as stack:
             old, new = (
                 stack.enter_context(open_input(path, self.conversion)) for path in self.paths
             )
             check_comparable(old, new, self.paths)
-            yield old, new
+            yield from self._compare(old, new)
 
-    def _read(self) -> Generator[dict[str, Any], None, None]:
-        with self.opened() as (old, new):
-            for change in self.changes(old, new):
-                yield orjson.loads(change.record())
-
-    def changes(self, old: Collection, new: Collection) -> Iterator[Change]:
-        """Iterate over the changes between two open outputs."""
+    def _compare(self, old: Collection, new: Collection) -> Iterator[Change]:
         shown = build_run_options(self.conversion).progress
         total = sum(entry.size for output in (old, new) for entry in output.index)
         changed = 0
@@ -192,15 +188,14 @@ class Changes:
             for question_id, before, after in iterate_differences(old, new, progress_bar.update):
                 try:
                     change = compare(question_id, before, after, self.options.ignore)
-                    if change is not None:
-                        self.summary.add(change)
+                    if change is None:
+                        continue
+                    self.summary.add(change)
                 except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
                     raise OutputError(
                         f"{' or '.join(self.paths)}: question {question_id} is not a document "
                         f"({error}); convert the dump again"
                     ) from None
-                if change is None:
-                    continue
                 changed += before is not None
                 if change.operation in self.options.only:
                     yield change
@@ -238,10 +233,10 @@ class ChangesFile(Product[Summary]):
     def make(self, files: NewFiles) -> Summary:
         """Compare the outputs, write the changes, and return their counts."""
         lines = self._lines
-        with self._changes.opened() as (old, new), ExitStack() as stack:
+        with closing(self._changes.changes()) as changes, ExitStack() as stack:
             target, *ids = (stack.enter_context(Target(files, path)) for path in self.paths)
             target.write(lines.header)
-            for change in self._changes.changes(old, new):
+            for change in changes:
                 is_deletion = change.operation == "deleted"
                 if ids and is_deletion:
                     line = ID_LINE % change.question_id if lines.deletes else lines.frame(change)

@@ -1,8 +1,7 @@
 """Find the lines that differ between two outputs.
 
-Both outputs are read once, from start to end, a segment of each at a time. Equal segments that
-start at the same question are skipped without parsing, and usually without decompression. In other
-segments, equal lines are not parsed.
+Both outputs are read once, a segment of each at a time. Equal segments that start at the same
+question are skipped without parsing, and usually without decompression.
 """
 
 from __future__ import annotations

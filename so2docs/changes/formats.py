@@ -26,7 +26,6 @@ class ChangeLines:
 
     Attributes:
         deletes: Whether deletions are in the same file.
-        header: The bytes before the first change.
     """
 
     deletes = True

@@ -8,7 +8,6 @@ renamed to their final names, the index first, so that every output has an index
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from io import RawIOBase
 from typing import BinaryIO, Self
@@ -70,11 +69,9 @@ class Output:
         self._held_bytes = 0
         self._is_indexed = indexed and path != "-"
         self._file: RawIOBase | BinaryIO | None = None
+        self._name = path if path == "-" else self.part
         if path == "-" and sys.stdout is None:  # Standard output was closed before Python started.
             raise OutputError("standard output is closed; name a file instead of -")
-
-    def _explain_errors(self) -> AbstractContextManager[None]:
-        return explain_errors(self.path if self.path == "-" else self.part)
 
     def _open(self) -> RawIOBase | BinaryIO:
         if self._file is None:
@@ -114,7 +111,7 @@ class Output:
     def place(self, segment: Segment) -> list[Copy]:
         """Append a segment; for data in a temporary file, return the copies to make later."""
         copies = []
-        with self._explain_errors():
+        with explain_errors(self._name):
             file = self._open()
             if not segment.path:
                 write_all(file, segment.data)
@@ -142,7 +139,7 @@ class Output:
         journal = self.journal
         trailer = stream_trailer(self.compression, journal)
         size, crc = journal.size + len(trailer), isal_zlib.crc32(trailer, journal.crc)
-        with self._explain_errors():
+        with explain_errors(self._name):
             file = self._open()
             write_all(file, trailer)
             if self.path == "-":

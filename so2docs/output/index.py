@@ -104,11 +104,8 @@ class Index:
     """An index, loaded into memory.
 
     Attributes:
-        segments: Number of segments.
         documents: Number of documents; -1 for an output without lookup.
         record: The provenance of the output; empty if unknown.
-        size: Size of the output in bytes.
-        crc: CRC-32 of the output.
         tail: CRC-32 of the last 64 KiB of the output.
     """
 

@@ -105,12 +105,12 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
         import tempfile
 
         parent = tempfile.gettempdir()
+    advice = f"choose another {flag('work_dir')}"
     if not os.path.isdir(parent):
-        advice = f"choose another {flag('work_dir')}"
         problem = describe_missing_folder(parent, advice)
         raise OutputError(f"{parent}: the folder for temporary files {problem}")
     if not os.access(parent, os.W_OK):
-        raise OutputError(f"{parent}: is not writable; choose another {flag('work_dir')}")
+        raise OutputError(f"{parent}: is not writable; {advice}")
     _remove_abandoned(parent)
     path = os.path.join(parent, f"{_TEMPORARY}{os.urandom(4).hex()}")
     try:

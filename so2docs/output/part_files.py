@@ -44,7 +44,6 @@ class TargetKind:
     """A kind of file written on request, such as reports; it replaces only files of this kind.
 
     Attributes:
-        name: Name of the kind, for messages.
         option: Keyword of the option that names the file; empty if a command names it.
         starts: First bytes of such files.
     """

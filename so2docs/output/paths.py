@@ -44,7 +44,6 @@ class OutputPaths:
     Attributes:
         output: Path of the output, as the user gave it; `-` is standard output.
         work_dir: Folder for the spill, if the user gave one.
-        form: Form of the output.
         made_of_it: Names of the files that a recipe makes from the output at the end, relative to
             its folder; if there are any, the output itself is temporary.
         is_by_site: Whether the output is in a folder named after the site.
@@ -173,11 +172,8 @@ class OutputPaths:
         check_folder(self.output)
         for path in (*self._finals(), *self.temporaries(), self.excerpt):
             # Allow the excerpt as input, because it may have been saved by an earlier conversion.
-            if (
-                path != self.excerpt
-                or file is None
-                or os.path.abspath(file) != os.path.abspath(path)
-            ):
+            is_input = file is not None and os.path.abspath(file) == os.path.abspath(path)
+            if not (is_input and path == self.excerpt):
                 check_replaceable(path, [file])
 
     def _finals(self) -> list[str]:
@@ -201,11 +197,7 @@ class OutputPaths:
                 remove(path)
 
     def check_side_files(self) -> None:
-        """Reject a file at the path of an index unless it is an index.
-
-        Raises:
-            OutputExistsError: Such a file exists.
-        """
+        """Reject a file at the path of an index unless it is an index."""
         for path in self._indexes():
             if os.path.exists(path) and not index.is_index(path):
                 refuse_existing(path, force=False)
@@ -216,10 +208,7 @@ class OutputPaths:
         return f"{self.stem}.error.xml"
 
     def save_excerpt(self, error: DumpError) -> None:
-        """Save the excerpt of a broken dump, if the error has one, and set `error.excerpt_path`.
-
-        An excerpt that cannot be written is ignored.
-        """
+        """Try to save the excerpt of a broken dump, and set `error.excerpt_path`."""
         path = self.excerpt
         if error.excerpt is None or is_same(path, error.path):
             return
@@ -266,10 +255,8 @@ class OutputOfConversion(Product[Report]):
         report.output_bytes = sum(map(os.path.getsize, files))
         if self._names.form.split:
             report.first_file, report.last_file = files[0], files[-1]
-        report.strays_path = _if_exists(self._names.strays)
-        report.index_path = _if_exists(self._names.index) if self._names.form.is_indexed else None
+        if os.path.exists(self._names.strays):
+            report.strays_path = self._names.strays
+        if self._names.form.is_indexed and os.path.exists(self._names.index):
+            report.index_path = self._names.index
         return report
-
-
-def _if_exists(path: str) -> str | None:
-    return path if os.path.exists(path) else None

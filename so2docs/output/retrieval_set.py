@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import formats_from_name, split_compression
+from so2docs.options.choices import formats_from_name
 from so2docs.options.request import find_recipe
 from so2docs.output.file import Output
 from so2docs.output.index import Index
@@ -37,11 +37,7 @@ _ID = b'{"_id":"'
 
 
 def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
-    """Return the path of the records file in the folder of a retrieval set; None for other recipes.
-
-    Raises:
-        OptionError: An option or the output does not suit a retrieval set.
-    """
+    """Return the path of the records in the folder of a retrieval set; None for other recipes."""
     choice = find_recipe(kwargs)
     if choice is None or not choice.recipe.files:
         return None
@@ -49,17 +45,12 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
     for name in ("format", "compression", "split"):
         if kwargs.get(name) is not None:
             raise OptionError(f"{subject} cannot be used with {flag(name)}; leave {flag(name)} out")
-    if output is not None and formats_from_name(name := os.fspath(output)):
+    folder = choice.spec if output is None else os.fspath(output)
+    if folder == "-" or formats_from_name(folder) or os.path.isfile(folder):
         raise OptionError(
-            f"{subject} writes a folder of files, but {name} is the name of a "
-            f"file; did you mean {os.path.splitext(split_compression(name)[0])[0]}?"
+            f"{subject} writes a folder, but {folder} is the name of a file; choose another output"
         )
-    folder = Path(choice.spec if output is None else os.fspath(output))
-    if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
-        raise OptionError(
-            f"{subject} writes a folder, but {folder} is not a folder; choose another output"
-        )
-    return str(folder / RECORDS)
+    return os.path.join(folder, RECORDS)
 
 
 def finish(
@@ -71,10 +62,6 @@ def finish(
 
     Returns:
         The states of the files, and of the record of the set, if its provenance is known.
-
-    Raises:
-        LostFileError: The records file was lost or changed.
-        OutputError: A file cannot be written.
     """
     for path, file in records.all_files(names.output):
         if file.find(path) != part_path(path):

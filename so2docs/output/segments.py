@@ -36,7 +36,6 @@ class Segment(NamedTuple):
         offset: Offset in the temporary file or the output.
         size: Size after compression, in bytes.
         raw_size: Size before compression, in bytes.
-        documents: Number of documents.
         crc: CRC-32 of the bytes before compression.
         note: Information about this segment for the footer of the file, if any.
         data: The bytes to append to the output; empty for data in a file.
@@ -164,7 +163,6 @@ class Journal:
         crc: CRC-32 of the file so far.
         raw_size: Size of the segments before compression, in bytes.
         raw_crc: CRC-32 of the segments before compression.
-        documents: Number of documents.
         count: Number of segments.
         note_bytes: Size of all notes, in bytes.
     """

@@ -145,11 +145,7 @@ class Writer:
         return [*self._finished, *(file.checkpoint() for file in self._files.by_label.values())]
 
     def seal(self, report: Report) -> tuple[list[FileState], FileState | None]:
-        """End the remaining files; the files are then ready to be renamed.
-
-        Returns:
-            The states of all files, and of the record of a split output, if any.
-        """
+        """End the remaining files; return the states of all, and of the record, if any."""
         whole = None if self._provenance is None else self._provenance.with_counts(report)
         if not self._form.split:
             self._provenance = whole
@@ -162,12 +158,8 @@ class Writer:
     def _end_all(self) -> list[FileState]:
         """End the remaining files, and return the states of all files."""
         if self._form.split.is_by_question:
-            if self._form.split.shares is not None:
-                for name, _ in self._form.split.ends:
-                    self._files.get(name)
-            elif not self._files.by_label:  # Without documents, write one empty file.
-                self._files.get(UNDATED)
-            for label in sorted(self._files.by_label):
+            labels = {name for name, _ in self._form.split.ends} | self._files.by_label.keys()
+            for label in sorted(labels or {UNDATED}):  # Without documents, write one empty file.
                 self._end(self._files.get(label))
             return list(self._finished)
         while len(self._finished) < len(self._cuts):
@@ -189,19 +181,14 @@ class Writer:
         return self._files.get(f"{len(self._finished):05}" if self._form.split else "")
 
     def _create(self, label: str, resume: FileState | None) -> Output:
+        path, form = self._names.file(label), self._form
         if len(self._files.by_label) == MOST_FILES:
             raise OutputError(
-                f"{self._names.output}: {flag('split', self._form.split.by)} would create more "
-                f"than {MOST_FILES:,} files from the dates in this dump; split by a number "
-                f"of files, as in {flag('split', '100files')}"
+                f"{self._names.output}: {flag('split', form.split.by)} would create more than "
+                f"{MOST_FILES:,} files from the dates in this dump; split by a number of files, "
+                f"as in {flag('split', '100files')}"
             )
-        return Output(
-            self._names.file(label),
-            self._form.compression,
-            resume,
-            label=label,
-            indexed=self._form.is_indexed,
-        )
+        return Output(path, form.compression, resume, label=label, indexed=form.is_indexed)
 
     def _end(self, file: Output) -> None:
         self._settle()

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +19,6 @@ from support.formats_read_back import (
     READERS,
     Document,
     jsonl,
-    parquet,
     without_second_fractions,
 )
 from support.places import LONG, SAMPLES
@@ -86,15 +84,9 @@ def test_sample_read_back(name: str, sample: str, tmp_path: Path) -> None:
     file, read = READERS[name]
     so2docs.convert(SAMPLES / f"{sample}.xml", tmp_path / file, format=name, jobs=1)
     actual = without_second_fractions(read(tmp_path / file))
-    assert actual == without_second_fractions(expected_of(sample))
-
-
-@pytest.mark.parametrize("name", sorted(set(READERS) - {"parquet"}))
-def test_keys_keep_their_order(name: str, tmp_path: Path) -> None:
-    file, read = READERS[name]
-    so2docs.convert(SAMPLES / "values.xml", tmp_path / file, format=name, jobs=1)
-    for actual, expected in zip(read(tmp_path / file), expected_of("values"), strict=True):
-        assert list(actual) == list(expected)
+    expected = without_second_fractions(expected_of(sample))
+    assert actual == expected
+    assert name == "parquet" or list(map(list, actual)) == list(map(list, expected))
 
 
 @pytest.mark.parametrize(
@@ -271,32 +263,6 @@ def test_read_detects_a_truncated_zstd_stream(cut: int, tmp_path: Path) -> None:
         list(so2docs.read(output))
 
 
-def test_zstd_of_no_documents(tmp_path: Path) -> None:
-    output = tmp_path / "questions.jsonl.zst"
-    so2docs.convert(SAMPLES / "empty.xml", output, jobs=1)
-    assert unpacked(output) == b""
-    assert list(so2docs.read(output)) == []
-
-
-def test_zstd_has_the_gzip_bytes_inside(real_dump: Path, tmp_path: Path) -> None:
-    for name in ("a.jsonl.gz", "b.jsonl.zst", "c.jsonl"):
-        so2docs.convert(real_dump, tmp_path / name, jobs=1)
-    assert unpacked(tmp_path / "a.jsonl.gz") == unpacked(tmp_path / "c.jsonl")
-    assert unpacked(tmp_path / "b.jsonl.zst") == unpacked(tmp_path / "c.jsonl")
-
-
-def test_parquet_types(tmp_path: Path) -> None:
-    output = tmp_path / "questions.parquet"
-    so2docs.convert(SAMPLES / "values.xml", output, jobs=1)
-    schema = pq.read_schema(output)
-    assert schema.field("CreationDate").type == pa.timestamp("ms", tz="UTC")
-    assert schema.field("Score").type == pa.int64()
-    assert schema.field("Tags").type == pa.list_(pa.field("element", pa.string()))
-    answer = schema.field("Answers").type.value_type
-    assert answer.field("LastEditDate").type == pa.timestamp("ms", tz="UTC")
-    assert "Other" in schema.names
-
-
 def test_parquet_keeps_unknown_attributes(tmp_path: Path) -> None:
     output = tmp_path / "questions.parquet"
     so2docs.convert(SAMPLES / "values.xml", output, jobs=1)
@@ -311,37 +277,6 @@ def test_parquet_keeps_unknown_attributes(tmp_path: Path) -> None:
         "ClosedDate": "yesterday",
     }
     assert rows[12] == {}
-
-
-def test_parquet_in_duckdb(real_dump: Path, tmp_path: Path) -> None:
-    so2docs.convert(real_dump, tmp_path / "questions.parquet", jobs=1)
-    so2docs.convert(real_dump, tmp_path / "questions.jsonl.gz", jobs=1)
-    sql = "SELECT count(*), sum(len(Answers)), sum(list_sum([a.Score FOR a IN Answers])) FROM '{}'"
-    with duckdb.connect() as database:
-        questions, answers, scores = database.execute(
-            sql.format(tmp_path / "questions.parquet")
-        ).fetchall()[0]
-    documents = list(so2docs.read(tmp_path / "questions.jsonl.gz"))
-    flat = [answer for document in documents for answer in document["Answers"]]
-    assert (questions, answers) == (len(documents), len(flat))
-    assert scores == sum(answer["Score"] for answer in flat)
-
-
-def test_parquet_row_groups_and_footer(tmp_path: Path) -> None:
-    dump = wide_dump(tmp_path / "Posts.xml", 20)
-    output = tmp_path / "questions.parquet"
-    so2docs.convert(dump, output, jobs=1)
-    metadata = pq.read_metadata(output)
-    assert (metadata.num_row_groups, metadata.num_rows) == (20, 20)
-    ends = []
-    for group in range(20):
-        starts = [
-            metadata.row_group(group).column(column).data_page_offset
-            for column in range(metadata.num_columns)
-        ]
-        ends += [min(starts), max(starts)]
-    assert all(first <= second for first, second in pairwise(ends))
-    assert len(parquet(output)) == 20
 
 
 def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from support.dumps import unpacked
 from support.formats_read_back import mongodb, parquet
 from support.oracle_tables import FILES, nest
-from support.table_sites import SITE, write_large_site
+from support.table_sites import SITE
 
 import so2docs
 
@@ -110,20 +110,6 @@ def test_parquet_keeps_misfits(tmp_path: Path) -> None:
     for user in (documents[0]["Owner"], documents[0]["Answers"][0]["Comments"][0]["User"]):
         user["CreationDate"] = "2020-01-01T00:00:00.000"
     assert rows == documents
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("split", ["3files", "100kB"])
-def test_parquet_in_several_files(split: str, tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    site, (lines, _) = write_large_site(tmp_path / "site", copies=12)
-    output = tmp_path / "questions.parquet"
-    report = so2docs.convert(site, output, jobs=1, nest="all", split=split)
-    files = sorted(tmp_path.glob("*.parquet"))
-    assert len(files) == report.files > 2
-    assert split == "3files" or max(file.stat().st_size for file in files) <= 100_000
-    documents = [document for file in files for document in parquet(file)]
-    assert documents == [json.loads(line) for line in lines.splitlines()]
 
 
 @pytest.mark.parametrize("names", SETS, ids="+".join)

@@ -3,16 +3,13 @@
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from support.command import run
 from support.dumps import left_by, question, write_dump
-from support.places import SAMPLES
 
 import so2docs
 from so2docs.errors import OutputError
@@ -77,31 +74,6 @@ def test_a_file_has_one_writer(
     assert (result.returncode, result.stderr) == (0, "")
     assert (folder / name).stat().st_size
     assert not list(folder.glob("*.part*")) + list(folder.glob(".*.lock"))
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
-@pytest.mark.parametrize("former", [False, True])
-def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -> None:
-    path = tmp_path / "q.db"
-    if former:
-        so2docs.to_sqlite(SAMPLES / "site", path)
-    before = path.read_bytes() if former else None
-
-    def documents() -> Iterator[dict[str, Any]]:
-        yield {"Id": 1}
-        with pytest.raises(OutputError, match=r"q\.db: another so2docs process"):
-            so2docs.to_sqlite([{"Id": 2}, {"Id": 3}], path, force=True)
-        assert (path.read_bytes() if former else None) == before
-        yield {"Id": 4}
-
-    assert so2docs.to_sqlite(documents(), path, force=True).rows["questions"] == 2
-    assert {entry.name for entry in tmp_path.iterdir()} == {
-        ".q.db.record",
-        "q.db",
-        "q.metadata.json",
-        "q.datasette.yaml",
-    }
 
 
 def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:

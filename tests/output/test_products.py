@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -308,17 +308,6 @@ def test_another_option_or_input_is_reported(case: Case, tmp_path: Path) -> None
     assert version(folder / case.path) == before
 
 
-def test_every_recorded_option_is_compared(tmp_path: Path) -> None:
-    """test_fingerprint checks which options are recorded, and that every other value counts."""
-    CONVERT.make(make_inputs(tmp_path))
-    record = read_provenance(str(tmp_path / CONVERT.path))
-    assert record is not None
-    for name in record.options:
-        other = replace(record, options=record.options | {name: "other"})
-        assert record.compare(other).state == "other options"
-        assert name in str(so2docs.OutputError(record.compare(other).reason))
-
-
 def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
     """Every byte counts, and a file is read again only if it is not older than its record."""
     pytest.importorskip("pyarrow")
@@ -382,16 +371,6 @@ def test_a_card_is_known_by_its_bytes(tmp_path: Path) -> None:
     assert card.read_text() == text
 
 
-def test_files_left_unnamed_by_a_kill_are_written_again(tmp_path: Path) -> None:
-    folder = make_inputs(tmp_path)
-    diff(folder, deleted=True)
-    before = (folder / "c.jsonl").read_bytes()
-    (folder / "ids").unlink()
-    diff(folder, deleted=True)
-    assert (folder / "ids").exists()
-    assert (folder / "c.jsonl").read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("output", "lost", "options"),
     [
@@ -442,17 +421,6 @@ def test_a_product_made_meanwhile_is_up_to_date(
     before = version(folder / "c.jsonl")
     diff(folder)
     assert version(folder / "c.jsonl") == before
-
-
-def test_a_table_made_meanwhile_is_not_overwritten(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pytest.importorskip("pyarrow")
-    folder, other = make_inputs(tmp_path), tmp_path / "flat" / "Tags.jsonl.gz"
-    make_meanwhile(monkeypatch, lambda: other.write_bytes(b"other"))
-    with pytest.raises(ExistingOutputError) as error:
-        so2docs.tables(folder / "site", folder / "flat", only="tags", format="jsonl")
-    assert (error.value.state, other.read_bytes()) == ("unknown", b"other")
 
 
 def test_lost_files_for_datasette_are_written_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.output.product import ExistingOutputError, read_provenance
-from so2docs.output.provenance import File, load
+from so2docs.output.provenance import File
 
 FORMATS = [
     ("questions.jsonl.gz", {}),
@@ -206,14 +206,3 @@ def test_an_unreadable_index(tmp_path: Path) -> None:
         assert f"{index}: cannot be read: " in result.stderr
     assert index.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == [index.name, "q.jsonl"]
-
-
-@pytest.mark.parametrize("name", ["options", "counts"])
-def test_a_malformed_record_is_no_provenance(name: str, site: Path, tmp_path: Path) -> None:
-    convert(site, tmp_path / "q.jsonl.gz")
-    record = read_provenance(str(tmp_path / "q.jsonl.gz"))
-    assert record is not None
-    values = json.loads(record.to_json())
-    assert load(json.dumps(values).encode()) == record
-    for value in (None, [1], "text"):
-        assert load(json.dumps(values | {name: value}).encode()) is None

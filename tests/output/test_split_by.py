@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import run
 from support.dumps import answer, left_by, question, write_dump
 from support.formats_read_back import READERS, Document, jsonl
 from support.messages import heard
@@ -214,21 +213,6 @@ def test_no_documents_give_one_empty_file(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "q-undated.json").read_text()) == []
 
 
-def test_only_force_removes_files_of_an_earlier_output(dump: Path, tmp_path: Path) -> None:
-    convert(dump, tmp_path / "q.jsonl.gz", split="year")
-    with pytest.raises(so2docs.OutputError, match=r"q-2016\.jsonl\.gz: exists"):
-        convert(dump, tmp_path / "q.jsonl.gz", split="year", since="2018-01-01", until="2020-01-01")
-    convert(
-        dump,
-        tmp_path / "q.jsonl.gz",
-        split="year",
-        since="2018-01-01",
-        until="2020-01-01",
-        force=True,
-    )
-    assert parts(tmp_path).keys() == {"2018", "2019"}
-
-
 @pytest.mark.parametrize(
     ("output", "keywords", "message"),
     [
@@ -245,8 +229,3 @@ def test_refuses_contradictory_options(
     name = output if output == "-" else tmp_path / output
     with pytest.raises(so2docs.OptionError, match=message):
         so2docs.convert(dump, name, **{"split": "month"} | keywords)
-
-
-def test_the_command(tmp_path: Path) -> None:
-    run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", "--split", "month", "-q")
-    assert parts(tmp_path).keys() == {"2024-01", "2024-02"}

@@ -191,32 +191,6 @@ def some(tmp_path: Path) -> Path:
     return tmp_path / "some.jsonl.gz"
 
 
-@pytest.mark.parametrize(
-    ("conditions", "ids"),
-    [
-        ({"since": "2020"}, [2, 4]),
-        ({"until": "2020"}, [1]),
-        ({"since": "2020", "until": "2021"}, [2]),
-        ({"tags": "tea"}, [1, 2]),
-        ({"tags": "Tea,milk"}, [1, 2, 3]),
-        ({"tags": ["tea", "milk"], "all_tags": True}, [1]),
-        ({"tags": "tea", "since": "2020"}, [2]),
-        ({}, [1, 2, 3, 4]),
-        ({"tags": "coffee"}, []),
-    ],
-)
-def test_selections(conditions: dict[str, Any], ids: list[int], some: Path, tmp_path: Path) -> None:
-    with so2docs.open(some) as docs:
-        chosen = docs.where(**conditions)
-        assert [one["Id"] for one in chosen] == ids
-        assert [one["Id"] for one in chosen] == ids
-        assert chosen.questions.to_arrow()["Id"].to_pylist() == ids
-        assert set(chosen.answers.to_arrow()["ParentId"].to_pylist()) <= set(ids)
-    # The selection has the same questions as a conversion with these filters.
-    so2docs.convert(tmp_path / "Posts.xml", tmp_path / "other.jsonl", **conditions)
-    assert [one["Id"] for one in so2docs.read(tmp_path / "other.jsonl")] == ids
-
-
 def test_misfits(some: Path) -> None:
     with so2docs.open(some) as docs:
         rows = docs.answers.to_arrow().to_pylist()
@@ -224,14 +198,6 @@ def test_misfits(some: Path) -> None:
         (6, None, '{"Score":"many"}'),
         (5, None, None),
     ]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"since": "soon"}, {"tags": "a b"}, {"since": "2021", "until": "2020"}]
-)
-def test_invalid_selections(wrong: dict[str, Any], some: Path) -> None:
-    with so2docs.open(some) as docs, pytest.raises(so2docs.OptionError):
-        docs.where(**wrong)
 
 
 def test_comments_without_ids_of_posts(tmp_path: Path) -> None:

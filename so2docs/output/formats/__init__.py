@@ -1,9 +1,8 @@
 """The formats of documents, each a small class.
 
-A new format is a class with the few members of `Format`, and a line in `_OWN`. Properties that are
-needed without importing the class are in `options.choices`. Another package adds a format as an
-entry point of the group `so2docs.formats`: a subclass of `Format` whose `traits` is a
-`FormatTraits`.
+Properties that are needed without importing the class are in `options.choices`. Another package
+adds a format as an entry point of the group `so2docs.formats`: a subclass of `Format` whose
+`traits` is a `FormatTraits`.
 """
 
 from __future__ import annotations

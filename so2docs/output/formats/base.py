@@ -49,11 +49,7 @@ class FileFormat:
 
 
 class OpenSegment:
-    """Collects documents for a segment.
-
-    Attributes:
-        size: Approximate size of the documents, in bytes.
-    """
+    """Collects documents for a segment; `size` is their approximate size, in bytes."""
 
     def __init__(self, form: Format, first_id: int) -> None:
         self.size = 0
@@ -114,11 +110,7 @@ class Format(FileFormat):
             self.segment_bytes = min(self.segment_bytes, form.split.size // 4)
 
     def open_segment(self, first_id: int) -> OpenSegment:
-        """Begin a segment.
-
-        Args:
-            first_id: Question id of the first document.
-        """
+        """Begin a segment whose first document has this question id."""
         return OpenSegment(self, first_id)
 
     def bytes_of_segments(self, total: int) -> int:

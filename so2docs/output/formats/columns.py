@@ -41,8 +41,6 @@ class ObjectColumns:
     The column `OTHER` is between attributes and parts.
 
     Attributes:
-        attributes: Attributes of the object.
-        parts: Nested parts after the attributes.
         is_post: Whether the object is a post, whose `Id` and `Answers` are never null.
         key: The key; empty for a document.
         shape: Shape of the value under the key.
@@ -63,15 +61,12 @@ class ObjectColumns:
     ) -> tuple[list[Any], list[str | None], list[list[Any]]]:
         """Split objects into columns; this removes the nested parts from the objects.
 
-        Args:
-            rows: The objects.
-            convert: Converts the values of an attribute to a column; values that do not have the
-                type of the attribute raise `TypeError` or `ValueError`.
+        `convert` converts the values of an attribute to a column, and raises `TypeError` or
+        `ValueError` for values of another type.
 
         Returns:
-            The converted columns of the attributes; the values of `OTHER`: the JSON of all other
-            values, and of values that do not have the type of their attribute; the values of each
-            part, one for each object.
+            The columns of the attributes; the values of `OTHER`, which are the JSON of all values
+            without a column or of another type; the values of each part, one for each object.
         """
         nested = [_nested_values(part, rows) for part in self.parts]
         misfits: dict[int, set[str]] = {}
@@ -107,10 +102,7 @@ def _column(
     misfits: dict[int, set[str]],
     convert: Callable[[list[Any]], Any],
 ) -> Any:
-    """Convert the values of an attribute to a column.
-
-    Values of the wrong type become null; `misfits` gets the attribute, by row, for `OTHER`.
-    """
+    """Convert the values of an attribute; add it to the `misfits` of rows with another type."""
     try:
         values = [*map(itemgetter(name), rows)]  # Fast path: most attributes are in every row.
     except KeyError:

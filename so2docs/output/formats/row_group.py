@@ -59,14 +59,7 @@ NUMBER: Kind = "number"
 
 @dataclass(frozen=True)
 class Column:
-    """A column of single values.
-
-    Attributes:
-        name: Name of the column.
-        kind: Type of the values.
-        is_required: Whether the column is never null.
-        is_other: Whether the values are the JSON of the members that have no column.
-    """
+    """A column of single values; `is_other` if they are the JSON of members without a column."""
 
     name: str
     kind: Kind
@@ -80,9 +73,7 @@ class Group:
 
     Attributes:
         name: The key of the objects; empty for rows.
-        children: The columns.
         split: Function that turns a list of objects into a list of values for each column.
-        is_required: Whether the object is never null.
         holds_counts: Whether missing integers are zero, also if the object is missing.
         is_open: Whether the objects may have members without a column, which are left out.
     """
@@ -97,14 +88,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A column of lists.
-
-    Attributes:
-        name: Name of the column.
-        element: The elements of the lists.
-        is_required: Whether the column is never null; a list may be empty.
-        is_never_null: Whether a missing list is empty.
-    """
+    """A column of lists; `is_never_null` if a missing list is empty."""
 
     name: str
     element: Node
@@ -377,9 +361,6 @@ class RowGroup:
         level: zstd compression level.
         sorted_by: The column by which the rows are sorted in ascending order; empty if unknown.
         is_compiled: Whether `add_lines` uses the compiled core.
-
-    Attributes:
-        count: Number of rows.
     """
 
     def __init__(
