@@ -15,12 +15,11 @@ from so2docs.escape import for_terminal
 @command(
     """
     so2docs inspect sample.stackexchange.com.7z
-    so2docs inspect *.7z --json --sha256 > dumps.json
+    so2docs inspect *.7z --json > dumps.json
     """
 )
 @click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of text.")
-@click.option("--sha256", is_flag=True, help="Reread the files to compute their SHA-256.")
 @table_option("jobs", "Number of worker processes.")
 @table_option("work_dir", "Folder for temporary files.")
 @quiet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -44,7 +43,6 @@ class InspectedFile:
         bytes: Size of the file in bytes.
         codecs: Number of blocks of an archive by codec.
         members: Size of each file in an archive.
-        sha256: SHA-256 in hexadecimal, if requested.
         license: Text of the `license.txt` in an archive, or next to an unpacked table; None if it
             is missing.
     """
@@ -54,7 +52,6 @@ class InspectedFile:
     bytes: int
     codecs: dict[str, int] = field(default_factory=dict)
     members: dict[str, int] = field(default_factory=dict)
-    sha256: str | None = None
     license: str | None = None
 
 
@@ -136,8 +133,6 @@ class Inspection:
             codecs = ", ".join(f"{name} in {plural(n, 'block')}" for name, n in file.codecs.items())
             inside = f", {codecs}" if codecs else ""
             lines.append(f"  {file.path}: {file.form}{inside}, {as_size(file.bytes)}")
-            if file.sha256:
-                lines.append(f"    SHA-256 {file.sha256}")
         head = ("table", "rows", "bytes", "first date", "last date", "order of Id", "made up")
         rows = [head]
         for name, table in self.tables.items():
@@ -158,7 +153,6 @@ class Inspection:
 def inspect(
     dump: str | os.PathLike[str],
     *,
-    sha256: bool = False,
     jobs: int | None = None,
     work_dir: str | os.PathLike[str] | None = None,
     progress: bool = False,
@@ -171,7 +165,6 @@ def inspect(
     Args:
         dump: An archive or a folder with the tables of a site; or the file of its posts, plain or
             compressed, with the tables next to it; or the file of another table, without them.
-        sha256: Read the files once more to compute their SHA-256.
         jobs: Worker processes; all cores if None, but one for a small dump.
         work_dir: Folder for temporary files.
         progress: Show a progress bar.
@@ -185,7 +178,7 @@ def inspect(
     with source, temporary_folder(folder) as temporary:
         tables = _find(source)
         remarks: list[str] = []
-        files = _files(tables, sha256, remarks)
+        files = _files(tables, remarks)
         with start_reader(tables, temporary, jobs=jobs, progress=progress) as reader:
             results = {table.table.file: _read(table, reader, temporary) for table in tables}
     ordered = {name: results[name] for name in sorted(results)}
@@ -231,17 +224,14 @@ def locate_all(source: Source) -> dict[str, str]:
     return paths
 
 
-def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[InspectedFile]:
+def _files(tables: list[TableFile], remarks: list[str]) -> list[InspectedFile]:
     """Describe the files of the tables; add errors in reading `license.txt` to the remarks."""
     files: dict[str, InspectedFile] = {}
     for table in tables:
         source = table.source
         if source.path in files:
             continue
-        archive, digest = source.archive(), None
-        if sha256:
-            with source.open() as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        archive = source.archive()
         form = source.kind.name if source.kind else "a plain file" if source.is_plain else "XML"
         codecs = {} if archive is None else archive.codecs()
         members = {entry.name: entry.size for entry in archive.entries} if archive else {}
@@ -251,7 +241,7 @@ def _files(tables: list[TableFile], sha256: bool, remarks: list[str]) -> list[In
         except DumpError as error:
             remarks.append(str(error))
         files[source.path] = InspectedFile(
-            source.name, form, source.identity.size, codecs, members, digest, license_text
+            source.name, form, source.identity.size, codecs, members, license_text
         )
     return list(files.values())
 
