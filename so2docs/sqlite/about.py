@@ -170,33 +170,11 @@ def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
     return connection
 
 
-_TITLES = {
-    "questions": "Questions; columns have the names of attributes in the dump",
-    "answers": "Answers; ParentId is the question",
-    "tags": "Tags with their numbers of questions, excerpts and wikis",
-    "question_tags": "Tags of each question",
-    "comments": "Comments on questions and answers",
-    "links": "Links between questions: related ones and duplicates",
-    "history": "Revisions and other events of posts, one entry for each action of a user",
-    "votes": "Votes, counted by post and type",
-    "users": "Users named by posts and comments",
-    "documents": "Questions with everything nested in them: the places of their JSON in pages",
-    PAGES: "JSON lines of several documents without bodies, compressed by zstd",
-    "posts": "Questions and answers, with the columns that both have",
-    "accepted": "Questions with their accepted answers",
-    "texts": "Titles, tags and bodies as text, for full-text search",
-}
-
-
-_WITHOUT_COUNT = ("documents", PAGES, "posts", "accepted")
-"""Tables and views whose number of rows follows from the other tables."""
-
-
 def datasette_files(database: str, about: About) -> dict[str, bytes]:
     """Return the contents of the files for Datasette next to a database, by file name.
 
-    Datasette before 1.0 reads everything from the metadata; 1.0 reads tables and queries from its
-    configuration in YAML, a superset of JSON.
+    Datasette before 1.0 reads everything from the metadata; 1.0 reads tables from its configuration
+    in YAML, a superset of JSON.
     https://docs.datasette.io/en/latest/upgrade_guide.html
 
     Args:
@@ -213,7 +191,7 @@ def datasette_files(database: str, about: About) -> dict[str, bytes]:
         "source": "Stack Exchange data dump",
         "source_url": f"https://{hosts[0]}/" if hosts else "https://stackexchange.com/sites",
     }
-    databases = {Path(database).stem: {"tables": _tables(about), "queries": _queries(about)}}
+    databases = {Path(database).stem: {"tables": _tables(about)}}
     files = {
         ".metadata.json": values | {"databases": databases},
         ".datasette.yaml": {"databases": databases},
@@ -228,63 +206,21 @@ def datasette_files(database: str, about: About) -> dict[str, bytes]:
 
 
 def _tables(about: About) -> dict[str, Any]:
-    tables: dict[str, Any] = {
-        name: {"description": _TITLES.get(name, f"Rows of {name} nested in posts")}
-        for name in (*about.rows, *_WITHOUT_COUNT, *["texts"] * (about.has_search))
-    }
     row = "Id" if about.site_field is None else "Row"
     site = [] if about.site_field is None else [about.site_field]
-    tables["questions"] |= {
-        "label_column": "Title",
-        "sort_desc": "Score",
-        "facets": [*site, {"array": "Tags"}],
+    tables: dict[str, Any] = {
+        "questions": {
+            "label_column": "Title",
+            "sort_desc": "Score",
+            "facets": [*site, {"array": "Tags"}],
+        },
+        "answers": {"sort_desc": "Score"},
+        "tags": {"sort_desc": "Questions"},
+        "texts": {},
     }
-    tables["answers"] |= {"sort_desc": "Score"}
-    tables["tags"] |= {"sort_desc": "Questions"}
-    if "users" in tables:
-        tables["users"] |= {"label_column": "DisplayName", "sort_desc": "Reputation"}
+    if "users" in about.rows:
+        tables["users"] = {"label_column": "DisplayName", "sort_desc": "Reputation"}
     searched = {"all": ("questions", "answers", "texts"), "titles": ("questions", "texts")}
     for name in searched.get(about.record.options["search"], ()):
         tables[name] |= {"fts_table": "search", "fts_pk": row}
-    return tables
-
-
-def _queries(about: About) -> dict[str, Any]:
-    """Return the canned queries for Datasette, by name."""
-    site = about.site_field
-    column = "" if site is None else f"{quoted(site)}, "
-    also = "" if site is None else f" AND q.{quoted(site)} = t.{quoted(site)}"
-    queries = {
-        "questions_of_a_tag": {
-            "title": "Questions of a tag, highest score first",
-            "sql": "SELECT q.* FROM question_tags t JOIN questions q ON q.Id = t.QuestionId"
-            f"{also} WHERE t.Tag = :tag ORDER BY q.Score DESC LIMIT 100",
-        },
-        "unanswered": {
-            "title": "Questions without an answer, highest score first",
-            "sql": "SELECT * FROM questions q WHERE NOT EXISTS (SELECT 1 FROM answers a WHERE "
-            f"a.ParentId = q.Id{also.replace('t.', 'a.')}) ORDER BY Score DESC LIMIT 100",
-        },
-        "posts_of_a_user": {
-            "title": "Questions and answers of a user, latest first",
-            "sql": f"SELECT 'question' AS Kind, {column}Id, CreationDate, Score, Title "
-            "FROM questions WHERE OwnerUserId = :user UNION ALL "
-            f"SELECT 'answer', {column}Id, CreationDate, Score, NULL FROM answers "
-            "WHERE OwnerUserId = :user ORDER BY CreationDate DESC LIMIT 100",
-        },
-        "questions_by_month": {
-            "title": "Questions by month",
-            "sql": f"SELECT {column}substr(CreationDate, 1, 7) AS Month, count(*) AS Questions "
-            f"FROM questions GROUP BY {column}Month ORDER BY {column}Month",
-        },
-    }
-    if about.has_search:
-        row = "Id" if site is None else "Row"
-        queries["find"] = {
-            "title": "Posts that contain words, best matches first",
-            "sql": f"SELECT {'' if site is None else f'texts.{quoted(site)}, '}texts.Id, "
-            "texts.Title, snippet(search, -1, '[', ']', ' … ', 24) AS Snippet FROM search "
-            f"JOIN texts ON texts.{row} = search.rowid WHERE search MATCH :words "
-            "ORDER BY rank LIMIT 50",
-        }
-    return queries
+    return {name: settings for name, settings in tables.items() if settings}

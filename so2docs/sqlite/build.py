@@ -41,14 +41,13 @@ from so2docs.processes.pool import Workers
 from so2docs.progress import Shown, bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.reader.reading import read
-from so2docs.schema import ANSWERS, RESERVED
+from so2docs.schema import RESERVED
 from so2docs.sqlite.about import datasette_files, read_about
 from so2docs.sqlite.layout import (
     ABOUT,
     BY_ROW,
     FORMAT,
     LAYOUTS,
-    NESTED,
     PAGES,
     PAGES_SQL,
     PROFILE,
@@ -550,9 +549,9 @@ class _Building:
             except sqlite3.IntegrityError:
                 # Find the failing row by the number of rows inserted before it.
                 row = values[self.connection.total_changes - before]
-                place, key, record_id = _second(table, row, self.site_field, batch)
+                place = 0 if self.site_field is None else 2 if table in BY_ROW else 1
                 raise OutputError(
-                    f"{batch.where(place)}: {key}: {record_id} occurs twice; ids are only unique "
+                    f"{batch.label}: {table}: Id {row[place]} occurs twice; ids are only unique "
                     f"per site: for several sites, name a column with {flag('site_field')}"
                 ) from None
         return Texts(made.texts, first_row)
@@ -670,47 +669,6 @@ def _inside(path: PathLike) -> list[PathLike]:
 
 def _is_path(source: object) -> TypeGuard[PathLike]:
     return isinstance(source, str | os.PathLike)
-
-
-def _second(table: str, row: Row, site_field: str | None, batch: Batch) -> tuple[int, str, int]:
-    """Find a repeated id in a batch of documents.
-
-    Args:
-        table: The table that already has the id.
-        row: The row with the id.
-        site_field: Column for the site.
-        batch: The documents.
-
-    Returns:
-        Index of the last document with the id, the key, and the id.
-    """
-    if table == "texts":
-        record_id = row[0] if site_field is None else row[2]
-    else:
-        record_id = row[0 if site_field is None else 1]
-    paths = {
-        "questions": ("Id",),
-        "answers": ("Answers.Id",),
-        "texts": ("Id", "Answers.Id"),
-        **{
-            key.lower(): (f"{key}.Id", f"{ANSWERS}.{key}.Id")
-            for key, nested in NESTED.items()
-            if nested.shape == "list"
-        },
-    }.get(table, ())
-    for place in range(len(batch.documents) - 1, -1, -1):
-        for path in reversed(paths):
-            if record_id in _values([batch.document(place)], path.split(".")):
-                return place, path, record_id
-    return 0, f"{table}.Id", record_id
-
-
-def _values(objects: list[dict[str, Any]], path: list[str]) -> list[Any]:
-    """Collect the values at a path in all objects."""
-    if len(path) == 1:
-        return [record.get(path[0]) for record in objects]
-    inner = [item for record in objects for item in record.get(path[0]) or ()]
-    return _values(inner, path[1:])
 
 
 def _check_site_field(name: str | None) -> None:

@@ -6,7 +6,7 @@ import tracemalloc
 from array import array
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from so2docs.parse import repeats
@@ -24,6 +24,7 @@ def keys_of(pairs: list[tuple[int, int]]) -> bytes:
     return b"".join(KEY.pack(question_id, post_id, 0, 0) for question_id, post_id in pairs)
 
 
+@settings(max_examples=40)
 @given(st.lists(PAIRS, max_size=5), st.integers(1, 4))
 def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_once: int) -> None:
     seen, within = repeats.SeenIds(), {}
