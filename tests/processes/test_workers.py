@@ -127,8 +127,8 @@ def test_workers_leave_signals_to_the_caller() -> None:
 def dying_within_its_result(task: int) -> bytes:
     """Return a result whose reader only gets the start."""
     if task == 1:
-        threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGKILL]).start()
-        return bytes(512 * 1024 * 1024)
+        threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGKILL]).start()
+        return bytes(128 * 1024 * 1024)
     return b""
 
 
