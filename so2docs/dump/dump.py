@@ -90,12 +90,7 @@ class Prolog:
 
 
 def read_prolog(path: str, read: Callable[[int], bytes], table: Table) -> Prolog:
-    """Read a dump in UTF-8 up to the root's start tag.
-
-    Raises:
-        MalformedDumpError: There is no root element, or the prolog is not XML.
-        DumpError: The file is empty, or is not a dump.
-    """
+    """Read a dump in UTF-8 up to the root's start tag."""
     head, match = _find_root(path, read, table)
     start, frame = match.end(), (match["tag"] + b">", b"</" + match["root"] + b">")
     is_empty = match["empty"] is not None
@@ -191,9 +186,6 @@ class Ending:
 
         Returns:
             The offset up to which all bytes are rows, and whether the root closes there.
-
-        Raises:
-            MalformedDumpError: Content follows the closing tag.
         """
         at = 0
         while match := self._tag.search(data, at):
@@ -279,12 +271,7 @@ def _read_all(read: Callable[[int], bytes], size: int) -> list[bytes]:
 def find_in_file(
     path: str, file: BinaryIO, *, start: int, size: int, frame: Frame, table: Table
 ) -> int:
-    """Find the offset of the closing tag in a file, searching backwards from the end.
-
-    Raises:
-        TruncatedDumpError: The file has no closing tag.
-        MalformedDumpError: Content follows the closing tag.
-    """
+    """Find the offset of the closing tag in a file, searching backwards from the end."""
     ending = Ending(path, frame, table)
     content = _end_of_content(file, start, size)
     window = _WINDOW
@@ -458,13 +445,7 @@ class Dump:
 
 
 def open_dump(path: str, table: Table = POSTS) -> Dump:
-    """Read and check the head and the tail of a dump file.
-
-    Raises:
-        TruncatedDumpError: The dump ends before the closing tag of its root.
-        MalformedDumpError: The dump is not XML, or content follows the closing tag.
-        DumpError: The file cannot be opened, is empty, or is not a dump.
-    """
+    """Read and check the head and the tail of a dump file."""
     try:
         # Reject a pipe here: opening it would block until something writes to it.
         if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
@@ -518,9 +499,6 @@ def slices(
 
     Yields:
         The offset of each slice in the dump, and its bytes.
-
-    Raises:
-        ChangedDumpError: The file has changed since `open_dump`.
     """
     dump.check_unchanged()
     with storage.open_file(dump.file) as file:

@@ -143,23 +143,13 @@ class Stream(_ReadableFile):
         self.count = 0
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into a buffer, and return their number; 0 at the end.
-
-        Raises:
-            TruncatedDumpError: The data ends too early.
-            ArchiveError: The data is damaged.
-        """
+        """Read bytes into a buffer, and return their number; 0 at the end."""
         part = self.read_part(len(buffer))
         buffer[: len(part)] = part
         return len(part)
 
     def read_part(self, size: int) -> memoryview:
-        """Return the next bytes, at most `size`, without copying them; none at the end.
-
-        Raises:
-            TruncatedDumpError: The data ends too early.
-            ArchiveError: The data is damaged.
-        """
+        """Return the next bytes, at most `size`, without copying them; none at the end."""
         if not self._held:
             self._held = memoryview(self._next_part())
         part, self._held = self._held[:size], self._held[size:]
@@ -366,11 +356,7 @@ class Layers:
         return stream
 
     def decode(self) -> None:
-        """Add a decoder if the dump is in UTF-16.
-
-        Raises:
-            DumpError: The dump is neither in UTF-8 nor in UTF-16.
-        """
+        """Add a decoder if the dump is in UTF-16."""
         encoding = detect_encoding(self.name, self.reader.peek())
         if encoding is not None:
             self.encoding = encoding
@@ -421,11 +407,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def detect_encoding(name: str, head: bytes) -> str | None:
-    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8.
-
-    Raises:
-        DumpError: The dump is neither in UTF-8 nor in UTF-16.
-    """
+    """Detect the encoding of a dump (XML 1.0, appendix F); None for UTF-8."""
     for start, encoding in _STARTS.items():
         if head.startswith(start):
             return encoding

@@ -135,11 +135,7 @@ class SourceFile:
             return layers.reader.read(_MOST_LICENSE).decode("utf-8-sig", "replace").strip()
 
     def open(self) -> BinaryIO:
-        """Open the file; of a stream, return the open file, which the caller must not close.
-
-        Raises:
-            DumpError: The file cannot be read.
-        """
+        """Open the file; of a stream, return the open file, which the caller must not close."""
         if self._stream is not None:
             return self._stream
         if self.path == STANDARD_INPUT:
@@ -195,11 +191,7 @@ class TableFile:
 
     @classmethod
     def of(cls, table: Table, source: SourceFile, name: str) -> TableFile:
-        """Describe a table in a file without opening it.
-
-        Raises:
-            ArchiveError: The file is an archive without the table, or a damaged archive.
-        """
+        """Describe a table in a file without opening it."""
         archive = source.archive()
         entry = None if archive is None else archive.find(table)
         size = source.expected if entry is None else entry.size
@@ -246,9 +238,6 @@ class TableFile:
             work_dir: Folder for a copy of an archive that is inside another archive or comes from
                 standard input; the system's temporary folder if None.
             restart: The chunk at which to start; None for the first.
-
-        Raises:
-            DumpError: The file cannot be read, or contains a table other than `table`.
         """
         if self.dump is None:
             if self.source.is_plain:

@@ -140,13 +140,7 @@ def is_http(path: str) -> bool:
 
 
 def open_http(url: str) -> RemoteFile:
-    """Open a file on a web server, and fetch its first 4 KiB.
-
-    Raises:
-        OptionError: urllib3 is not installed.
-        DumpNotFoundError: The server does not have the file.
-        DumpError: The server cannot be reached, refuses access, or does not support range requests.
-    """
+    """Open a file on a web server, and fetch its first 4 KiB."""
     server = _Server(url)
     try:
         head = server.fetch(0, _HEAD_BYTES)
@@ -230,12 +224,7 @@ class _Server:
         return bytes(data)
 
     def _receive(self, data: bytearray, at: int, stop: int) -> int:
-        """Append the bytes from `at` to `stop` to `data`; return `stop`, or the size if smaller.
-
-        Raises:
-            DumpError: The server refuses the request, or the file has changed.
-            _FailedRequestError: The request may succeed if it is repeated.
-        """
+        """Append the bytes from `at` to `stop` to `data`; return `stop`, or the size if smaller."""
         try:
             response = self._pool.request(
                 "GET",
@@ -270,12 +259,7 @@ class _Server:
             data += part
 
     def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int:
-        """Return the size of the file according to a response.
-
-        Raises:
-            DumpError: The server refuses the request, or the file has changed.
-            _FailedRequestError: The server, or the one to which it redirects, may have it later.
-        """
+        """Return the size of the file according to a response."""
         status, headers = response.status, response.headers
         content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         length = _CONTENT_LENGTH.fullmatch(headers.get("Content-Length", ""))

@@ -104,11 +104,7 @@ def _join_names(folder: Folder) -> str:
 
 
 def _decompress(name: str, file: BinaryIO, folder: Folder) -> Parts:
-    """Decompress a block from its start in one thread.
-
-    Raises:
-        ArchiveError: The block is encrypted, or compressed with a method that is not supported.
-    """
+    """Decompress a block from its start in one thread."""
     method, properties = folder.coders[0]
     if any(coder.method.startswith(_ENCRYPTED) for coder in folder.coders):
         raise ArchiveError(name, "is encrypted", advice="unpack it first, with its password")

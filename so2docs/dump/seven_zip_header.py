@@ -128,10 +128,6 @@ def read_header(
 
     Returns:
         The blocks, and the files with their positions in the blocks.
-
-    Raises:
-        ArchiveError: The header is damaged or encrypted, or in a form that so2docs does not read.
-        TruncatedDumpError: The file ends before the end of the header.
     """
     file_size = file.seek(0, os.SEEK_END)
     start = _read_at(name, file, 0, _START.size)

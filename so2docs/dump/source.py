@@ -44,11 +44,7 @@ class Source(AbstractContextManager["Source"]):
     """
 
     def __init__(self, dump: DumpLike) -> None:
-        """Take a dump, without opening it.
-
-        Raises:
-            OptionError: The argument is neither a path nor an open binary file.
-        """
+        """Take a dump, without opening it."""
         check_source(dump, "the dump", "convert several with convert_all")
         is_path = isinstance(dump, str | os.PathLike)
         self.path = os.fspath(dump) if isinstance(dump, str | os.PathLike) else ""
@@ -87,11 +83,7 @@ class Source(AbstractContextManager["Source"]):
             raise OptionError(f"{noun} from files; give an archive, a folder or a file")
 
     def site(self) -> str:
-        """Derive the name of the site from the name of the dump.
-
-        Raises:
-            OptionError: The dump has no name.
-        """
+        """Derive the name of the site from the name of the dump."""
         if not self.is_stream:
             return site_from_name(self.path)
         raise OptionError(
@@ -117,9 +109,6 @@ class Source(AbstractContextManager["Source"]):
         Args:
             nest: Names of the tables.
             files: Files, folders or archives of tables that are elsewhere.
-
-        Raises:
-            DumpError: A table is missing, or a plain file is not a dump.
         """
         path = file_in_folder(self.path, POSTS) if self.is_folder else self.path
         source = self.look(path)
@@ -146,11 +135,7 @@ class Source(AbstractContextManager["Source"]):
         return found
 
     def find_tables(self, only: Iterable[str] = (), advice: str = "") -> list[TableFile]:
-        """Return tables in reading order: those in `only`, or all if it is empty.
-
-        Raises:
-            DumpError: A requested table is missing, or the dump has no table.
-        """
+        """Return tables in reading order: those in `only`, or all if it is empty."""
         requested = [*only]
         if not self.is_folder and not self._may_hold_tables():
             # If the file is no dump at all, such as a web page, raise the error of a conversion.
@@ -194,9 +179,6 @@ class Source(AbstractContextManager["Source"]):
 
         A file next to the dump has the same prefix, such as `stackoverflow.com-Comments.7z` next to
         `stackoverflow.com-Posts.7z`, or no prefix, such as `Comments.xml` next to `beer.xml`.
-
-        Raises:
-            ArchiveError: Several files match, or an archive is damaged.
         """
         if self.is_stream:
             return _beside(table, ".", [""], advice)
@@ -261,11 +243,7 @@ def in_reading_order(files: Iterable[TableFile]) -> list[TableFile]:
 
 
 def file_in_folder(path: str, table: Table) -> str:
-    """Return the path of a table's file in a folder, compressed or not.
-
-    Raises:
-        ArchiveError: The folder has no such file, or several.
-    """
+    """Return the path of a table's file in a folder, compressed or not."""
     names = files_in_folder(path)
     matches = members_with(table, names)
     if len(matches) == 1:

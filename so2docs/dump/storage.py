@@ -76,12 +76,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
-    """Return the identity of `file` if it is given, otherwise that of the file at `path`.
-
-    Raises:
-        OSError: The file does not exist, or cannot be read.
-        DumpError: The server of a URL does not send the file.
-    """
+    """Return the identity of `file` if it is given, otherwise that of the file at `path`."""
     if not is_url(path):
         status = os.stat(path) if file is None else os.fstat(file.fileno())
         return FileIdentity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)

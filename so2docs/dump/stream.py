@@ -69,12 +69,7 @@ class StreamedRows:
             write: Writes bytes.
 
         Returns:
-            The number of bytes written.
-
-        Raises:
-            TruncatedDumpError: The stream ends before the closing tag.
-            MalformedDumpError: Content follows the root, or a row is too long. The location is
-                relative to the end of the written rows.
+            The number of bytes written. Locations of errors are relative to their end.
         """
         copied = 0
         while True:
@@ -140,11 +135,7 @@ class StreamedRows:
         return limit
 
     def check_rest(self, offset: int) -> None:
-        """Read the stream from the end of the rows, at `offset`, to its end.
-
-        Raises:
-            MalformedDumpError: Content other than comments follows the root.
-        """
+        """Read the stream from the end of the rows, at `offset`, to its end."""
         data = self._held()
         if self._is_empty:
             error = empty_root_error(self._path, Location(offset))
@@ -187,11 +178,7 @@ class StreamDump:
     chunk_bytes = 0
 
     def __init__(self, layers: Layers, restart: Restart | None = None) -> None:
-        """Read the start of the dump.
-
-        Raises:
-            DumpError: The dump is empty, is not XML, or cannot be decompressed.
-        """
+        """Read the start of the dump."""
         self.layers = layers
         self.path = layers.name
         try:

@@ -76,9 +76,6 @@ def choose_core(requested: Core) -> Core:
 
     Returns:
         `python` or `compiled`.
-
-    Raises:
-        OptionError: The requested core does not exist, or cannot be used.
     """
     name, source = requested, "core"
     if requested == "auto" and (variable := os.environ.get(VARIABLE)):

@@ -66,13 +66,7 @@ class PendingCopies:
                 self._gathered[-1] = joined
 
     def send(self, temporary: Collection[str], checkpoint: Any) -> None:
-        """Start all added copies for a checkpoint, and then the removal of the temporary files.
-
-        Raises:
-            OutputError: Data could not be copied.
-            DiskFullError: The disk is full.
-            WorkerDiedError: A worker was killed.
-        """
+        """Start all added copies for a checkpoint, and then the removal of the temporary files."""
         task = self._gathered, temporary
         self._gathered = []
         self._waiting.append((self._workers.submit(copy_and_remove, task), checkpoint))

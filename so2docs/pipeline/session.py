@@ -99,9 +99,6 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
 
     Returns:
         Size of a chunk in bytes; in a resumed spill, the size chosen by its first session.
-
-    Raises:
-        SpillError: The spill was made from another dump or with other options.
     """
     requested = Fingerprint.of(options)
     now, before = _state_of(posts, chunk_bytes), spill.get("source")
@@ -155,9 +152,6 @@ def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
 
     Returns:
         Size of a chunk in bytes; in a resumed spill, the size chosen by its first session.
-
-    Raises:
-        SpillError: The table was made from another file.
     """
     now, before = _state_of(file, chunk_bytes), spill.get(file.table.name)
     if before is None:
@@ -192,9 +186,6 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
 
     Later users with the same id become strays, in a separate chunk after the chunks of the table.
     Once this chunk is committed, the map is complete.
-
-    Raises:
-        StrictError: There are such strays, and `strict_about` is given.
     """
     sequence = TABLES["users"].sequence
     last = (sequence << SEQUENCE_BITS) + chunks
@@ -223,9 +214,6 @@ def map_badges(
 
     Returns:
         Table of the users and their badges.
-
-    Raises:
-        StrictError: There are such strays, and `strict_about` is given.
     """
     sequence = TABLES["badges"].sequence
     last = (sequence << SEQUENCE_BITS) + chunks

@@ -93,13 +93,7 @@ class ChunkResult:
 
 
 def read_chunk(task: ChunkTask) -> ChunkResult:
-    """Read a chunk, and return the result of its visitor.
-
-    Raises:
-        MalformedDumpError: A row is not XML; the line number counts from the start of the chunk.
-        ChangedDumpError: The dump was changed.
-        So2docsError: The visitor failed.
-    """
+    """Read a chunk, and return the result of its visitor."""
     _, dump, start, end = task.chunk
     with task.open() as visitor:
         tally = visitor.tally

@@ -59,9 +59,6 @@ class TableReader:
 
         Yields:
             The open table, and the results of the chunks not in `done`, in order.
-
-        Raises:
-            DumpError: The dump is damaged (the error has the location in the table) or has changed.
         """
         done = done or {}
         dump = file.open(threads=self.threads, work_dir=self.work_dir, restart=restart)
@@ -116,9 +113,6 @@ def visit_tables(
 
     Yields:
         The table and the result of each chunk.
-
-    Raises:
-        DumpError: A table is missing, truncated or malformed.
     """
     with source:
         files = source.find_tables(visitors, advice)
