@@ -120,9 +120,9 @@ def test_a_block_at_every_bit(decoder: CompiledDecoder | LibraryDecoder) -> None
         assert decoder.find(bytearray(shifted), 33 + shift)[0] == block.end
 
 
-@pytest.mark.parametrize(("threads", "level"), [(1, 1), (2, 9), (5, 1)])
+@pytest.mark.parametrize(("threads", "level"), [(1, 9), (5, 1)])
 def test_many_blocks_in_several_streams(threads: int, level: int) -> None:
-    data = [random.Random(seed).randbytes(350_000) + bytes(3_000_000) for seed in range(3)]
+    data = [random.Random(seed).randbytes(250_000) + bytes(1_500_000) for seed in range(3)]
     packed = b"".join(bz2.compress(part, level) for part in data)
     assert decompress(packed + b"what follows is passed over", threads) == b"".join(data)
 
@@ -140,9 +140,9 @@ def test_a_block_too_large_for_its_level() -> None:
 
 
 def test_parts_of_a_bomb_are_bounded() -> None:
-    packed = bz2.compress(bytes(30_000_000))
+    packed = bz2.compress(bytes(5_000_000))
     sizes = [len(part) for part in decompress_bzip2(io.BytesIO(packed).read, 2)]
-    assert (sum(sizes), max(sizes)) == (30_000_000, 1 << 20)
+    assert (sum(sizes), max(sizes)) == (5_000_000, 1 << 20)
 
 
 def randomize(data: bytes) -> tuple[bytes, bytes]:

@@ -55,16 +55,15 @@ def outcome(dump: Path, source: BinaryIO | None = None, **options: Any) -> objec
     return output.read_bytes(), report.strays, report.rows
 
 
-@pytest.mark.parametrize("errors", ["repair", "skip"])
 @pytest.mark.parametrize("kind", [*ENDS, *ROOTS])
-def test_file_and_stream_agree(kind: str, errors: str, tmp_path: Path) -> None:
+def test_file_and_stream_agree(kind: str, tmp_path: Path) -> None:
     data = ROOTS[kind] if kind in ROOTS else START + b"".join(ROWS) + ENDS[kind]
     dump, packed = tmp_path / "Posts.xml", tmp_path / "Posts.xml.gz"
     dump.write_bytes(data)
     packed.write_bytes(gzip.compress(data))
-    plain = outcome(dump, errors=errors)
-    for chunk_bytes in (None, 60):
+    for errors, chunk_bytes in (("repair", None), ("skip", 60)):
         options = {"errors": errors, "chunk_bytes": chunk_bytes}
+        plain = outcome(dump, errors=errors)
         streamed = outcome(packed, **options)
         with io.FileIO(dump) as file:  # The source is read like a pipe.
             piped = outcome(dump, source=file, **options)
@@ -140,7 +139,7 @@ REPEATED = {
 )
 def test_every_start_and_end_takes_linear_time(kind: str, is_packed: bool, tmp_path: Path) -> None:
     start, repeated = REPEATED[kind]
-    data = start + repeated * (3_000_000 // len(repeated))
+    data = start + repeated * (1_000_000 // len(repeated))
     dump = tmp_path / "Posts.xml"
     dump.write_bytes(gzip.compress(data, 1) if is_packed else data)
     started = time.process_time()

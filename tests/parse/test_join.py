@@ -234,7 +234,7 @@ def test_joins_documents_in_runs() -> None:
     assert runs == [(1, 3), (4, 0), (5, 1), (6, 3)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     threads(),
     st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),
@@ -368,6 +368,7 @@ def history(draw: Any, kind: int) -> list[Record]:
     return posts + events
 
 
+@settings(max_examples=30)
 @given(st.data(), st.sampled_from(HISTORY), st.sampled_from([(), ("users",)]))
 def test_history_as_the_reference(data: Any, level: str, users: Any) -> None:
     records = data.draw(history(TABLES[level].kind))

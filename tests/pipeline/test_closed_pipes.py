@@ -92,7 +92,7 @@ def test_a_reader_leaving_after_one_line(number: int, dump: Path, tmp_path: Path
     ("form", "sent", "code"),
     [
         ("stdout", signal.SIGKILL, 1),
-        ("stdout", signal.SIGINT, 130),
+        pytest.param("stdout", signal.SIGINT, 130, marks=pytest.mark.long),
         pytest.param("uncompressed", signal.SIGTERM, 143, marks=pytest.mark.long),
         *(pytest.param(form, signal.SIGKILL, 1, marks=pytest.mark.long) for form in FORMS),
     ],

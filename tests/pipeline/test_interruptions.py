@@ -126,24 +126,21 @@ def test_killed_at_any_moment(
     print(f"kills survived: {kills}")
 
 
-@pytest.mark.parametrize("command", [False, True], ids=["library", "command"])
 def test_workers_end_with_their_parent(
-    command: bool, dump: Path, output: Path, undisturbed: Undisturbed
+    dump: Path, output: Path, undisturbed: Undisturbed
 ) -> None:
-    running = start(dump, output, command=command)
+    running = start(dump, output)
     wait_for_chunks(output, running, 1)
     running.kill()
     running.communicate(timeout=60)
     wait_for(lambda: not members(running.pid))
-    if not command:
-        finish(dump, output, undisturbed)
+    finish(dump, output, undisturbed)
 
 
 @pytest.mark.parametrize(
     ("number", "code", "word", "whole_group"),
     [
         (signal.SIGINT, 130, "interrupted", True),
-        (signal.SIGTERM, 143, "terminated", True),
         (signal.SIGTERM, 143, "terminated", False),
     ],
 )

@@ -157,13 +157,10 @@ def test_a_sealed_file_with_a_changed_byte_is_written_again(
 
 
 def test_the_command_says_it(conversion: Conversion) -> None:
-    for quiet in ([], ["--quiet"]):
-        conversion.stop(bucket=1)
-        result = run_process("convert", conversion.dump, conversion.output, *quiet)
-        assert result.returncode == 0
-        assert ("so2docs: resuming: all of the dump" in result.stderr) == (not quiet)
-        conversion.output.unlink()
-        conversion.output.with_name(".questions.jsonl.gz.strays.gz").unlink()
+    conversion.stop(bucket=1)
+    result = run_process("convert", conversion.dump, conversion.output)
+    assert result.returncode == 0
+    assert "so2docs: resuming: all of the dump" in result.stderr
 
 
 @pytest.mark.parametrize("damage", ["shorter", "changed", "gone"])
