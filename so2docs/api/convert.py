@@ -179,14 +179,7 @@ def convert_validated(
     kwargs: Mapping[str, Any],
     site_field: tuple[str, str] | None = None,
 ) -> Report:
-    """Convert a dump as `convert` does, but with keywords that are already validated.
-
-    Args:
-        dump: The dump.
-        output: File for the documents, or None, as in `convert`.
-        kwargs: The validated keywords.
-        site_field: Name and value of a field to add to each document.
-    """
+    """Convert a dump as `convert` does, with validated keywords and a field for each document."""
     path = os.fspath(default_output(kwargs) if output is None else output)
     path = retrieval_set.records_path(output, kwargs) or path
     run = build_run_options(kwargs)
@@ -340,11 +333,7 @@ def options_for(
 
 
 def _host(source: Source, requested: str | None) -> str:
-    """Return the requested host, or the host in the name of the dump.
-
-    Raises:
-        OptionError: The requested host is invalid, or the name of the dump contains no host.
-    """
+    """Return the requested host, or the host in the name of the dump."""
     if requested is not None:
         return checked_host(requested)
     if published := source.published_host():
@@ -357,11 +346,7 @@ def _host(source: Source, requested: str | None) -> str:
 
 
 def _choose_tables(source: Source, kwargs: Mapping[str, Any], options: Options) -> Options:
-    """Add the tables from which a date is restored, and leave out missing ones with `if_present`.
-
-    Raises:
-        OptionError: A table is missing from which a date is restored.
-    """
+    """Add the tables to restore a date from; leave out missing tables with `if_present`."""
     for_state = _tables_for_state(options)
     if options.if_present:
         required = {*table_files(kwargs), *(options.recipe.recipe.tables if options.recipe else ())}
@@ -518,15 +503,7 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
 
 
 def check_report(path: str | None, files: Iterable[str | None]) -> None:
-    """Check before the conversion that writing the report replaces no other file.
-
-    Args:
-        path: The path of the report, if any.
-        files: The paths of inputs and outputs; empty ones are ignored.
-
-    Raises:
-        OutputError: The path is that of an input, an output, or a file that is not a report.
-    """
+    """Check before the conversion that the report replaces no input, output or other file."""
     if path is not None and path != "-":
         check_own(path, REPORT, [*filter(None, files)])
 

@@ -222,27 +222,11 @@ def tags(dump: str | os.PathLike[str], **keywords: Unpack[TagsKeywords]) -> Tags
     return Tags(source, read_options(TagsOptions, keywords))
 
 
-def write_tags(
-    documents: Tags, output: str, *, update: bool = False, force: bool = False
-) -> TagsReport:
-    """Write tags as JSON lines, unless the file is up to date; return their counts.
-
-    Args:
-        documents: The tags, not yet iterated over.
-        output: Name of the file, ending in `.jsonl`, `.jsonl.gz` or `.jsonl.zst`; `-` for standard
-            output.
-        update: Replace a file made from another dump.
-        force: Overwrite an existing file.
-
-    Raises:
-        OutputError: The file cannot be written, or an existing file is not up to date.
-        DumpError: The dump cannot be read.
-    """
-    return TagsFile(documents, output).build(force=force, update=update)
-
-
 class TagsFile(Product[TagsReport]):
-    """A tags file in JSON lines as a product."""
+    """A file of tags as JSON lines: its name ends in `.jsonl`, `.jsonl.gz` or `.jsonl.zst`.
+
+    The path `-` means standard output.
+    """
 
     def __init__(self, documents: Tags, path: str) -> None:
         name, _ = split_compression(path)
@@ -251,11 +235,8 @@ class TagsFile(Product[TagsReport]):
                 f"{path}: tags are written as JSON lines; choose a name that ends in .jsonl, "
                 ".jsonl.gz or .jsonl.zst"
             )
-        files = (
-            []
-            if path == "-"
-            else identify_tables(documents.source, (POSTS.name, _TAGS.name), _ADVICE)
-        )
+        tables = () if path == "-" else (POSTS.name, _TAGS.name)
+        files = identify_tables(documents.source, tables, _ADVICE) if tables else []
         options = recorded(documents.options)
         super().__init__(path, make_record("tags", _TAGS_VERSION, options, files))
         self._documents = documents
@@ -289,7 +270,6 @@ def _database_errors() -> Iterator[None]:
 
 
 def _open_database(path: str) -> sqlite3.Connection:
-    """Create the temporary database, with a table for posts and a table for tags."""
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA journal_mode = OFF")
     database.execute("PRAGMA synchronous = OFF")
@@ -349,10 +329,11 @@ class _TagsVisitor(Visitor):
 
 def _typed(row: dict[str, Any], table: Table) -> Document:
     """Convert the numbers and booleans of a row to their types in the schema."""
-    typed = {}
-    for name, text in row.items():
-        is_boolean = table.attributes.get(name) == BOOLEAN
-        typed[name] = number(text) if name in table.numbers else text
-        if is_boolean:
-            typed[name] = _BOOLEANS.get(text, text)
-    return typed
+    return {
+        name: number(text)
+        if name in table.numbers
+        else _BOOLEANS.get(text, text)
+        if table.attributes.get(name) == BOOLEAN
+        else text
+        for name, text in row.items()
+    }

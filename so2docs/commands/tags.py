@@ -34,8 +34,8 @@ def tags(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **optio
 
     With --output-dir, all paths are dumps, and DIR gets a file SITE.jsonl.gz for each dump.
     """
+    from so2docs.api.tags import TagsFile
     from so2docs.api.tags import tags as read_tags
-    from so2docs.api.tags import write_tags
 
     if output_dir is not None:
         return show_sites(read_tags, paths, output_dir, quiet=quiet, **options)
@@ -44,7 +44,7 @@ def tags(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **optio
     dump, output = (*paths, "tags.jsonl.gz")[:2]
     again = {name: options.pop(name) for name in ("update", "force")}
     documents = read_tags(dump, progress=shows_progress(quiet), **options)
-    report = write_tags(documents, output, **again)
+    report = TagsFile(documents, output).build(**again)
     if not quiet:
         tell(report)
     return 0

@@ -24,7 +24,7 @@ from so2docs.spill import Spill
 
 BLOCK_BYTES = 100_000
 CHUNK_BYTES = 30_000
-EVERY = 1 if LONG else 18
+EVERY = 1 if LONG else 12
 
 Pack = Callable[[Path, pytest.MonkeyPatch, dict[str, bytes]], Path]
 

@@ -17,7 +17,7 @@ from support.command import run
 from support.dumps import LZMA2, answer, question, row, write_dump
 
 import so2docs
-from so2docs.api.tags import write_tags
+from so2docs.api.tags import TagsFile
 
 USER, POST, NAME, TEXT = 808080801, 707070701, "Nemo", "SECRET"
 OTHERS = "WORDS OF OTHERS"
@@ -287,7 +287,7 @@ def test_databases_of_a_dump_and_of_tags(tmp_path: Path) -> None:
     so2docs.convert(site, made / "q.jsonl", **lists)
     for name, chosen in (("all", {}), ("some", lists)):
         with so2docs.tags(site, **chosen) as documents:
-            write_tags(documents, str(tmp_path / f"{name}.jsonl"))
+            TagsFile(documents, str(tmp_path / f"{name}.jsonl")).build(force=False)
     so2docs.to_sqlite(made / "q.jsonl", made / "q.db", tag_texts=tmp_path / "some.jsonl")
     so2docs.to_sqlite(made / "q.jsonl", made / "q2.db", tag_texts=site, **lists)
     so2docs.to_sqlite(made / "q.jsonl", made / "q3.db", tag_texts=so2docs.tags(site, **lists))

@@ -18,7 +18,7 @@ from support.dumps import question, write_dump
 from support.places import version
 
 import so2docs
-from so2docs.api.tags import TagsFile, write_tags
+from so2docs.api.tags import TagsFile
 from so2docs.changes.diff import ChangesFile
 from so2docs.flat.tables import _TableFiles
 from so2docs.metadata.card import Card, describe_existing
@@ -47,7 +47,7 @@ def make_inputs(folder: Path) -> Path:
             path.write_text(f"<{table}>\n<row {row} />\n</{table}>\n")
     for name in ("old", "new"):
         so2docs.convert(folder / name, folder / f"{name}.jsonl", jobs=1)
-    write_tags(so2docs.tags(folder / "site"), str(folder / "tags.jsonl"))
+    TagsFile(so2docs.tags(folder / "site"), str(folder / "tags.jsonl")).build(force=False)
     return folder
 
 
@@ -99,7 +99,7 @@ def tags(folder: Path, *, force: bool = False, update: bool = False, **lists: st
     (folder / "ids").write_text("5")
     options: Any = {name: folder / path for name, path in lists.items()}
     path = str(folder / "t.jsonl")
-    write_tags(so2docs.tags(folder / "site", **options), path, force=force, update=update)
+    TagsFile(so2docs.tags(folder / "site", **options), path).build(force=force, update=update)
 
 
 CONVERT = Case(

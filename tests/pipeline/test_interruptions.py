@@ -126,9 +126,7 @@ def test_killed_at_any_moment(
     print(f"kills survived: {kills}")
 
 
-def test_workers_end_with_their_parent(
-    dump: Path, output: Path, undisturbed: Undisturbed
-) -> None:
+def test_workers_end_with_their_parent(dump: Path, output: Path, undisturbed: Undisturbed) -> None:
     running = start(dump, output)
     wait_for_chunks(output, running, 1)
     running.kill()
