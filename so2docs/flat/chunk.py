@@ -63,7 +63,8 @@ class ColumnsVisitor(BatchVisitor):
         self.tally.filtered += rows.num_rows - kept.num_rows
         self._misfits += kept.num_rows - kept.column(kept.num_columns - 1).null_count
         if options.as_of is not None:
-            kept = _without(kept, _UNKNOWN_BEFORE.get(self.table.name, ()))
+            for name in _UNKNOWN_BEFORE.get(self.table.name, ()):
+                kept = _without_values(kept, name)
         if kept.num_rows:
             dialect = None if options.load is None else DIALECTS[options.load]
             encoder = ENCODERS[options.format](self.columns.schema, dialect)
@@ -79,15 +80,13 @@ class ColumnsVisitor(BatchVisitor):
         return self._segments, self._strays, self._misfits
 
 
-def _without(rows: Any, names: Iterable[str]) -> Any:
-    """Replace the values in columns of an Arrow table by null."""
+def _without_values(rows: Any, name: str) -> Any:
+    """Replace the values in a column of an Arrow table by null."""
     import pyarrow as pa
 
-    for name in names:
-        index = rows.schema.get_field_index(name)
-        field = rows.schema.field(index)
-        rows = rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
-    return rows
+    index = rows.schema.get_field_index(name)
+    field = rows.schema.field(index)
+    return rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
 
 
 @contextmanager

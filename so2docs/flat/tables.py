@@ -11,10 +11,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from so2docs.dump.dump import Chunk
 from so2docs.dump.opening import TableFile
@@ -254,16 +254,20 @@ def open_run(
         temporary_folder(options.work_dir or folder) as work,
         start_reader(pending, work, jobs=options.jobs, progress=progress) as reader,
     ):
-        restored = None
+        restored, left_out = None, 0
         writes_posts = any(file.table == POSTS for file in pending)
         if options.as_of is not None and (writes_posts or (pending and options.has_part)):
-            restored = _restore(source, options, work)
+            # Imported here, because only tables of a date need a conversion.
+            from so2docs.flat.restored import write_restored
+
+            path, left_out = write_restored(source.path, options, work)
+            restored = Source(path)
         selections = select_rows(
-            Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored and restored.source),
+            Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored),
             present=[file.table.name for file in read_first],
             written=[file.table.name for file in pending],
         )
-        yield Run(options, selections, reader, work, restored=restored)
+        yield Run(options, selections, reader, work, restored, left_out)
 
 
 def _check_is_folder(path: str) -> None:
@@ -324,52 +328,25 @@ def _targets(
     return targets
 
 
-class _Restored(NamedTuple):
-    """The posts of a date.
-
-    Attributes:
-        source: A `Posts.xml`.
-        left_out: Number of rows of the dump that it does not have.
-    """
-
-    source: Source
-    left_out: int
-
-
-def _restore(source: Source, options: TableOptions, work: str) -> _Restored:
-    """Write the posts of a date to a file."""
-    # Imported here, because only tables of a date need a conversion.
-    from so2docs.flat.restored import write_restored
-
-    path, left_out = write_restored(source.path, options, work)
-    return _Restored(Source(path), left_out)
-
-
+@dataclass(frozen=True, slots=True)
 class Run:
     """Reads tables and writes their files.
 
-    Args:
+    Attributes:
         options: The options.
         selections: Filter of the rows of each table, by name.
-        reader: Reader of the tables, also an attribute.
+        reader: Reader of the tables.
         work: Folder for temporary files.
         restored: The posts of a date, in place of those of the dump.
+        left_out: Number of rows of the dump that they do not include.
     """
 
-    def __init__(
-        self,
-        options: TableOptions,
-        selections: dict[str, RowSelection],
-        reader: TableReader,
-        work: str,
-        *,
-        restored: _Restored | None = None,
-    ) -> None:
-        self._restored = restored
-        self._work = work
-        self._options = options
-        self._selections = selections
-        self.reader = reader
+    options: TableOptions
+    selections: dict[str, RowSelection]
+    reader: TableReader
+    work: str
+    restored: Source | None
+    left_out: int
 
     def write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
         """Write the tables of a target under temporary names, and return their counts."""
@@ -377,8 +354,8 @@ class Run:
         path = target.path
         if target.is_split:
             path = os.path.join(target.split_folder, os.path.basename(path))
-        dialect = None if self._options.load is None else DIALECTS[self._options.load]
-        writer = writer_for(path, self._options.format, dialect)
+        dialect = None if self.options.load is None else DIALECTS[self.options.load]
+        writer = writer_for(path, self.options.format, dialect)
         try:
             results = [self._copy(file, writer, strays, target.name) for file in target.files]
             files_written = writer.finish()
@@ -416,18 +393,18 @@ class Run:
         Raises:
             InternalError: Rows were lost.
         """
-        selection = self._selections[table.name]
+        selection = self.selections[table.name]
 
         def visit(chunk: Chunk) -> partial[Any]:
-            stored = os.path.join(self._work, f"{file.table.name}-{chunk.number}")
-            return partial(open_columns, file.table, self._options, selection, stored)
+            stored = os.path.join(self.work, f"{file.table.name}-{chunk.number}")
+            return partial(open_columns, file.table, self.options, selection, stored)
 
         with ExitStack() as stack:
             read = file
-            if self._restored is not None and file.table == POSTS:
-                table.rows = table.filtered = self._restored.left_out
-                (read,) = self._restored.source.find_tables([POSTS.name])
-            opened = self.reader.open(read, visit, self._work, LARGE_CHUNK_BYTES)
+            if self.restored is not None and file.table == POSTS:
+                table.rows = table.filtered = self.left_out
+                (read,) = self.restored.find_tables([POSTS.name])
+            opened = self.reader.open(read, visit, self.work, LARGE_CHUNK_BYTES)
             dump, results = stack.enter_context(opened)
             for result in results:
                 segments, strays, misfits = result.value

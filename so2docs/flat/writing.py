@@ -201,32 +201,11 @@ _SQLITE_TYPES = column_types("INTEGER", "TEXT", "TEXT", "INTEGER", "TEXT")
 _DUCKDB_TYPES = column_types("BIGINT", "VARCHAR", "TIMESTAMP", "BOOLEAN", "VARCHAR[]")
 
 
-class TableWriter:
-    """Base class of writers. Call `begin` before the first segment of each table."""
-
-    def begin(self, columns: TableColumns) -> None:
-        """Start a table."""
-        raise NotImplementedError
-
-    def append(self, segment: Segment) -> None:
-        """Add the rows of a segment to the table."""
-        raise NotImplementedError
-
-    def finish(self) -> dict[str, FileState]:
-        """Write the buffered data, and flush the files to disk.
-
-        Returns:
-            The state of each file, by its final name.
-        """
-        raise NotImplementedError
-
-    def discard(self) -> None:
-        """Remove the files written so far."""
-        raise NotImplementedError
-
-
-class FileWriter(TableWriter):
+class FileWriter:
     """Writer of one file, or of a Hive-partitioned folder with a file for each period.
+
+    As for each writer, call `begin` before the first segment of each table, then `finish`, which
+    returns the state of each file by its final name, or `discard`, which removes the files.
 
     Args:
         path: Name of the file.
@@ -271,7 +250,7 @@ class FileWriter(TableWriter):
         remove_empty_folders(self._folders)
 
 
-class SqliteWriter(TableWriter):
+class SqliteWriter:
     """Writer of an SQLite database: dates as in the dump, tags as JSON, no primary keys."""
 
     def __init__(self, path: str) -> None:
@@ -312,7 +291,7 @@ class SqliteWriter(TableWriter):
             os.unlink(part_path(self._path))
 
 
-class DuckdbWriter(TableWriter):
+class DuckdbWriter:
     """Writer of a DuckDB database: dates are timestamps in UTC, tags are lists."""
 
     def __init__(self, path: str) -> None:
@@ -381,6 +360,9 @@ def _explain_duckdb(path: str) -> Iterator[None]:
             raise DiskFullError(message, retry="free some space") from error
         message = f"{part_path(path)}: cannot be written: {reason}"
         raise OutputError(message, retry="fix this") from error
+
+
+TableWriter = FileWriter | SqliteWriter | DuckdbWriter
 
 
 def writer_for(path: str, form: TableFormat, dialect: Dialect | None) -> TableWriter:
