@@ -80,7 +80,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.sampled_from(sorted(DUMP)),
     st.lists(st.dictionaries(st.integers(0, 30), VALUES, max_size=8), max_size=6),

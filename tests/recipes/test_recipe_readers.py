@@ -14,22 +14,11 @@ from support.places import CHECKOUT
 
 import so2docs
 from so2docs.recipes.beir import BEIR
+from so2docs.recipes.finding import RECIPES as OWN
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
-RECIPES = (
-    "preferences",
-    "pairs",
-    "triplets",
-    "kto",
-    "qa",
-    "messages",
-    "thread",
-    "chunks",
-    "blocks",
-    "edits",
-    "hub",
-)
+RECIPES = [name for name in OWN.own if name != "beir"]
 CARDS: list[tuple[str, dict[str, Any]]] = [
     ("jsonl.gz", {}),
     ("jsonl.zst", {"nest": "all"}),
