@@ -152,6 +152,7 @@ def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options:
     return [outcome(reference), outcome(compiled)]
 
 
+@settings(max_examples=60)
 @given(
     blocks_of(POST),
     st.sampled_from(["id", "votes"]),
@@ -200,6 +201,7 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
 KEYS = st.tuples(st.integers(-9, 9), IDS, IDS, st.integers(-1, 99))
 
 
+@settings(max_examples=50)
 @given(st.lists(st.lists(KEYS, max_size=5).map(lambda keys: b"".join(starmap(KEY.pack, keys)))))
 def test_sizes_of_questions_as_the_reference(blocks: list[bytes]) -> None:
     actual = []
@@ -368,7 +370,7 @@ def history(draw: Any, kind: int) -> list[Record]:
     return posts + events
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(st.data(), st.sampled_from(HISTORY), st.sampled_from([(), ("users",)]))
 def test_history_as_the_reference(data: Any, level: str, users: Any) -> None:
     records = data.draw(history(TABLES[level].kind))

@@ -20,7 +20,7 @@ from so2docs.processes.pool import Workers
 def test_the_main_process_neither_copies_nor_removes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dump = write_dump(tmp_path / "Posts.xml", *some_rows(1500))
+    dump = write_dump(tmp_path / "Posts.xml", *some_rows(600))
     so2docs.convert(dump, tmp_path / "one.jsonl", jobs=1)
 
     def refuse(*arguments: object) -> int:
@@ -36,7 +36,7 @@ def test_the_main_process_neither_copies_nor_removes(
     with monkeypatch.context() as context:
         context.setattr(segments, "_copy_in_kernel", refuse)
         context.setattr(Path, "unlink", unlink_other)
-        so2docs.convert(dump, tmp_path / "two.jsonl", jobs=2, chunk_bytes=100_000)
+        so2docs.convert(dump, tmp_path / "two.jsonl", jobs=2, chunk_bytes=30_000)
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
 
 

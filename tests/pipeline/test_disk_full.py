@@ -81,7 +81,7 @@ def test_space_used_by_a_spill_is_not_required_again(
     disk.check_room(2_500_000, folder, str(tmp_path / "x"), "gzip")
 
 
-@pytest.mark.parametrize(("where", "jobs"), [("output", 1), ("both", 2)])
+@pytest.mark.parametrize(("where", "jobs"), [("spill", 2), ("output", 1), ("both", 1)])
 def test_full_midway_and_gone_on_with(
     where: str, jobs: int, dump: Path, folders: tuple[Path, Path], tmpfs: Callable[[int], Path]
 ) -> None:
@@ -173,13 +173,6 @@ def test_a_full_device_as_output(dump: Path) -> None:
         stderr = process.communicate(timeout=60)[1]
     assert process.returncode == 1
     assert re.fullmatch(f"so2docs: -: .*; free some space; {STARTS_OVER}\n", stderr)
-
-
-def test_a_reader_closing_the_pipe(dump: Path) -> None:
-    words = f"{sys.executable} -m so2docs convert {dump} - | head -1"
-    result = subprocess.run(words, shell=True, check=True, capture_output=True)
-    assert result.stdout.count(b"\n") == 1
-    assert result.stderr == b""
 
 
 def test_a_failed_excerpt_does_not_hide_the_error(

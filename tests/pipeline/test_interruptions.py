@@ -126,13 +126,12 @@ def test_killed_at_any_moment(
     print(f"kills survived: {kills}")
 
 
-def test_workers_end_with_their_parent(dump: Path, output: Path, undisturbed: Undisturbed) -> None:
-    running = start(dump, output)
+def test_workers_end_with_their_parent(dump: Path, output: Path) -> None:
+    running = start(dump, output, command=True)
     wait_for_chunks(output, running, 1)
     running.kill()
     running.communicate(timeout=60)
     wait_for(lambda: not members(running.pid))
-    finish(dump, output, undisturbed)
 
 
 @pytest.mark.parametrize(

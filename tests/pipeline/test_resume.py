@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import run_process
+from support.command import run
 from support.dumps import END, answer, left_by, question, some_rows, write_dump
 from support.messages import heard
 from support.places import LONG
@@ -157,10 +157,13 @@ def test_a_sealed_file_with_a_changed_byte_is_written_again(
 
 
 def test_the_command_says_it(conversion: Conversion) -> None:
-    conversion.stop(bucket=1)
-    result = run_process("convert", conversion.dump, conversion.output)
-    assert result.returncode == 0
-    assert "so2docs: resuming: all of the dump" in result.stderr
+    for quiet in ([], ["--quiet"]):
+        conversion.stop(bucket=1)
+        result = run("convert", conversion.dump, conversion.output, *quiet)
+        assert result.returncode == 0
+        assert ("so2docs: resuming: all of the dump" in result.stderr) == (not quiet)
+        conversion.output.unlink()
+        conversion.output.with_name(".questions.jsonl.gz.strays.gz").unlink()
 
 
 @pytest.mark.parametrize("damage", ["shorter", "changed", "gone"])
