@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import starmap
+from itertools import product, starmap
 from typing import Any
 
 import orjson
@@ -218,10 +218,9 @@ def test_sizes_of_questions_as_the_reference(blocks: list[bytes]) -> None:
 
 def test_truncated_and_excessive_sizes() -> None:
     sizes = array("q", [-1]) * 16
-    with pytest.raises(ValueError, match="do not match"):
-        compiled.add_sizes(KEY.pack(1, 1, 0, 1)[:-1], sizes)
-    with pytest.raises(ValueError, match="do not match"):
-        compiled.add_sizes(KEY.pack(1, 1, 0, (1 << 63) - 1) * 20, sizes)
+    for keys in (KEY.pack(1, 1, 0, 1)[:-1], KEY.pack(1, 1, 0, (1 << 63) - 1) * 20):
+        with pytest.raises(ValueError, match="do not match"):
+            compiled.add_sizes(keys, sizes)
     with pytest.raises(ValueError, match="a power of two"):
         compiled.add_sizes(KEY.pack(1, 1, 0, 1), sizes[:15])
 
@@ -296,13 +295,14 @@ COMMENTS = st.sampled_from(
         "Proposed by 2 approved by 5, -1, 4 edit id of 077",
         *("Proposed by 2 approved by  edit id of 7", "Proposed by 02 approved by 5 edit id of 7"),
         "Proposed by 203.0.113.7|0a-B approved by 5, 6 edit id of 7",
+        *("http://a.example/1", "from https://a.example/?a=1", "to http://a.example/ b"),
         *(
-            "http://a.example/1",
-            "from https://a.example/?a=1",
-            "to http://a.example/ b",
             "to http://",
+            "http://a.example/\xa0",
+            'http://"',
+            "from http://a.example/\t",
+            "https:/a",
         ),
-        *("http://a.example/\xa0", 'http://"', "from http://a.example/\t", "https:/a"),
     ]
 )
 VOTER = st.fixed_dictionaries(
@@ -353,9 +353,8 @@ def history(draw: Any, kind: int) -> list[Record]:
     """Draw a question and an answer with their history."""
     posts = [(1, 1, 0, QUESTION, b'{"Id":1,"OwnerUserId":2}'), (1, 2, 0, ANSWER, b"{}")]
     events = []
-    for number in draw(
-        st.lists(st.integers(0, 99), max_size=8, unique=draw(st.integers(0, 5)) > 0)
-    ):
+    is_unique = draw(st.integers(0, 5)) > 0
+    for number in draw(st.lists(st.integers(0, 99), max_size=8, unique=is_unique)):
         types = st.integers(1, 11) | st.sampled_from([5, 5, 10, 10, 24, 25, 36, 66, 99, 127, 128])
         row = {
             "Id": number,
@@ -396,14 +395,10 @@ def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.Mo
     posts = [(1, 1, 0, QUESTION, b'{"Id":1}')]
     for number, row in enumerate(rows):
         date = {"CreationDate": f"2020-01-0{row.pop('day', 1)}T00:00:00.000"}
-        first = {
-            "Id": number,
-            "PostId": 1,
-            "RevisionGUID": row.pop("guid", "a"),
-            **date,
-            "UserId": 2,
-        }
-        posts.append((1, 1, number, TABLES[level].kind, orjson.dumps(first | row)))
+        first = {"Id": number, "PostId": 1, "RevisionGUID": row.pop("guid", "a"), **date}
+        posts.append(
+            (1, 1, number, TABLES[level].kind, orjson.dumps({**first, "UserId": 2, **row}))
+        )
     expected, _ = outcomes([as_block(posts)], WHOLE, (level, "users"))
     monkeypatch.setattr(bucket.JoinedRecords, "_by_reference", None)
     monkeypatch.setattr(merge, "gather", lambda *_: merge.GatheredRecords())
@@ -458,21 +453,17 @@ def test_no_object_is_left_in_memory() -> None:
 def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket, "ENOUGH_BYTES", 1)
     kinds = {True: QUESTION, False: ANSWER}
-    blocks = [
-        as_block([(n, m, 0, kinds[n == m], b'{"Id":%d}' % m) for n in range(9) for m in range(9)])
-    ]
-    expected, actual = outcomes(blocks, WHOLE, ())
+    pairs = product(range(9), repeat=2)
+    posts = [(n, m, 0, kinds[n == m], b'{"Id":%d}' % m) for n, m in pairs]
+    expected, actual = outcomes([as_block(posts)], WHOLE, ())
     assert actual == expected
     assert actual[2].questions == 9
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 4), st.integers(-(2**31), 2**31 - 1) | st.integers(1, 3)),
-        max_size=40,
-    ),
-    st.integers(1, 9),
-)
+VOTE_KINDS = st.integers(-(2**31), 2**31 - 1) | st.integers(1, 3)
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), VOTE_KINDS), max_size=40), st.integers(1, 9))
 def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], count: int) -> None:
     keys = b"".join(KEY.pack(1, post, kind * 2**32 + count, VOTE) for post, kind in votes)
     counted = compiled.count_votes(keys)
@@ -481,11 +472,9 @@ def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], co
     ranks = [rank for _, _, rank, _ in KEY.iter_unpack(counted)]
     assert sum(unpack_votes(rank)[1] for rank in ranks) == count * len(votes)
     assert len(ranks) == len(set(votes))
-
-
-def test_truncated_votes() -> None:
-    with pytest.raises(ValueError, match="truncated"):
-        compiled.count_votes(KEY.pack(1, 1, 1, VOTE)[:-1])
+    if keys:
+        with pytest.raises(ValueError, match="truncated"):
+            compiled.count_votes(keys[:-1])
 
 
 def test_keys_that_contradict_their_json() -> None:

@@ -1,6 +1,7 @@
 """The budget for uncompressed spill (default, requested or changed) never affects the output."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.dumps import left_by, some_rows, write_dump
@@ -93,12 +94,11 @@ def test_same_bytes_with_any_budget(tmp_path: Path) -> None:
 
 
 def test_tables_use_the_budget_too(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    options: Any = {"nest": "all", "chunk_bytes": 900, "force": True}
     lines = set()
     for budget in (0, 2000, "1GB"):
-        output = tmp_path / "questions.jsonl.gz"
-        report = so2docs.convert(
-            SAMPLES / "site", output, nest="all", spill_budget=budget, chunk_bytes=900, force=True
-        )
+        report = so2docs.convert(SAMPLES / "site", output, spill_budget=budget, **options)
         assert (report.spill_compressed_bytes == 0) == (budget == "1GB")
         lines.add(output.read_bytes())
     assert len(lines) == 1

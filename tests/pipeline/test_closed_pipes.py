@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,24 +38,20 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *rows)
 
 
-@pytest.fixture(scope="module")
-def seconds(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
-    """The duration of an undisturbed conversion."""
+@cache
+def duration(dump: Path) -> float:
+    """Return the seconds of an undisturbed conversion."""
     started = time.monotonic()
-    folder = tmp_path_factory.mktemp("undisturbed")
-    converting(dump, ["-"], folder).communicate(timeout=SECONDS)
+    converting(dump, ["-"], dump.parent).communicate(timeout=SECONDS)
     return time.monotonic() - started
 
 
 def converting(
     dump: Path, arguments: list[str], folder: Path, stdout: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
+    command = ("convert", "--quiet", "--jobs", "2", dump, *arguments)
     return start(
-        *("convert", "--quiet", "--jobs", "2", dump, *arguments),
-        cwd=folder,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
+        *command, cwd=folder, stdout=stdout, stderr=subprocess.PIPE, start_new_session=True
     )
 
 
@@ -84,6 +81,7 @@ def test_a_reader_leaving_after_one_line(dump: Path, tmp_path: Path) -> None:
     assert end_of(running) == (1, "")
 
 
+@pytest.mark.parametrize("number", range(20 if LONG else 1))
 @pytest.mark.parametrize(
     ("form", "sent", "code"),
     [
@@ -94,21 +92,11 @@ def test_a_reader_leaving_after_one_line(dump: Path, tmp_path: Path) -> None:
     ],
 )
 def test_stopped_at_any_moment(
-    form: str, sent: signal.Signals, code: int, dump: Path, tmp_path: Path, seconds: float
+    form: str, sent: signal.Signals, code: int, number: int, dump: Path, tmp_path: Path
 ) -> None:
-    rng = random.Random(f"{form} {sent}")
-    for _ in range(20 if LONG else 1):
-        check_end(converting(dump, FORMS[form], tmp_path), sent, code, rng, seconds)
-
-
-def check_end(
-    running: subprocess.Popen[bytes],
-    sent: signal.Signals,
-    code: int,
-    rng: random.Random,
-    seconds: float,
-) -> None:
-    """Send a signal to a conversion, or SIGKILL to one of its workers; it must end."""
+    rng = random.Random(f"{form} {number} {sent}")
+    seconds = duration(dump)
+    running = converting(dump, FORMS[form], tmp_path)
     wait_for_workers(running)
     time.sleep(rng.uniform(0.2, 0.8) * seconds)
     processes = [running.pid] if sent != signal.SIGKILL else children(running.pid)

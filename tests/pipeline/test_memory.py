@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell"),
+]
 ROW = (
     '  <row Id="{id}" PostTypeId="{kind}" {parent}Score="3" Body="&lt;p&gt;{body}&lt;/p&gt;" />\r\n'
 )
@@ -32,50 +36,32 @@ def peak_memory(dump: Path, jobs: int, nest: tuple[str, ...] = ()) -> int:
         "import sys, so2docs; print(so2docs.convert(sys.argv[1], sys.argv[1] + '.jsonl.gz', "
         f"jobs={jobs}, nest={nest}, chunk_bytes=4_000_000, force=True).peak_memory_bytes)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script, dump], capture_output=True, text=True, check=True
-    )
-    return int(result.stdout)
+    return int(subprocess.check_output([sys.executable, "-c", script, dump]))
 
 
-@pytest.fixture(scope="module")
-def dumps(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    # A bucket has 2^14 ids, so the smaller dump fills four buckets.
-    folder = tmp_path_factory.mktemp("dumps")
-    for rows in (50_000, 300_000):
-        write_dump(folder / f"{rows}.xml", rows)
-    return [folder / "50000.xml", folder / "300000.xml"]
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
-def test_six_times_the_rows_need_no_more_memory(dumps: list[Path]) -> None:
-    peaks = [peak_memory(dump, jobs=2) for dump in dumps]
+def test_six_times_the_rows_need_no_more_memory(tmp_path: Path) -> None:
+    peaks = []
+    for rows in (50_000, 300_000):  # A bucket has 2^14 ids, so the smaller dump fills four buckets.
+        write_dump(tmp_path / f"{rows}.xml", rows)
+        peaks.append(peak_memory(tmp_path / f"{rows}.xml", jobs=2))
     # A leak of 130 bytes per row, which lxml's clear() alone leaves behind, would add 40 %.
     assert peaks[1] < 1.3 * peaks[0]
     assert peaks[1] < 300 * 2**20
 
 
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
 def test_large_posts_under_neighbouring_ids_need_no_more_memory(tmp_path: Path) -> None:
     """All posts are in one bucket, whose size does not follow from its ids."""
     body = random.Random(1).randbytes(1 << 14).hex() * 64
     peaks = []
     for rows in (24, 96):
         path = tmp_path / f"{rows}.xml"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.write("<posts>\n")
-            for number in range(1, rows + 1):
-                file.write(f'<row Id="{number}" PostTypeId="1" Body="{body}" />\n')
-            file.write("</posts>")
+        posts = [f'<row Id="{n}" PostTypeId="1" Body="{body}" />\n' for n in range(1, rows + 1)]
+        path.write_text(f"<posts>\n{''.join(posts)}</posts>")
         peaks.append(peak_memory(path, 1))
     assert peaks[1] < 1.3 * peaks[0]
     assert peaks[1] < 256 * 2**20
 
 
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
 def test_votes_in_any_order_need_no_more_memory(tmp_path: Path) -> None:
     """Every chunk has votes of every post; only their number by type is kept."""
     rng = random.Random(1)

@@ -15,12 +15,7 @@ from traceback import format_tb
 import pytest
 from support.processes import children
 
-from so2docs.errors import (
-    Location,
-    MalformedDumpError,
-    So2docsError,
-    WorkerDiedError,
-)
+from so2docs.errors import Location, MalformedDumpError, So2docsError, WorkerDiedError
 from so2docs.processes.pool import Workers
 
 
@@ -32,9 +27,8 @@ def late(task: int) -> tuple[int, int]:
 
 def failing(task: int) -> int:
     if task == 3:
-        raise MalformedDumpError(
-            "Posts.xml", "is bent", Location(5, 2, 1), advice="do", excerpt=b"<posts>"
-        )
+        where = Location(5, 2, 1)
+        raise MalformedDumpError("Posts.xml", "is bent", where, advice="do", excerpt=b"<posts>")
     return task
 
 
