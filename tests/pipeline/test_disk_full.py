@@ -81,7 +81,7 @@ def test_space_used_by_a_spill_is_not_required_again(
     disk.check_room(2_500_000, folder, str(tmp_path / "x"), "gzip")
 
 
-@pytest.mark.parametrize(("where", "jobs"), [("spill", 2), ("output", 1), ("both", 1)])
+@pytest.mark.parametrize(("where", "jobs"), [("output", 1), ("both", 2)])
 def test_full_midway_and_gone_on_with(
     where: str, jobs: int, dump: Path, folders: tuple[Path, Path], tmpfs: Callable[[int], Path]
 ) -> None:
