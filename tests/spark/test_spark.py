@@ -34,11 +34,9 @@ from support.spark_runs import (
 )
 
 import so2docs
-from so2docs import merge
 from so2docs import spark as on_spark
 from so2docs.options.sites import site_from_name
 from so2docs.output.product import ExistingOutputError
-from so2docs.parse import posts
 from so2docs.spark import api, folders, sites
 from so2docs.spark.jobs import catch_errors, run
 from so2docs.spark.sites import convert_site
@@ -60,16 +58,6 @@ def test_samples(session: Any, tmp_path: Path) -> None:
         assert counts.strays == dict(sorted(oracle.strays_by_reason.items()))
         assert counts.other_types == oracle.other_types
         assert counts.repaired_characters == oracle.repaired_characters
-
-
-@pytest.mark.spark
-def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
-    pattern = unpacked_dumps / "*" / "Posts.xml"
-    report = on_spark.convert(session, pattern, tmp_path / "out", chunk_bytes=500_000)
-    assert reports(report)
-    for name in reports(report):
-        dump = unpacked_dumps / name / "Posts.xml"
-        assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
 
 
 @pytest.mark.spark
@@ -99,21 +87,6 @@ def test_site_field_is_before_the_answers(session: Any, tmp_path: Path) -> None:
         line.replace(b',"Site":"votes","Answers":', b',"Answers":') for line in actual
     ] == expected
     assert all(json.loads(line)["Site"] == "votes" for line in actual)
-
-
-@pytest.mark.spark
-def test_repeated_ids_across_parts_keep_the_first_row(session: Any, tmp_path: Path) -> None:
-    rows = [f'<row Id="{number * 200_000}" PostTypeId="1" />' for number in range(1, 9)]
-    rows += [
-        f'<row Id="77" PostTypeId="2" ParentId="{parent * 200_000}" Score="{parent}" />'
-        for parent in (5, 2, 7, 2, 3)
-    ]
-    dump = tmp_path / "Posts.xml"
-    dump.write_text("<posts>" + "\n".join(rows) + "</posts>")
-    on_spark.convert(session, dump, tmp_path / "out", chunk_bytes=60)
-    assert_same_as_plain(dump, tmp_path / "out" / tmp_path.name, tmp_path / "plain")
-    answered = [json.loads(line) for line in lines_of(tmp_path / "out" / tmp_path.name)]
-    assert [question["Id"] for question in answered if question["Answers"]] == [1_000_000]
 
 
 @pytest.mark.spark
@@ -282,13 +255,6 @@ def test_locates_paths_and_urls(location: str, expected: str | None) -> None:
 
 
 @pytest.mark.spark
-def test_urls_as_hadoop_writes_them(session: Any, tmp_path: Path) -> None:
-    report = on_spark.convert(session, f"file:{SAMPLES}/strays.xml", f"file:{tmp_path}/out")
-    assert list(reports(report)) == ["strays"]
-    assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
-
-
-@pytest.mark.spark
 def test_empty_dumps(session: Any, tmp_path: Path) -> None:
     report = on_spark.convert(session, SAMPLES / "empty.xml", tmp_path)
     assert reports(report)["empty"].rows == 0
@@ -392,26 +358,6 @@ def test_advice_on_a_full_disk_names_that_disk(
     assert "work_dir" not in message
     assert ("spark.local.dir" in message) == (full == "spill")
     assert ("free some space" in message) == (full == "output")
-
-
-@pytest.mark.spark
-def test_a_full_disk_is_the_failure_of_its_site(
-    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dumps = [
-        sparse_dump(tmp_path / "in" / name / "Posts.xml", range(1, 2000, 3))
-        for name in ("full", "good")
-    ]
-
-    def convert_or_fill(site: sites.Site, **keywords: Any) -> so2docs.Report:
-        if site.name == "full":
-            raise so2docs.DiskFullError("/x: the disk is full")
-        return convert_site(site, **keywords)
-
-    monkeypatch.setattr(api, "convert_site", convert_or_fill)
-    report = on_spark.convert(session, dumps, tmp_path / "out", on_error="skip")
-    assert list(reports(report)) == ["good"]
-    assert isinstance(errors(report)["full"], so2docs.DiskFullError)
 
 
 @pytest.mark.spark
@@ -561,12 +507,3 @@ def test_help_does_not_import_pyspark() -> None:
 def test_a_pattern_without_matches(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="matches no file"):
         sites.find_dumps(str(tmp_path / "*" / "Posts.xml"))
-
-
-def test_nesting_puts_the_site_before_the_answers() -> None:
-    parsed = posts.RecordBuffer()
-    posts.add(parsed, [{"Id": "1", "PostTypeId": "1"}])
-    block = (bytes(parsed.buckets[0].keys), bytes(parsed.buckets[0].json))
-    nesting = merge.DocumentBuilder(merge.gather([block], range(10)), extra=b'"Site":"a \\"b\\""')
-    lines = [b"".join(document.parts) for document in nesting]
-    assert lines == [b'{"Id":1,"PostTypeId":1,"Site":"a \\"b\\"","Answers":[]']

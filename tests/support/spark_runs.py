@@ -11,8 +11,6 @@ from so2docs import spark as on_spark
 from so2docs.api.sites import SiteResult
 from so2docs.options.sites import site_from_name
 from so2docs.output.provenance import UP_TO_DATE
-from so2docs.schema import TABLES
-from support.dumps import answer, question, row, write_dump
 from support.places import SAMPLES
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
@@ -74,49 +72,6 @@ def noisy_dump(path: Path, ids: range) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("<posts>\n" + "\n".join(rows) + "\n</posts>\n")
     return path
-
-
-def wide_site(folder: Path, *, repeated: bool = False) -> Path:
-    """Write posts and their rows, spread over many parts; some rows belong to no post.
-
-    Args:
-        folder: The folder to make.
-        repeated: Whether ids of posts and of users occur several times.
-    """
-    folder.mkdir()
-    ids = range(5, 1_000_000, 20_011)
-    posts = [question(one, OwnerUserId=one * 3, Title=f"t{one}") for one in ids]
-    posts += [
-        answer(one + 1, ids[number * 7 % len(ids)], Score=number % 5, LastEditorUserId=one)
-        for number, one in enumerate(ids)
-    ]
-    posts += [answer(77, 400_000), row(PostTypeId=1)]
-    posts += [answer(ids[3] + 1, ids[9]), question(ids[4])] if repeated else []
-    comments = [
-        row(Id=9_000 - number, PostId=one + number % 3, Text=f'a "UserId":{one}', UserId=one * 2)
-        for number, one in enumerate(ids)
-    ]
-    comments += [row(Id=1, PostId=ids[0], Text=text) for text in "dcba"] + [
-        row(Id=3),
-        row(PostId=5),
-    ]
-    links = [row(Id=one, PostId=one + 1, RelatedPostId=5, LinkTypeId=3) for one in ids]
-    votes = [row(Id=one, PostId=one + one % 3, VoteTypeId=one % 4) for one in ids] * 3
-    places = [one * factor for factor in (3, 2, 1, 3) for one in ids]
-    users = [
-        row(Id=place, Reputation=number, DisplayName=f"u{place}-{number}")
-        for number, place in enumerate(places if repeated else dict.fromkeys(places))
-    ]
-    users += [row(Id="x", DisplayName="nobody"), row(Id=-1, DisplayName="Community")]
-    write_dump(folder / "Posts.xml", *posts)
-    for name, rows in (
-        ("comments", comments),
-        ("links", links),
-        ("votes", votes),
-        ("users", users),
-    ):
-        write_dump(folder / TABLES[name].file, *rows)
-    return folder
 
 
 COUNTED = (
