@@ -105,18 +105,6 @@ class _NoBar:
         pass
 
 
-class _Tqdm:
-    """A tqdm bar that never exceeds its total."""
-
-    def __init__(self, tqdm_bar: Any) -> None:
-        self.tqdm_bar = tqdm_bar
-
-    def update(self, n: int) -> None:
-        remaining = None if self.tqdm_bar.total is None else self.tqdm_bar.total - self.tqdm_bar.n
-        _show_fetched(self.tqdm_bar)
-        self.tqdm_bar.update(n if remaining is None else max(0, min(n, remaining)))
-
-
 class _Reporter:
     """Passes progress to a function instead of showing it; has the methods of a tqdm bar."""
 
@@ -165,7 +153,8 @@ def bar(
         return
     options = {"total": total or None, "initial": done, "unit": unit, "unit_scale": True}
     with _tqdm(description, shown, **options) as bar_:
-        yield _Tqdm(bar_)
+        remaining = (total or 0) - done
+        yield _Share(bar_, remaining, remaining, 0) if remaining > 0 else bar_
         _fill(bar_)
 
 
