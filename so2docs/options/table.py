@@ -71,6 +71,12 @@ _run = partial(option, "Run", "run")
 """Functions that declare an option under a heading of the help, with the result that it affects."""
 
 
+def _lacks(subject: str, needed: str) -> OptionError:
+    return OptionError(
+        f"{subject} needs {needed}, which {flag('fields')} or {flag('drop_fields')} leaves out"
+    )
+
+
 def _with_aliases(recipe: Recipe) -> str:
     aliases = f" (or {', '.join(recipe.aliases)})" if recipe.aliases else ""
     return f"{recipe.name}{aliases}"
@@ -262,10 +268,7 @@ class Filters(PartFilters):
                 f"{flag('fields')} is empty; name at least one, such as Id,Title,Answers.Body"
             )
         if self.min_answer_score is not None and not self.fields.has_answers:
-            raise OptionError(
-                f"{flag('min_answer_score')} needs the answers, which "
-                f"{flag('fields')} or {flag('drop_fields')} leaves out"
-            )
+            raise _lacks(flag("min_answer_score"), "the answers")
 
     @property
     def before(self) -> str:
@@ -532,10 +535,7 @@ class Options:
         self._check_body()
         fields = self.filters.fields
         if self.form.split.by is not None and not fields.has_whole("CreationDate"):
-            raise OptionError(
-                f"{flag('split', self.form.split.by)} needs CreationDate, which "
-                f"{flag('fields')} or {flag('drop_fields')} leaves out"
-            )
+            raise _lacks(flag("split", self.form.split.by), "CreationDate")
         fields.check_nested(self.shown)
         if self.filters.limit is not None and self.form.split.files is not None:
             raise OptionError(
@@ -552,10 +552,7 @@ class Options:
                 f"{flag('body', self.body)} out"
             )
         if self.body != "html" and not has_body:
-            raise OptionError(
-                f"{flag('body', self.body)} needs Body, which "
-                f"{flag('fields')} or {flag('drop_fields')} leaves out"
-            )
+            raise _lacks(flag("body", self.body), "Body")
 
     def _check_recipe(self) -> None:
         fields = self.filters.fields
@@ -593,10 +590,7 @@ class Options:
                 )
         missing = [path for path in needed if not fields.has_whole(path)]
         if missing:
-            raise OptionError(
-                f"{subject} needs {missing[0]}, which {flag('fields')} or {flag('drop_fields')} "
-                "leaves out"
-            )
+            raise _lacks(subject, missing[0])
 
     @property
     def strict(self) -> bool:
