@@ -162,13 +162,6 @@ def test_same_output_twice(dumps: Path) -> None:
     assert not (dumps / "out").exists()
 
 
-@pytest.mark.parametrize("names", [("a.7z", "b.7z"), ("a", "b", "c")])
-def test_several_dumps_without_a_folder(names: tuple[str, ...]) -> None:
-    result = run("convert", *names)
-    assert result.returncode == 2
-    assert "--output-dir" in result.stderr
-
-
 @pytest.fixture
 def sites(tmp_path: Path) -> list[Path]:
     """Small dumps, some compressed; one is damaged, and the output of one exists."""

@@ -26,9 +26,3 @@ def test_recipes() -> None:
     for name in ("DuckDB", "sqlite-utils", "DuckDB, several sites", "pandas, several sites"):
         assert outcomes[name].startswith("ran: "), outcomes
     assert outcomes["PostgreSQL"].startswith("not run: ")
-
-
-def test_note_names_every_recipe() -> None:
-    note = (CHECKOUT / "docs" / "loading.md").read_text(encoding="utf-8")
-    for name in ("DuckDB", "pandas", "polars", "PostgreSQL", "OpenSearch", "MongoDB", "RavenDB"):
-        assert f"| {name} |" in note

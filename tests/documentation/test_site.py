@@ -1,11 +1,9 @@
 """The documentation as a site: `make site` fails on broken links and pages."""
 
-import ast
 import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -34,15 +32,3 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     )
     assert result.returncode != 0
     assert "nowhere" in result.stdout + result.stderr
-
-
-def test_examples_in_docstrings_are_in_a_section() -> None:
-    """The reference shows `>>>` as code only under `Examples:`."""
-    for path in CHECKOUT.glob("so2docs/**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                continue
-            lines = (ast.get_docstring(node) or "").splitlines()
-            for before, line in pairwise(["", *map(str.lstrip, lines)]):
-                if line.startswith(">>>") and not before.startswith((">>>", "...")):
-                    assert before.strip() == "Examples:", f"{path}: {line}"
