@@ -4,7 +4,7 @@ import io
 import json
 import shutil
 import struct
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,6 @@ from so2docs.options.table import OutputForm
 from so2docs.output.formats import footer as footers
 from so2docs.output.formats import parquet as parquet_format
 from so2docs.output.formats.parquet import Parquet
-from so2docs.pipeline import session
-from so2docs.processes.pool import Workers
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
 
@@ -177,59 +175,6 @@ def test_split_refuses_and_replaces_earlier_files(tmp_path: Path) -> None:
         "questions-00000.jsonl",
         "questions-00001.jsonl",
     ]
-
-
-class _Stopping(Workers):
-    """Workers of a session that is interrupted after some results of the second pass."""
-
-    results = 0
-
-    def run(
-        self, function: Any, tasks: Iterable[Any], ahead: int = 2
-    ) -> Generator[Any, None, None]:
-        for number, result in enumerate(super().run(function, tasks, ahead)):
-            if function.__name__ == "merge_bucket" and number == self.results:
-                raise KeyboardInterrupt
-            yield result
-
-
-@pytest.mark.parametrize(
-    ("name", "file", "split"),
-    [
-        ("jsonl", "questions.jsonl.gz", None),
-        ("jsonl", "questions.jsonl.zst", "3files"),
-        ("json", "questions.json", "100kB"),
-        ("parquet", "questions.parquet", "3files"),
-    ],
-)
-def test_same_bytes_after_interruptions(
-    name: str,
-    file: str,
-    split: str | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    dump = wide_dump(tmp_path / "Posts.xml", 20)
-    whole, resumed = tmp_path / "whole" / file, tmp_path / "resumed" / file
-    for output in (whole, resumed):
-        output.parent.mkdir()
-    so2docs.convert(dump, whole, format=name, split=split, jobs=1)
-    for results in (0, 9, 3):
-        with monkeypatch.context() as patch:
-            patch.setattr(session, "Workers", _Stopping)
-            patch.setattr(_Stopping, "results", results)
-            with pytest.raises(KeyboardInterrupt):
-                so2docs.convert(dump, resumed, format=name, split=split, jobs=1)
-        assert all(
-            ".part" in path.name or path.suffix == ".spill" for path in resumed.parent.iterdir()
-        )
-    report = so2docs.convert(dump, resumed, format=name, split=split, jobs=1)
-    assert report.resumed
-    actual, expected = (
-        {path.name: path.read_bytes() for path in output.parent.iterdir()}
-        for output in (resumed, whole)
-    )
-    assert actual == expected
 
 
 def test_zstd_stream_is_seekable(tmp_path: Path) -> None:

@@ -128,21 +128,3 @@ def fail_at_the_end(question: dict[str, object]) -> dict[str, object]:
     if int(str(question["Id"])) > 100_000:
         raise ValueError
     return {"Id": question["Id"]}
-
-
-def test_keeps_a_locked_folder(tmp_path: Path) -> None:
-    """A folder that another process has locked is in use."""
-    script = (
-        "import sys; from so2docs.output.new_files import temporary_folder\n"
-        "with temporary_folder(sys.argv[1]) as made: print(made, flush=True); sys.stdin.read()"
-    )
-    words = [sys.executable, "-c", script, str(tmp_path)]
-    with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdout is not None
-        temporary = Path(holder.stdout.readline().rstrip())
-        with temporary_folder(str(tmp_path)):
-            assert temporary.is_dir()
-        holder.communicate("")
-    assert list(tmp_path.iterdir()) == []

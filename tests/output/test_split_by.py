@@ -101,12 +101,18 @@ class Stop(BaseException):
     """Ends a session like a signal."""
 
 
-@pytest.mark.parametrize(("name", "bucket"), [("q.jsonl.gz", 1), ("q.json", 4), ("q.parquet", 4)])
+@pytest.mark.parametrize(
+    ("name", "by", "bucket"),
+    [
+        ("q.jsonl.gz", "month", 1),
+        ("q.json", "month", 4),
+        ("q.jsonl.zst", "3files", 4),
+        ("q.parquet", "year", 4),
+    ],
+)
 def test_interrupted(
-    dump: Path, tmp_path: Path, name: str, bucket: int, monkeypatch: pytest.MonkeyPatch
+    dump: Path, tmp_path: Path, name: str, by: str, bucket: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Each segment of this file takes long to write.
-    by = "year" if name == "q.parquet" else "month"
     convert(dump, tmp_path / "wanted" / name, split=by)
     calls = []
     merge = bucket_side.merge_bucket
@@ -125,7 +131,7 @@ def test_interrupted(
     # Bytes after the checkpoint do not count, nor does a file unknown to it.
     parts_left = sorted(output.parent.glob("q-*.part"))
     assert parts_left
-    with parts_left[0].open("ab") as file:
+    with parts_left[-1].open("ab") as file:
         file.write(b"more")
     with heard() as messages:
         assert convert(dump, output, split=by).resumed
@@ -186,25 +192,6 @@ def test_an_invalid_month(tmp_path: Path) -> None:
     rows = [question(n, CreationDate=f"2021-{n:02}-01T00:00:00.000") for n in (1, 12, 13)]
     convert(write_dump(tmp_path / "Posts.xml", question(99), *rows), tmp_path / "q.jsonl")
     assert parts(tmp_path).keys() == {"2021-01", "2021-12", "undated"}
-
-
-def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
-    for site in ("one", "other"):
-        (tmp_path / site).mkdir()
-        write_dump(tmp_path / site / "Posts.xml", *dated_rows(20), answer(3, 99))
-    results = so2docs.convert_all(
-        [tmp_path / "one", tmp_path / "other"], tmp_path / "out", split="year", card=True
-    )
-    assert [conversion.error for conversion in results] == [None, None]
-    documents = [
-        document for path in (tmp_path / "out").glob("*.jsonl.gz") for document in jsonl(path)
-    ]
-    assert len(documents) == 40 == sum(one.result.questions for one in results if one.result)
-    assert so2docs.verify(tmp_path / "out/one.jsonl.gz").files > 1
-    assert "- one-2016.jsonl.gz\n" in (tmp_path / "out/README.md").read_text()
-    assert "--split year --card" in (tmp_path / "out/README.md").read_text()
-    again = so2docs.convert_all([tmp_path / "one"], tmp_path / "out", split="year")
-    assert again[0].result is None  # The file exists.
 
 
 def test_no_documents_give_one_empty_file(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,24 +22,17 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.output.compression import compress
-from so2docs.output.file import Output, matches_checkpoint
+from so2docs.output.file import Output
 from so2docs.output.formats import Format
 from so2docs.output.index import Index
 from so2docs.output.new_files import output_lock
 from so2docs.output.part_files import publish
-from so2docs.spill import Spill
 
 NAMES = ("questions.jsonl.gz", "questions.jsonl", "questions.jsonl.zst")
 
 
 def index_of(output: Path) -> Path:
     return output.with_name(f".{output.name}.index")
-
-
-def name_files(output: Output, *, but: str | None = None) -> None:
-    """Finish an output and rename its files, or all except one."""
-    files = output.seal().all_files(output.path)
-    publish([(path, replace(file, index=None)) for path, file in files if path != but])
 
 
 def scanned(output: Path) -> dict[int, dict[str, object]]:
@@ -188,7 +180,7 @@ def test_a_rebuilt_index_equals_the_written_one(level: int, large: Path, tmp_pat
             raw = "".join(line + "\n" for line in lines[start : start + 50]).encode()
             first_id = json.loads(lines[start])["Id"]
             output.append(compress(raw, "gzip", level, first_id, raw.count(b"\n")))
-        name_files(output)
+        publish([(output.path, output.seal())])
     written = index_of(path).read_bytes()
     index_of(path).unlink()
     with heard():
@@ -374,67 +366,6 @@ def test_copy_in_another_process(large: Path) -> None:
             check=True,
         )
         assert int(result.stdout) == len(docs)
-
-
-def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: Path) -> None:
-    """Interrupt after every range of question ids, with more written than recorded."""
-    output = tmp_path / NAMES[0]
-    part, journal = Path(f"{output}.part"), Path(f"{output}.part.journal")
-
-    class InterruptedOnPurposeError(Exception):
-        pass
-
-    put = Spill.put
-
-    def put_and_stop(self: Spill, name: str, value: object) -> None:
-        put(self, name, value)
-        if name == "checkpoint" and value is not None:
-            raise InterruptedOnPurposeError
-
-    sessions = 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Spill, "put", put_and_stop)
-        patch.setattr(Format, "segment_bytes", 100_000)
-        while sessions < 50:
-            try:
-                so2docs.convert(large / "Posts.xml", output, jobs=1)
-                break
-            except InterruptedOnPurposeError:
-                sessions += 1
-                for path in (part, journal):
-                    with path.open("ab") as file:
-                        file.write(b"what a killed process still wrote")
-    assert sessions > 1
-    for path in (output, index_of(output)):
-        assert path.read_bytes() == (large / path.name).read_bytes()
-    assert sorted(os.listdir(tmp_path)) == sorted(
-        path.name for path in large.glob("*questions.*gz*")
-    )
-
-
-def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
-    """After a kill between the two renames, the index is written again."""
-    whole = tmp_path / "whole.jsonl.gz"
-    segments = [compress(b'{"Id":%d,"Answers":[]}\n' % n, "gzip", 2, n, 1) for n in range(1, 9)]
-    with Output(str(whole), "gzip", indexed=True) as output:
-        for segment in segments:
-            output.append(segment)
-        name_files(output)
-    again = tmp_path / "again.jsonl.gz"
-    output = Output(str(again), "gzip", indexed=True)
-    for segment in segments[:5]:
-        output.append(segment)
-    state = output.checkpoint()
-    name_files(output, but=str(again))
-    assert index_of(again).exists()
-    assert not again.exists()
-    assert matches_checkpoint(str(again), "gzip", state)
-    with Output(str(again), "gzip", state, indexed=True) as output:
-        for segment in segments[5:]:
-            output.append(segment)
-        name_files(output)
-    assert index_of(again).read_bytes() == index_of(whole).read_bytes()
-    assert again.read_bytes() == whole.read_bytes()
 
 
 def test_an_index_without_its_output_is_replaced_but_nothing_else(tmp_path: Path) -> None:
