@@ -15,7 +15,9 @@ from so2docs.output import index
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import (
     CARD,
+    JOURNAL,
     MANIFEST,
+    PART,
     RECORD,
     STRAYS,
     check_folder,
@@ -34,7 +36,7 @@ _EXTENSIONS = (
     *COMPRESSIONS,
     *dict.fromkeys(end for traits in FORMATS.own.values() for end in traits.extensions),
 )
-_TEMPORARY_ENDS = (".part", ".part.journal", ".part.rest")
+_TEMPORARY_ENDS = (PART, PART + JOURNAL)
 
 
 @dataclass(frozen=True, slots=True)

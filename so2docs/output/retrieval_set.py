@@ -9,10 +9,10 @@ ids.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
@@ -76,17 +76,15 @@ def finish(
             files.enter_context(Output(names.file(name), "none", label=name)) for name in FILES
         ]
         corpus, queries, qrels, judgements, readme = outputs
-        with open(part, "rb") as lines, open(f"{part}.rest", "wb") as remaining:
+        with open(part, "rb") as lines:
             for line in lines:
                 if line.startswith(_CORPUS):
                     entry = line[len(_CORPUS) : -2]
                     ids.add_one(int(entry[len(_ID) : entry.index(b'"', len(_ID))]))
                     corpus.write(entry + b"\n")
                     counts[CORPUS] += 1
-                else:
-                    remaining.write(line)
         qrels.write(_HEADER)
-        with open(f"{part}.rest", "rb") as lines:
+        with open(part, "rb") as lines:
             for query, relevant in _queries(lines):
                 judged = [row for row in relevant if int(row["corpus-id"]) in ids]
                 if judged:
@@ -112,11 +110,13 @@ def finish(
     return complete, write_record(names.output, provenance, named)
 
 
-def _queries(lines: BinaryIO) -> Iterator[tuple[Record, list[Record]]]:
+def _queries(lines: Iterable[bytes]) -> Iterator[tuple[Record, list[Record]]]:
     """Yield each query with its judgements."""
     query: Record = {}
     relevant: list[Record] = []
     for line in lines:
+        if line.startswith(_CORPUS):
+            continue
         ((file, record),) = orjson.loads(line).items()
         if file == QUERIES:
             if query:
