@@ -5,8 +5,6 @@ Only slices with an error are examined in detail, so that an intact dump costs n
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
 from so2docs.counts import ChunkTally
@@ -15,9 +13,6 @@ from so2docs.errors import Location, StrictError, flag
 from so2docs.parse import rows
 from so2docs.parse.posts import RecordBuffer
 from so2docs.parse.rows import Row
-from so2docs.schema import TABLES
-
-_TABLE_ROWS = {table.row for table in TABLES.values()}
 
 
 def _advice() -> str:
@@ -69,24 +64,13 @@ def check_lines(dump: str, lines: list[bytes]) -> None:
     """Raise `StrictError` if there are strays, given as lines of the side file."""
     if lines:
         stray = orjson.loads(lines[0])
+        numbers = {name: value for name, value in stray["row"].items() if isinstance(value, int)}
         raise StrictError(
             dump,
-            f"has a stray, {stray['reason']}{_describe(stray)} (strict: nothing is left out)",
+            f"has a stray, {stray['reason']}: {orjson.dumps(numbers).decode()} "
+            "(strict: nothing is left out)",
             advice=_advice(),
         )
-
-
-def _describe(stray: dict[str, Any]) -> str:
-    """Describe the row of a stray by its ids."""
-    row, word = stray["row"], stray["reason"].partition("_")[0]
-    if word not in _TABLE_ROWS:
-        return f": post {row['Id']}" if "Id" in row else ""
-    if "count" in stray:
-        if "Class" in row:
-            return f": {stray['count']:,} of class {row['Class']} for user {row['UserId']}"
-        return f": {stray['count']:,} of type {row['VoteTypeId']} for post {row['PostId']}"
-    post = f" of post {row['PostId']}" if "PostId" in row else ""
-    return f": {word} {row['Id']}{post}" if "Id" in row else f": a {word}{post}"
 
 
 def check_decoded(path: str, characters: int) -> None:

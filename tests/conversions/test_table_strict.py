@@ -24,10 +24,10 @@ ROWS = {
     "forbidden characters": '<row Id="3" PostId="1" VoteTypeId="1" Text="&#x1;" />',
 }
 STRAYS = {
-    "comment_without_post": ('<row Id="3" PostId="9" />', "comment 3 of post 9"),
-    "link_without_post": ('<row Id="3" PostId="9" />', "link 3 of post 9"),
-    "vote_without_post": ('<row PostId="9" VoteTypeId="2" />' * 2, "2 of type 2 for post 9"),
-    "user_repeated_id": ('<row Id="7" />', "user 7"),
+    "comment_without_post": ('<row Id="3" PostId="9" />', '{"Id":3,"PostId":9}'),
+    "link_without_post": ('<row Id="3" PostId="9" />', '{"Id":3,"PostId":9}'),
+    "vote_without_post": ('<row PostId="9" VoteTypeId="2" />' * 2, '{"PostId":9,"VoteTypeId":2}'),
+    "user_repeated_id": ('<row Id="7" />', '{"Id":7}'),
 }
 ROW_OF = {file: name.removesuffix("s") for name, file in FILES.items()}
 FILE_OF = {row: file for file, row in ROW_OF.items()}
