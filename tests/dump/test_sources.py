@@ -436,7 +436,6 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
     ("pack", "start", "problem"),
     [
         (gzip.compress, b"", "is not a Posts.xml: no root element such as <posts> in its first"),
-        (gzip.compress, b'<posts><row Id="1" Body="', "has no <row in 128 MiB"),
         (bz2.compress, b'<posts><row Id="1" Body="', "has no <row in 128 MiB"),
         (gzip.compress, b"<posts></posts>", ""),
         (gzip.compress, b"<posts></posts><!--", "has content after"),
@@ -501,8 +500,14 @@ def test_decoders_return_at_most_the_requested_bytes(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", ["read", "open", "stats"])
-@pytest.mark.parametrize("pack", [partial(gzip.compress, compresslevel=1), zstandard.compress])
+@pytest.mark.parametrize(
+    ("pack", "way"),
+    [
+        (partial(gzip.compress, compresslevel=1), "read"),
+        (zstandard.compress, "open"),
+        (zstandard.compress, "stats"),
+    ],
+)
 def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path: Path) -> None:
     bomb = tmp_path / "q.jsonl.x"
     bomb.write_bytes(pack(b" " * BLANKS))
