@@ -276,20 +276,17 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
 
 
 def test_a_vanishing_output_folder(
-    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dump: Path, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "out"
-    folder.mkdir()
-    check = disk.check_room
+    work_dir, folder = folders
 
-    def vanish(*arguments: object, **options: object) -> int:
-        spare = check(*arguments, **options)  # type: ignore[arg-type]
+    def vanish(*_: object, **__: object) -> int:
         shutil.rmtree(folder)
-        return spare
+        return 0
 
     monkeypatch.setattr("so2docs.pipeline.session.check_room", vanish)
     with pytest.raises(so2docs.OutputError, match="part: cannot be written: No such file"):
-        convert(dump, folder / "questions.jsonl.gz", work_dir=tmp_path)
+        convert(dump, folder / "questions.jsonl.gz", work_dir=work_dir)
 
 
 def replace(dump: Path) -> None:

@@ -27,13 +27,16 @@ def written(path: Path, compression: Compression, segments: list[Segment]) -> by
     )
 
 
-@pytest.mark.parametrize("in_kernel", [True, False])
-@pytest.mark.parametrize("compression", ["gzip", "none", "zstd"])
-def test_same_file_by_way_of_a_temporary_one(
-    compression: Compression, in_kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not in_kernel:
+@pytest.fixture(params=["in kernel", "by reading"])
+def _copying(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy in the kernel, or as on systems that cannot."""
+    if request.param == "by reading":
         monkeypatch.delattr(os, "copy_file_range", raising=False)
+
+
+@pytest.mark.usefixtures("_copying")
+@pytest.mark.parametrize("compression", ["gzip", "none", "zstd"])
+def test_same_file_by_way_of_a_temporary_one(compression: Compression, tmp_path: Path) -> None:
     in_memory = some_segments(compression)
     temporary = tmp_path / "segments.0"
     first, rest = store(str(temporary), in_memory[:1], in_memory[1:])
@@ -45,12 +48,8 @@ def test_same_file_by_way_of_a_temporary_one(
     assert not temporary.exists()
 
 
-@pytest.mark.parametrize("in_kernel", [True, False])
-def test_a_truncated_temporary_file(
-    in_kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not in_kernel:
-        monkeypatch.delattr(os, "copy_file_range", raising=False)
+@pytest.mark.usefixtures("_copying")
+def test_a_truncated_temporary_file(tmp_path: Path) -> None:
     temporary = tmp_path / "segments.0"
     (stored,) = store(str(temporary), some_segments("none"))
     os.truncate(temporary, temporary.stat().st_size - 1)
