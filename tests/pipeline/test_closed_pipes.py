@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes")
 
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rows = some_rows(16_000, body_bytes=900, dense=True)
+    rows = some_rows(9_000, body_bytes=900, dense=True)
     return write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *rows)
 
 
