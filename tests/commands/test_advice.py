@@ -178,7 +178,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convert posts.xml out --compression zstd", "did you mean out.jsonl.zst, or"),
         ("convert posts.xml new/", "did you mean new/questions.jsonl.gz, or, for several dumps"),
         ("convert posts.xml .", "did you mean ./questions.jsonl.gz, or, for several dumps, --outp"),
-        ("convert posts.xml b.jsonl.gz --recipe beir", "did you mean b?"),
+        ("convert posts.xml b.jsonl.gz --recipe beir", "writes a folder, but b.jsonl.gz is"),
         ("convert posts.xml s3://bucket/o.jsonl", "outputs are local files"),
         ("convert posts.xml o.jsonl --spill-budget lots", "--spill-budget is 'lots'"),
         ("convert posts.xml o.jsonl --since soon", "--since is 'soon'"),
