@@ -22,11 +22,7 @@ from so2docs.schema import DATES
 
 
 class ChangeLines:
-    """Encodes each change as a line, and ends with a line that has their number.
-
-    Attributes:
-        deletes: Whether deletions are in the same file.
-    """
+    """Encodes each change, deletions too, as a line, and ends with a line that has their number."""
 
     deletes = True
     header = b""
