@@ -21,7 +21,6 @@ from so2docs.options.products import TableOptions
 @command(
     """
     so2docs tables sample.stackexchange.com.7z sample
-    so2docs tables stackoverflow.com-Votes.7z votes --split month
     so2docs tables sample.stackexchange.com.7z sample --format duckdb
     so2docs tables sample.stackexchange.com.7z sample --format csv --load postgres
     so2docs tables sample.stackexchange.com.7z - --only posts --format csv
@@ -53,9 +52,6 @@ def tables(*, paths: tuple[str, ...], output_dir: str | None, quiet: bool, **opt
     posts, and no row refers to them.
 
     With --output-dir, all paths are dumps, and each site gets a folder in DIR.
-
-    With --split, each table is a Hive-partitioned folder:
-    DIR/Posts/year=2019/month=3/Posts.parquet.
 
     If DIR is -, the table of --only is written to standard output: as an Arrow stream with --format
     arrow, or as uncompressed csv or jsonl.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from so2docs.flat.columns import BatchVisitor, RowSelection, periods
+from so2docs.flat.columns import BatchVisitor, RowSelection
 from so2docs.flat.sql import DIALECTS
 from so2docs.flat.writing import ENCODERS, LEVEL
 from so2docs.options.products import TableOptions
@@ -68,10 +68,7 @@ class ColumnsVisitor(BatchVisitor):
         if kept.num_rows:
             dialect = None if options.load is None else DIALECTS[options.load]
             encoder = ENCODERS[options.format](self.columns.schema, dialect)
-            parts: Iterable[tuple[str, Any]] = [("", kept)]
-            if options.split:
-                parts = periods(kept, self.columns.date, options.split)
-            segments = [encoder.encode(part)._replace(label=label) for label, part in parts]
+            segments = [encoder.encode(kept)]
         if segments or self._strays:
             self._segments, self._strays = store(self._path, segments, self._strays)
 

@@ -6,7 +6,6 @@ by the reference (`rows.parse`) and typed by `typed_values`. Both give the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,9 +64,6 @@ def why_stray(row: Row, key: str, row_name: str) -> str | None:
 _KINDS = {TEXT: 0, INTEGER: 1, DATE: 2, BOOLEAN: 3, TEXTS: 4}
 _OTHER_KIND = 5
 _OFFSET_BYTES = 4
-
-NOWHERE = "__HIVE_DEFAULT_PARTITION__"
-"""Hive's name for the partition of rows without a value."""
 
 
 @dataclass(frozen=True)
@@ -261,35 +257,3 @@ class BatchVisitor(Visitor):
 
     def leave_out(self, reason: str, line: bytes) -> None:
         """Handle a row that is left out, given its line for the strays file; a hook, empty here."""
-
-
-def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, Any]]:
-    """Split an Arrow table by the year or month of its rows.
-
-    Args:
-        table: The Arrow table.
-        date: Name of the column with the date; None if the table has no dates.
-        split_by: `year` or `month`.
-
-    Yields:
-        Labels such as `year=2019` or `year=2019/month=3`, in ascending order, each with its rows.
-        Rows without a date come last, under Hive's default partition. A table without dates has a
-        single, empty label.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if date is None:
-        yield "", table
-        return
-    dates = table.column(date)
-    numbers = pc.year(dates)
-    if split_by == "month":
-        numbers = pc.add(pc.multiply(numbers, 12), pc.subtract(pc.month(dates), 1))
-    for period in sorted(pc.unique(numbers.drop_null()).to_pylist()):
-        year, month = divmod(period, 12) if split_by == "month" else (period, 0)
-        label = f"year={year}" + (f"/month={month + 1}" if split_by == "month" else "")
-        yield label, table.filter(pc.equal(numbers, pa.scalar(period, numbers.type)))
-    if numbers.null_count:
-        label = f"year={NOWHERE}" + (f"/month={NOWHERE}" if split_by == "month" else "")
-        yield label, table.filter(pc.is_null(numbers))

@@ -111,9 +111,8 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
             f"{flag('format', options.format)} cannot be written to standard output; use "
             f"{flag('format', 'arrow')}, csv or jsonl"
         )
-    for name in ("load", "split"):
-        if getattr(options, name) is not None:
-            raise OptionError(f"{flag(name)} writes files; give a folder in place of -")
+    if options.load is not None:
+        raise OptionError(f"{flag('load')} writes files; give a folder in place of -")
     stream = TableStream(dump, replace(options, format="arrow"))
     if issubclass(encoder_class, LinesEncoder):
         encoder = encoder_class(stream.schema)

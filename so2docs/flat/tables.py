@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Unpack
 
 from so2docs.dump.dump import Chunk
@@ -38,21 +37,8 @@ from so2docs.options.products import DATABASE_FILES, TableOptions
 from so2docs.options.request import read_options, recorded
 from so2docs.options.table import options_of
 from so2docs.output.file import Output
-from so2docs.output.new_files import (
-    NewFiles,
-    clean_up,
-    new_folder,
-    remove_empty_folders,
-    temporary_folder,
-    write_file,
-)
-from so2docs.output.part_files import (
-    PART,
-    STRAYS,
-    check_own,
-    remove,
-    side_file,
-)
+from so2docs.output.new_files import NewFiles, clean_up, new_folder, temporary_folder, write_file
+from so2docs.output.part_files import STRAYS, check_own, side_file
 from so2docs.output.product import Product
 from so2docs.output.provenance import File, Provenance, make_record
 from so2docs.output.segments import Segment
@@ -72,14 +58,12 @@ _FILE_ENDINGS = (*UNCOMPRESSED, *DATABASE_ENDINGS, ".csv", ".duckdb", ".parquet"
 
 
 class _TableFiles(Product[list[FlatTable]]):
-    """The product for a file, a folder or a database with one or more tables.
+    """The product for a file with a table, or for a database with all tables.
 
     Args:
-        path: Name of the file. A split table has no file of this name, but its side files are
-            named after it.
+        path: Name of the file.
         provenance: Provenance to record.
         files: Tables of the input that go into the file.
-        is_split: Whether the table gets a file for each period.
 
     Attributes:
         results: Counts of an earlier run, if its files are up to date.
@@ -88,46 +72,24 @@ class _TableFiles(Product[list[FlatTable]]):
 
     noun = "folder"
 
-    def __init__(
-        self, path: str, provenance: Provenance, files: list[TableFile], *, is_split: bool = False
-    ) -> None:
+    def __init__(self, path: str, provenance: Provenance, files: list[TableFile]) -> None:
         super().__init__(path, provenance, [file.file for file in files])
         self.files = files
-        self.is_split = is_split
         self.results: list[FlatTable] | None = None
         self.run: Run | None = None
-
-    @property
-    def name(self) -> str:
-        """Path for messages: the file, or the folder of a split table."""
-        return self.split_folder if self.is_split else self.path
-
-    @property
-    def split_folder(self) -> str:
-        """The folder with the files of a split table."""
-        return os.path.join(os.path.dirname(self.path), self.files[0].table.stem)
-
-    def existing_files(self, end: str = "") -> list[str]:
-        """List the existing files of the table, split or not, whose names end in `end`."""
-        name = os.path.basename(self.path) + end
-        folder = Path(self.split_folder)
-        split = [folder / name, *folder.glob(f"*=*/**/{name}")]
-        return sorted(filter(os.path.isfile, [self.path + end, *map(str, split)]))
 
     def load(self, records: list[Provenance]) -> list[FlatTable]:
         """Return the recorded counts of each table from an earlier run."""
         tables = records[0].counts["tables"]
         if [table["name"] for table in tables] != [file.table.name for file in self.files]:
             raise ValueError("the record is about other tables")
-        facts = {"path": self.name, "is_new": False}
+        facts = {"path": self.path, "is_new": False}
         return [FlatTable.from_dict(table | facts) for table in tables]
 
     def make(self, files: NewFiles) -> list[FlatTable]:
         """Write the tables, and return their counts; the files of an earlier run are removed."""
         assert self.run is not None
-        files.outdate(*self.existing_files(), _strays_path(self.path))
-        for path in self.existing_files(PART):
-            remove(path)
+        files.outdate(self.path, _strays_path(self.path))
         return self.run.write(self, files)
 
     def counts(self, result: list[FlatTable]) -> dict[str, Any]:
@@ -192,7 +154,7 @@ def tables(
         for target in targets:
             target.results = target.find(force=options.force, update=options.update)
             if target.results is not None:
-                clean_up(target.path, target.existing_files(PART))
+                clean_up(target.path)
         pending = [file for target in targets if target.results is None for file in target.files]
         with (
             new_folder(where),
@@ -204,7 +166,6 @@ def tables(
                 if results is None:
                     target.run = run
                     results = target.build(force=options.force, update=options.update)
-                    remove_empty_folders(folder for folder, _, _ in os.walk(target.split_folder))
                 report.tables |= {table.name: table for table in results}
             if dialect is not None:
                 loaded = [table for table in DUMP.values() if table.name in report]
@@ -321,10 +282,8 @@ def _targets(
         return [_TableFiles(path, record_provenance(files), files)]
     targets = []
     for file in files:
-        name = file.table.stem + EXTENSIONS[options.format]
-        is_split = options.split is not None and TableColumns(file.table).date is not None
-        path = os.path.join(where, name)
-        targets.append(_TableFiles(path, record_provenance([file]), [file], is_split=is_split))
+        path = os.path.join(where, file.table.stem + EXTENSIONS[options.format])
+        targets.append(_TableFiles(path, record_provenance([file]), [file]))
     return targets
 
 
@@ -351,13 +310,10 @@ class Run:
     def write(self, target: _TableFiles, files: NewFiles) -> list[FlatTable]:
         """Write the tables of a target under temporary names, and return their counts."""
         strays = Output(_strays_path(target.path), "gzip")
-        path = target.path
-        if target.is_split:
-            path = os.path.join(target.split_folder, os.path.basename(path))
         dialect = None if self.options.load is None else DIALECTS[self.options.load]
-        writer = writer_for(path, self.options.format, dialect)
+        writer = writer_for(target.path, self.options.format, dialect)
         try:
-            results = [self._copy(file, writer, strays, target.name) for file in target.files]
+            results = [self._copy(file, writer, strays, target.path) for file in target.files]
             files_written = writer.finish()
             for table in results:
                 table.files = len(files_written)

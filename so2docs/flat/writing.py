@@ -1,6 +1,6 @@
 """Write flat tables: workers encode chunks as segments, and writers join the segments.
 
-The output is a file or a folder for each table, or a database with all tables.
+The output is a file for each table, or a database with all tables.
 """
 
 from __future__ import annotations
@@ -23,13 +23,7 @@ from so2docs.output import sqlite_file
 from so2docs.output.file import Output
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import FileFormat
-from so2docs.output.new_files import make_folder, remove_empty_folders
-from so2docs.output.part_files import (
-    FileState,
-    check_replaceable,
-    finish_file,
-    part_path,
-)
+from so2docs.output.part_files import FileState, finish_file, part_path
 from so2docs.output.segments import Journal, Segment, copy_all
 from so2docs.output.writer import OpenFiles
 from so2docs.schema import OTHER, TEXT, Table, Type
@@ -202,7 +196,7 @@ _DUCKDB_TYPES = column_types("BIGINT", "VARCHAR", "TIMESTAMP", "BOOLEAN", "VARCH
 
 
 class FileWriter:
-    """Writer of one file, or of a Hive-partitioned folder with a file for each period.
+    """Writer of one file.
 
     As for each writer, call `begin` before the first segment of each table, then `finish`, which
     returns the state of each file by its final name, or `discard`, which removes the files.
@@ -217,37 +211,27 @@ class FileWriter:
         self._path = path
         self._form = form
         self._dialect = dialect
-        self._created: list[Output] = []
-        self._folders: list[str] = []
+        self._file: Output | None = None
 
     def begin(self, columns: TableColumns) -> None:
         """Start the only table."""
-        self._encoder = ENCODERS[self._form](columns.schema, self._dialect)
-        self._files = OpenFiles(self._encoder, self._create)
+        encoder = ENCODERS[self._form](columns.schema, self._dialect)
+        self._file = file = Output(self._path, encoder.compression)
+        self._files = OpenFiles(encoder, lambda label, resume: file)
 
     def append(self, segment: Segment) -> None:
-        """Copy a segment to the file of its period."""
-        copy_all(self._files.place(self._files.get(segment.label), segment))
-
-    def _create(self, label: str, resume: FileState | None) -> Output:
-        folder, name = os.path.split(self._path)
-        path = os.path.join(folder, *label.split("/"), name) if label else self._path
-        self._folders += make_folder(os.path.dirname(path))
-        check_replaceable(path)
-        self._created.append(Output(path, self._encoder.compression, label=label))
-        return self._created[-1]
+        """Copy a segment to the file."""
+        copy_all(self._files.place(self._files.get(""), segment))
 
     def finish(self) -> dict[str, FileState]:
-        """Write the footers of all files, and return the files' states by final name."""
-        labels = sorted(self._files.by_label) or [""]
-        return {file.path: self._files.end(file) for file in map(self._files.get, labels)}
+        """Write the footer of the file, and return its state."""
+        return {self._path: self._files.end(self._files.get(""))}
 
     def discard(self) -> None:
-        """Remove the files and the new folders."""
-        for file in self._created:
+        """Remove the file."""
+        if self._file is not None:
             with suppress(OSError):
-                file.discard()
-        remove_empty_folders(self._folders)
+                self._file.discard()
 
 
 class SqliteWriter:

@@ -148,7 +148,6 @@ class TableKeywords(RowKeywords, total=False):
     format: Literal["parquet", "csv", "jsonl", "sqlite", "duckdb", "arrow"]
     load: Literal["postgres", "mysql", "sqlserver", "clickhouse"] | None
     single_file: bool
-    split: Literal["year", "month"] | None
     update: bool
     force: bool
 

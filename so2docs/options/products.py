@@ -19,13 +19,12 @@ from so2docs.options.choices import (
     Core,
     Operation,
     Search,
-    SplitBy,
     SqlSystem,
     TableErrors,
     TableFormat,
 )
 from so2docs.options.field_paths import parse_field_names
-from so2docs.options.option import IdList, contradiction, entries, names, option, path
+from so2docs.options.option import IdList, entries, names, option, path
 from so2docs.options.request import tables_to_nest
 from so2docs.options.sites import checked_host
 from so2docs.options.table import PartFilters, like
@@ -172,29 +171,16 @@ class TableOptions(RowOptions):
         False,
         more="The script then needs no other file, as in `/docker-entrypoint-initdb.d`.",
     )
-    split: SplitBy | None = option(
-        "Output",
-        "output",
-        "Write a folder of files for each year or month of the rows.",
-        more="The folders are Hive-partitioned: `Posts/year=2019/Posts.parquet`.",
-    )
     update: bool = like("update", "Replace tables made from another input or with other options.")
     force: bool = like("force", "Overwrite existing files.")
 
     def __post_init__(self) -> None:
         RowOptions.__post_init__(self)
-        if self.split is not None and self.format in DATABASE_FILES:
-            raise OptionError(
-                f"{flag('split', self.split)} contradicts {flag('format', self.format)}, "
-                "which is one file"
-            )
         if self.load is not None and self.format != "csv":
             raise OptionError(f"{flag('load')} loads CSV; add {flag('format', 'csv')}")
         if self.single_file and self.load not in {"postgres", "mysql"}:
             needed = f"{flag('load', 'postgres')} or {flag('load', 'mysql')}"
             raise OptionError(f"{flag('single_file', True)} needs {needed}")
-        if self.load is not None and self.split is not None:
-            raise contradiction("load", "split")
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,16 +278,11 @@ def _remove_unfinished(path: str) -> None:
             os.unlink(part_path(name))
 
 
-def clean_up(path: str, parts: Iterable[str] = ()) -> None:
-    """Remove the unfinished files of a killed process, recognized by its leftover lock file.
-
-    `path` is the main file of the product; `parts` are the temporary names of its other files.
-    """
+def clean_up(path: str) -> None:
+    """Remove the unfinished files of a product, left by a killed process with its lock file."""
     if os.path.exists(side_file(path, LOCK)):
         with suppress(OSError, So2docsError), output_lock(path, seconds=0):
             _remove_unfinished(path)
-            for part in parts:
-                remove(part)
 
 
 def write_file(path: str, data: bytes) -> None:

@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -18,14 +19,13 @@ from typing import ClassVar, get_args
 
 import orjson
 import py7zr
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from make_dump import make_dump
 from support.command import COMMAND, run
 from support.dumps import LZMA2, question, row, some_rows, write_dump
 from support.flat_oracle import read_back, rows_of, summary, tables_in
-from support.places import LONG, real_dumps
+from support.places import CHECKOUT, LONG, real_dumps
 from support.table_sites import SITE
 
 import so2docs
@@ -196,26 +196,18 @@ def test_strays_of_a_chunk_are_in_a_file(
     assert max(sizes) < 50_000
 
 
-@pytest.mark.parametrize("split_by", ["year", "month"])
-def test_split_by_date(split_by: str, site: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    write_dump(
-        site / "Posts.xml",
-        question(1, CreationDate="2019-03-31T23:59:59.999"),
-        question(2, CreationDate="2020-01-01T00:00:00.000"),
-        question(3, CreationDate="2019-03-01T00:00:00.000"),
-        question(4),
-    )
-    report = so2docs.tables(site, out, only="posts,tags,badges", split=split_by)  # type: ignore[arg-type]
-    assert report["posts"].files == 3
-    assert (out / "Tags.parquet").exists()
-    end = "month=3/Posts.parquet" if split_by == "month" else "Posts.parquet"
-    table = pq.read_table(out / "Posts" / "year=2019" / end, partitioning=None)
-    assert table.column("Id").to_pylist() == [1, 3]
-    whole = ds.dataset(out / "Posts", partitioning="hive").to_table()
-    years = dict(zip(whole.column("Id").to_pylist(), whole.column("year").to_pylist(), strict=True))
-    assert years == {1: 2019, 2: 2020, 3: 2019, 4: None}
-    assert ds.dataset(out / "Badges", partitioning="hive").count_rows() == 0
+def test_duckdb_splits_a_table_as_in_the_docs(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    page = (CHECKOUT / "docs" / "flat-tables.md").read_text("utf-8")
+    [sql] = re.findall(r"`(COPY .*PARTITION_BY.*)`", page)
+    so2docs.tables(site, tmp_path, only="posts")
+    monkeypatch.chdir(tmp_path)
+    duckdb.sql(sql)
+    assert list(Path("posts").glob("year=*/*.parquet"))
+    [(rows,)] = duckdb.sql("SELECT count(*) FROM 'posts/*/*.parquet'").fetchall()
+    assert rows == pq.read_metadata("Posts.parquet").num_rows
 
 
 def test_keeps_current_tables(site: Path, tmp_path: Path) -> None:
@@ -230,18 +222,16 @@ def test_keeps_current_tables(site: Path, tmp_path: Path) -> None:
 
 def test_refuses_tables_of_another_dump_or_option(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    so2docs.tables(site, out, split="year", only="posts,votes")
+    so2docs.tables(site, out, only="posts,votes")
     with pytest.raises(so2docs.OutputExistsError, match=r"other options \(since\)"):
-        so2docs.tables(site, out, split="year", only="posts,votes", since="2019")
+        so2docs.tables(site, out, only="posts,votes", since="2019")
     write_dump(site / "Posts.xml", question(1, CreationDate="2031-01-01T00:00:00.000"))
     with pytest.raises(so2docs.OutputExistsError, match="another input"):
-        so2docs.tables(site, out, split="year", only="posts,votes")
-    report = so2docs.tables(site, out, split="year", only="posts,votes", update=True)
+        so2docs.tables(site, out, only="posts,votes")
+    report = so2docs.tables(site, out, only="posts,votes", update=True)
     assert report["posts"].is_new
     assert not report["votes"].is_new
-    assert [path.name for path in (out / "Posts").glob("year=*") if any(path.iterdir())] == [
-        "year=2031"
-    ]
+    assert pq.read_table(out / "Posts.parquet").column("Id").to_pylist() == [1]
 
 
 def test_a_file_of_unknown_origin_is_not_overwritten(site: Path, tmp_path: Path) -> None:
@@ -266,24 +256,6 @@ def test_a_changed_file_is_written_again(site: Path, tmp_path: Path) -> None:
         assert refused.value.state == "unknown"
     so2docs.tables(site, out, only="posts", update=True)
     assert (out / "Posts.parquet").read_bytes() == whole
-
-
-def test_partly_renamed_files_are_written_again(site: Path, tmp_path: Path) -> None:
-    """A process killed while renaming files leaves the record and some of the files."""
-    out = tmp_path / "out"
-    dates = [f"{year}-01-01T00:00:00.000" for year in (2030, 2031, 2032)]
-    posts = [question(n, CreationDate=date) for n, date in enumerate(dates, 1)]
-    write_dump(site / "Posts.xml", *posts)
-    so2docs.tables(site, out, only="posts", split="year")
-    whole = {path: path.read_bytes() for path in out.rglob("*.parquet")}
-    first, *others = sorted(whole)
-    first.unlink()
-    so2docs.tables(site, out, only="posts", split="year")
-    assert {path: path.read_bytes() for path in out.rglob("*.parquet")} == whole
-    first.unlink()
-    others[0].write_bytes(b"mine")
-    with pytest.raises(ExistingOutputError, match="is not the file"):
-        so2docs.tables(site, out, only="posts", split="year")
 
 
 def test_a_damaged_record(site: Path, tmp_path: Path) -> None:
@@ -311,27 +283,13 @@ def test_the_record_does_not_depend_on_the_folder(
 def test_parts_of_a_killed_command_are_removed(site: Path, tmp_path: Path) -> None:
     """A command killed while renaming leaves parts, also of files that did not change."""
     out = tmp_path / "out"
-    so2docs.tables(site, out, only="posts", split="year")
+    so2docs.tables(site, out, only="posts")
     before = contents(out)
     file = next(out.rglob("Posts.parquet"))
     for path in (part_path(str(file)), side_file(str(out / "Posts.parquet"), LOCK)):
         Path(path).write_bytes(b"")
-    so2docs.tables(site, out, only="posts", split="year")
+    so2docs.tables(site, out, only="posts")
     assert contents(out) == before
-
-
-def test_a_table_has_one_form_in_a_folder(site: Path, tmp_path: Path) -> None:
-    """A reader of the folder sees each row once."""
-    out, whole, split = tmp_path / "out", tmp_path / "whole", tmp_path / "split"
-    write_table(site, "comments", 'PostId="1"', 'Id="1" CreationDate="2019-01-31T12:00:00.000"')
-    so2docs.tables(site, whole)
-    so2docs.tables(site, split, split="year")
-    for split_by, expected in (("year", split), (None, whole), ("year", split)):
-        so2docs.tables(site, out, split=split_by, update=True)  # type: ignore[arg-type]
-        assert contents(out) == contents(expected)
-        assert [*map(os.listdir, filter(os.path.isdir, out.rglob("*")))].count([]) == 0
-        with pytest.raises(so2docs.OutputExistsError, match="split"):
-            so2docs.tables(site, out, split="month")
 
 
 @pytest.mark.parametrize("name", ["tables", "tags"])
@@ -352,17 +310,12 @@ def test_a_dump_changed_during_the_run(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("split_by", [None, "year"])
-def test_a_damaged_table_leaves_nothing(
-    form: TableFormat, split_by: str | None, site: Path, tmp_path: Path
-) -> None:
-    if split_by and form in ("sqlite", "duckdb"):
-        pytest.skip("a database is not split")
+def test_a_damaged_table_leaves_nothing(form: TableFormat, site: Path, tmp_path: Path) -> None:
     posts = (site / "Posts.xml").read_bytes()
     (site / "Posts.xml").write_bytes(posts.replace(b'PostTypeId="2"', b'PostTypeId="2', 1))
     out = tmp_path / "out"
     with pytest.raises(so2docs.MalformedDumpError, match="row"):
-        so2docs.tables(site, out, only="posts", format=form, split=split_by)  # type: ignore[arg-type]
+        so2docs.tables(site, out, only="posts", format=form)
     assert not out.exists()
 
 
@@ -370,9 +323,9 @@ def test_a_damaged_table_leaves_nothing(
 def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
     """After a kill at any moment, the same command ends with the files of an undisturbed run."""
     write_dump(site / "Posts.xml", *some_rows(30_000, body_bytes=500))
-    so2docs.tables(site, tmp_path / "calm", split="year")
+    so2docs.tables(site, tmp_path / "calm")
     out = tmp_path / "out"
-    command = [*COMMAND, "tables", str(site), str(out), "--split", "year", "--jobs", "1", "-q"]
+    command = [*COMMAND, "tables", str(site), str(out), "--jobs", "1", "-q"]
     for seconds in (0.3, 0.6, 0.9, 1.2):
         process = subprocess.Popen(command)
         time.sleep(seconds)
@@ -447,7 +400,6 @@ def test_the_command(site: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--only", "post"), "did you mean posts?"),
-        (("--format", "duckdb", "--split", "year"), "one file"),
         (("--since", "yesterday"), "must be a date"),
     ],
 )

@@ -437,7 +437,6 @@ def test_pyarrow_without_support_for_null_words(
     [
         ({"load": "oracle", "format": "csv"}, "postgres"),
         ({"load": "postgres"}, "csv"),
-        ({"load": "postgres", "format": "csv", "split": "year"}, "load and split contradict"),
         ({"load": "clickhouse", "format": "csv", "single_file": True}, "needs load='postgres' or"),
     ],
 )

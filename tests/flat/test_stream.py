@@ -89,7 +89,6 @@ def test_strays_are_reported(tmp_path: Path) -> None:
     [
         (["-"], "--format parquet cannot be written to standard output"),
         (["-", "--format", "arrow"], "a stream has one table; name it with --only posts"),
-        (["-", "--format", "csv", "--only", "posts", "--split", "year"], "--split writes files"),
         (["out", "--format", "arrow"], "--format arrow is for one table on standard output"),
     ],
 )

@@ -139,7 +139,7 @@ def tables(form: str, path: str) -> Case:
             folder / "site", folder / "flat", only="posts,tags", **{"format": form} | options
         ),
         path,
-        {"format": None, "split": None, "load": None, **_FILTERS},
+        {"format": None, "load": None, **_FILTERS},
         {"posts": "site/Posts.xml", "tags": "site/Tags.xml"},
     )
 
@@ -158,7 +158,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
         Case(
             lambda folder, **options: so2docs.tables(folder / "site", folder / "flat", **options),
             "flat/Posts.parquet",
-            {"format": None, "split": "year", "load": None, **_FILTERS},
+            {"format": None, "load": None, **_FILTERS},
             {"posts": "site/Posts.xml"},
         ),
         # With a tag, the part of the site depends on all tables.
@@ -167,8 +167,7 @@ CASES: dict[type[Product[Any]], list[Case]] = {
                 folder / "site", folder / "flat", only="posts", format="csv", **options
             ),
             "flat/Posts.csv.gz",
-            {"format": None, "split": None, "load": "postgres", **_FILTERS, "tags": ["java"]}
-            | {"all_tags": True},
+            {"format": None, "load": "postgres", **_FILTERS, "tags": ["java"]} | {"all_tags": True},
             {name: f"site/{name.title()}.xml" for name in ("posts", "comments", "tags", "users")},
             with_all={"tags": ["python"], "load": "mysql"},
         ),
