@@ -1,5 +1,5 @@
 """Read a dump: a file in ranges, or a stream from its start.
 
-`tables` finds the files of a dump and `opening` opens them. The content of a file, not its name,
+`source` finds the files of a dump and `opening` opens them. The content of a file, not its name,
 determines its type.
 """
