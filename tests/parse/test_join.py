@@ -442,7 +442,7 @@ def test_no_object_is_left_in_memory() -> None:
     blocks = [as_block(comments), as_block([*posts, *strays])]
 
     def run() -> None:
-        for _ in range(40):
+        for _ in range(200):
             outcomes(blocks, range(300, 410), NAMES)
             with suppress(ValueError):
                 outcomes([(blocks[0][0], b"")], WHOLE, NAMES)
