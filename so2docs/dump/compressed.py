@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 import zstandard
-from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor
+from isal.igzip_lib import DECOMP_DEFLATE, DECOMP_GZIP, IgzipDecompressor
 
 from so2docs.dump.layers import BLOCK_BYTES, Parts, Read, read_blocks
 from so2docs.dump.remote import RemoteFile
@@ -55,6 +55,11 @@ def decompress_gzip(read: Read, threads: int) -> Parts:
     ISA-L is three times as fast as zlib.
     """
     return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_GZIP), b"\0")
+
+
+def decompress_deflate(read: Read) -> Parts:
+    """Decompress deflate without a header, as in archives."""
+    return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE))
 
 
 def decompress_xz(read: Read, threads: int) -> Parts:

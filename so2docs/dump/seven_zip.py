@@ -1,7 +1,7 @@
 """Read members of 7z archives.
 
 bzip2, in which Stack Exchange's archives are compressed, and the default LZMA2 are decompressed in
-several threads. Headers are compressed with LZMA. Other methods and filters are rejected.
+several threads. Other methods, and methods combined with filters, are decompressed in one.
 
 Format: Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 """
@@ -9,31 +9,69 @@ Format: Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 from __future__ import annotations
 
 import io
+import lzma
 import threading
 from collections import Counter
-from collections.abc import Callable
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, BinaryIO
 
 from so2docs.dump.archives import Archive, Entry
 from so2docs.dump.bzip2 import decompress_bzip2
-from so2docs.dump.compressed import decompress_streams, lzma2_dictionary, raw_lzma, read_range
-from so2docs.dump.layers import START, Parts, Place, read_blocks
+from so2docs.dump.compressed import (
+    decompress_deflate,
+    decompress_streams,
+    decompress_zstd,
+    lzma2_dictionary,
+    raw_lzma,
+    read_range,
+)
+from so2docs.dump.layers import START, Parts, Place, Read, read_blocks
 from so2docs.dump.lzma2 import ReadAt, decompress_blocks
-from so2docs.dump.seven_zip_header import KIND, Folder, read_header
+from so2docs.dump.seven_zip_header import KIND, Coder, Folder, read_header
 from so2docs.errors import ArchiveError
 
-_STORED, _LZMA, _LZMA2, _BZIP2 = b"\x00", b"\x03\x01\x01", b"\x21", b"\x04\x02\x02"
+_LZMA, _LZMA2, _BZIP2 = b"\x03\x01\x01", b"\x21", b"\x04\x02\x02"
 _ENCRYPTED = b"\x06\xf1"
+_FROM_START: dict[bytes, Callable[[Read], Parts]] = {
+    b"\x00": read_blocks,
+    b"\x04\x01\x08": decompress_deflate,
+    _BZIP2: lambda read: decompress_bzip2(read, 1),
+    b"\x04\xf7\x11\x01": lambda read: decompress_zstd(read, 1),
+}
+_FILTERS = {
+    b"\x03": lzma.FILTER_DELTA,
+    b"\x04": lzma.FILTER_X86,
+    b"\x05": lzma.FILTER_POWERPC,
+    b"\x06": lzma.FILTER_IA64,
+    b"\x07": lzma.FILTER_ARM,
+    b"\x08": lzma.FILTER_ARMTHUMB,
+    b"\x09": lzma.FILTER_SPARC,
+    b"\x03\x03\x01\x03": lzma.FILTER_X86,
+    b"\x03\x03\x02\x05": lzma.FILTER_POWERPC,
+    b"\x03\x03\x04\x01": lzma.FILTER_IA64,
+    b"\x03\x03\x05\x01": lzma.FILTER_ARM,
+    b"\x03\x03\x07\x01": lzma.FILTER_ARMTHUMB,
+    b"\x03\x03\x08\x05": lzma.FILTER_SPARC,
+}
 _NAMES = {
-    _STORED: "stored",
+    b"\x00": "stored",
     b"\x04\x01\x08": "deflate",
+    b"\x04\x01\x09": "Deflate64",
     _BZIP2: "bzip2",
     _LZMA: "LZMA",
     _LZMA2: "LZMA2",
+    b"\x03": "Delta",
+    b"\x0a": "ARM64",
+    b"\x0b": "RISC-V",
     b"\x03\x03\x01\x03": "BCJ",
+    b"\x03\x03\x01\x1b": "BCJ2",
     b"\x03\x04\x01": "PPMd",
     b"\x04\xf7\x11\x01": "zstd",
+    b"\x04\xf7\x11\x02": "brotli",
 }
+_CHUNK = 64 * 1024
+"""Maximum size of a chunk of LZMA2 that is stored."""
 
 
 class SevenZip(Archive):
@@ -49,7 +87,7 @@ class SevenZip(Archive):
 
     def codecs(self) -> dict[str, int]:
         """Return the number of blocks by compression method."""
-        return dict(Counter(map(_join_names, self._folders)))
+        return dict(Counter(_join_names(reversed(folder.coders)) for folder in self._folders))
 
     def open_block(
         self, entry: Entry, threads: int, work_dir: str | None, place: Place = START
@@ -99,26 +137,49 @@ class SevenZip(Archive):
         return is_wanted
 
 
-def _join_names(folder: Folder) -> str:
-    return " and ".join(_NAMES.get(coder.method, coder.method.hex()) for coder in folder.coders)
+def _join_names(coders: Iterable[Coder]) -> str:
+    return " and ".join(_NAMES.get(coder.method, coder.method.hex()) for coder in coders)
 
 
 def _decompress(name: str, file: BinaryIO, folder: Folder) -> Parts:
-    """Decompress a block from its start in one thread."""
-    method, properties = folder.coders[0]
+    """Decompress a block from its start: its method, then its filters.
+
+    Raises:
+        ArchiveError: The block is encrypted, or compressed with a method that is not supported.
+    """
+    (method, properties), *filters = folder.coders
+    decompress = _FROM_START.get(method)
     if any(coder.method.startswith(_ENCRYPTED) for coder in folder.coders):
         raise ArchiveError(name, "is encrypted", advice="unpack it first, with its password")
-    if len(folder.coders) > 1 or method not in (_STORED, _LZMA, _LZMA2, _BZIP2):
-        problem = f"is compressed with {_join_names(folder)}, which so2docs does not unpack"
+    if method in (_LZMA, _LZMA2):
+        new = raw_lzma(name, properties, folder.sizes[0], is_lzma2=method == _LZMA2)
+        decompress = partial(decompress_streams, new=new)
+    is_filtered = {coder.method for coder in filters} <= _FILTERS.keys()
+    if decompress is None or folder.streams > 1 or not is_filtered:
+        problem = f"is compressed with {_join_names(folder.coders)}, which so2docs does not unpack"
         raise ArchiveError(name, problem, advice="unpack it first")
     file.seek(folder.start)
-    read = read_range(file, folder.packed)
-    if method == _STORED:
-        return read_blocks(read)
-    if method == _BZIP2:
-        return decompress_bzip2(read, 1)
-    new = raw_lzma(name, properties, folder.size, is_lzma2=method == _LZMA2)
-    return _limit(decompress_streams(read, new), folder.size)
+    parts = decompress(read_range(file, folder.packed))
+    for coder, size in zip(filters, folder.sizes, strict=False):
+        parts = _filter(_limit(parts, size), coder)
+    yield from _limit(parts, folder.size)
+
+
+def _filter(parts: Parts, coder: Coder) -> Parts:
+    """Undo a filter.
+
+    liblzma has filters only in front of LZMA2, and needs the end marker of LZMA2 to return the last
+    bytes. The bytes are therefore framed as stored chunks.
+    """
+    settings: dict[str, Any] = {"id": _FILTERS[coder.method]}
+    if coder.method == b"\x03":
+        settings["dist"] = coder.properties[0] + 1
+    elif coder.properties:
+        settings["start_offset"] = int.from_bytes(coder.properties, "little")
+    chain = [settings, {"id": lzma.FILTER_LZMA2, "dict_size": _CHUNK}]
+    decompressor = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=chain)
+    for chunk in _frame(parts):
+        yield decompressor.decompress(chunk)
 
 
 def _limit(parts: Parts, size: int) -> Parts:
@@ -128,3 +189,14 @@ def _limit(parts: Parts, size: int) -> Parts:
             raise EOFError
         size -= len(part)
         yield part
+
+
+def _frame(parts: Parts) -> Iterator[bytes]:
+    """Frame bytes as stored chunks of LZMA2, followed by the end marker."""
+    control = b"\x01"  # The first chunk resets the dictionary.
+    for part in parts:
+        for at in range(0, len(part), _CHUNK):
+            data = part[at : at + _CHUNK]
+            yield b"".join((control, (len(data) - 1).to_bytes(2, "big"), data))
+            control = b"\x02"
+    yield b"\0"

@@ -49,18 +49,26 @@ class Folder(NamedTuple):
     """A solid block.
 
     Attributes:
-        coders: Its methods; only blocks with one method can be decompressed.
-        size: Number of decompressed bytes.
+        coders: Methods in the order of decompression; if the block has several compressed streams,
+            only the last is in order.
+        sizes: Number of bytes that each method returns.
+        streams: Number of compressed streams.
         start: Offset of the first compressed stream in the file.
         packed: Number of bytes of this stream.
         crc: CRC-32 of the decompressed bytes; None if the archive does not contain it.
     """
 
-    coders: list[Coder]
-    size: int
+    coders: tuple[Coder, ...]
+    sizes: tuple[int, ...]
+    streams: int
     start: int
     packed: int
     crc: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of decompressed bytes."""
+        return self.sizes[-1]
 
 
 class _Cursor:
@@ -128,6 +136,10 @@ def read_header(
 
     Returns:
         The blocks, and the files with their positions in the blocks.
+
+    Raises:
+        ArchiveError: The header is damaged or encrypted, or in a form that so2docs does not read.
+        TruncatedDumpError: The file ends before the end of the header.
     """
     file_size = file.seek(0, os.SEEK_END)
     start = _read_at(name, file, 0, _START.size)
@@ -250,14 +262,18 @@ def _read_folders(cursor: _Cursor, start: int, packed: list[int]) -> list[Folder
     cursor.expect(_FOLDER)
     size = cursor.count()
     cursor.expect(0)  # Not in another stream.
-    blocks = [_read_coders(cursor) for _ in range(size)]
+    orders = [_read_coders(cursor) for _ in range(size)]
     cursor.expect(_UNPACK_SIZES)
     folders, at = [], 0
-    for coders, last, streams in blocks:
+    for coders, order, streams in orders:
         sizes = [cursor.number() for _ in coders]
         if at + streams > len(packed) or max(sizes) >= 1 << 63:
             cursor.fail("the sizes of its blocks are wrong")
-        folders.append(Folder(coders, sizes[last], start, packed[at]))
+        in_order = (
+            tuple(coders[number] for number in order),
+            tuple(sizes[number] for number in order),
+        )
+        folders.append(Folder(*in_order, streams, start, packed[at]))
         start += sum(packed[at : at + streams])
         at += streams
     while (kind := cursor.number()) != _END:
@@ -268,26 +284,31 @@ def _read_folders(cursor: _Cursor, start: int, packed: list[int]) -> list[Folder
     return folders
 
 
-def _read_coders(cursor: _Cursor) -> tuple[list[Coder], int, int]:
-    """Read the methods of a block, the number of the last in decompression, and that of streams."""
+def _read_coders(cursor: _Cursor) -> tuple[list[Coder], list[int], int]:
+    """Read the methods of a block, their order in decompression, and the number of its streams."""
     coders: list[Coder] = []
-    inputs = 0
+    inputs: list[int] = []
     for _ in range(cursor.count(_MOST_CODERS)):
         flags = cursor.take(1)[0]
         method = cursor.take(flags & 0x0F)
-        inputs += cursor.count(_MOST_CODERS) if flags & 0x10 else 1
+        inputs.append(cursor.count(_MOST_CODERS) if flags & 0x10 else 1)
         if flags & 0xC0 or (flags & 0x10 and cursor.number() != 1):
             cursor.fail("a block has a method in an unknown form")
         coders.append(Coder(method, cursor.take(cursor.number()) if flags & 0x20 else b""))
-    # Each method has one output, which is the input of another method or the content.
-    used = {cursor.number(): cursor.number() for _ in coders[1:]}
-    outputs = {*range(len(coders))} - {*used.values()}
-    streams = inputs - len(used)
-    if len(outputs) != 1 or streams < 1:
-        cursor.fail("the methods of a block are not in a row")
+    sources = {cursor.number(): cursor.number() for _ in coders[1:]}
+    streams = sum(inputs) - len(sources)
     for _ in range(streams if streams > 1 else 0):
         cursor.number()
-    return coders, outputs.pop(), streams
+    # Each method has one output, and usually one input; then all have the number of the method.
+    (last, *others) = {*range(len(coders))} - {*sources.values()} or [0]
+    order = [last]
+    while order[0] in sources and len(order) < len(coders):
+        order.insert(0, sources[order[0]])
+    if streams > 1:
+        order = [number for number in range(len(coders)) if number != last] + [last]
+    if others or {*order} != {*range(len(coders))}:
+        cursor.fail("the methods of a block are not in a row")
+    return coders, order, streams
 
 
 def _read_substreams(cursor: _Cursor, folders: list[Folder]) -> list[Entry]:
