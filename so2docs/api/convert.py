@@ -227,6 +227,8 @@ def _run(
     If the output is up to date, only its missing card and report are written.
     """
     with disk_errors():
+        if run.card:  # Refuse a URL before fetching any of it.
+            card.check_sources([source.path, *map(str, run.tables.values())])
         files = source.find_to_convert(options.tables, run.tables)
         read = [file.file for file in files]
         if run.card:

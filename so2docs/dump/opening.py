@@ -92,6 +92,8 @@ class SourceFile:
             raise unreadable_dump(path, error) from error
         self.kind = detect_kind(head)
         self.is_plain = self.kind is None and detect_encoding(path, head) is None
+        if self._is_sampled:
+            self._digest = self.digest
 
     @property
     def expected(self) -> int:
@@ -111,6 +113,18 @@ class SourceFile:
             with self.open() as file:
                 self._digest = storage.sample_hash(file, self.identity.size)
         return self._digest
+
+    @property
+    def _is_sampled(self) -> bool:
+        """Whether neither a version from a server nor a checksum of the format reveals a change."""
+        return storage.is_url(self.path) and self.kind is None and not self.identity.modified
+
+    def check_samples(self) -> None:
+        """Raise `ChangedDumpError` if samples of a file without a version have changed."""
+        if self._is_sampled:
+            with self.open() as file:
+                if storage.sample_hash(file, self.identity.size) != self._digest:
+                    raise changed_error(self.name, "changed while being read")
 
     def names(self) -> list[str]:
         """Return the names of the files in the archive; empty for other files."""

@@ -14,6 +14,7 @@ import io
 import re
 import time
 import zlib
+from base64 import b64encode
 from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -36,13 +37,14 @@ _MOST_AHEAD = 1024 * 1024
 _HEAD_BYTES = 4096
 _PART_BYTES = 64 * 1024
 _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 15, 60
-_TRIES = 5
+_TRIES, _TRIES_OF_REDIRECTS = 5, 3
 _LONGEST_WAIT = 300
 """Seconds to wait at most because a server asks for it."""
 
 _PASSING = (408, 429, 500, 502, 503, 504)
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18})")
-_CONTENT_LENGTH = re.compile(r"\d{1,18}")
+# A proxy may join repeated headers (RFC 9110, section 8.6).
+_CONTENT_LENGTH = re.compile(r"(\d{1,18})(?:, *\1)*")
 
 backoff_seconds = 1.0
 """Seconds to wait before the third attempt of a request; doubled before each later attempt."""
@@ -140,7 +142,13 @@ def is_http(path: str) -> bool:
 
 
 def open_http(url: str) -> RemoteFile:
-    """Open a file on a web server, and fetch its first 4 KiB."""
+    """Open a file on a web server, and fetch its first 4 KiB.
+
+    Raises:
+        OptionError: urllib3 is not installed.
+        DumpNotFoundError: The server does not have the file.
+        DumpError: The server cannot be reached, refuses access, or does not support range requests.
+    """
     server = _Server(url)
     try:
         head = server.fetch(0, _HEAD_BYTES)
@@ -192,12 +200,15 @@ class _Server:
         self._headers = {"User-Agent": f"so2docs/{__version__}", "Accept-Encoding": "identity"}
         # urllib3 follows redirects, and sends the password to no other host; `fetch` tries again.
         self._retries = urllib3.Retry(None, connect=0, read=0, status=0, other=0, redirect=10)
+        self._redirects: list[str] = []
         self.state: _State | None = None
         try:
             parts = urllib3.util.parse_url(url)
             self._host, self._address = parts.host or "", parts._replace(auth=None).url
             if parts.auth is not None:
-                self._headers |= urllib3.make_headers(basic_auth=unquote(parts.auth))
+                user, _, password = unquote(parts.auth).partition(":")
+                credentials = b64encode(f"{user}:{password}".encode()).decode()
+                self._headers["Authorization"] = f"Basic {credentials}"
             self._pool = _pool(parts.scheme or "", self._host)
         except self._errors.LocationValueError:
             raise DumpError(
@@ -210,6 +221,7 @@ class _Server:
         A failed request is repeated after a growing wait, to continue after the last byte received.
         """
         data, failures = bytearray(), 0
+        self._redirects.clear()
         while start + len(data) < stop:
             try:
                 stop = self._receive(data, start + len(data), stop)
@@ -224,7 +236,12 @@ class _Server:
         return bytes(data)
 
     def _receive(self, data: bytearray, at: int, stop: int) -> int:
-        """Append the bytes from `at` to `stop` to `data`; return `stop`, or the size if smaller."""
+        """Append the bytes from `at` to `stop` to `data`; return `stop`, or the size if smaller.
+
+        Raises:
+            DumpError: The server refuses the request, or the file has changed.
+            _FailedRequestError: The request may succeed if it is repeated.
+        """
         try:
             response = self._pool.request(
                 "GET",
@@ -234,19 +251,25 @@ class _Server:
                 retries=self._retries,
             )
             try:
-                stop = min(stop, self._check(response, at, stop))
+                size = self._check(response, at, stop)
+                if size is None:
+                    return self._read_whole(response, data, stop)
+                stop = min(stop, size)
                 if at < stop:
                     self._read(response, data, stop - at)
             finally:
                 response.close() if response.status != 206 else response.release_conn()
-        except (ValueError, self._errors.HTTPError) as error:
+        except (ValueError, self._errors.InvalidHeader, self._errors.MaxRetryError) as error:
             reason = getattr(error, "reason", None) or error
-            if isinstance(
-                reason, ValueError | self._errors.InvalidHeader | self._errors.ResponseError
-            ):
+            if isinstance(reason, ValueError | self._errors.ResponseError):
+                problem = f"cannot be read: {self._host} redirects endlessly, or to an invalid URL"
+                raise DumpError(self._url, problem, advice="check the URL") from None
+            if isinstance(reason, self._errors.InvalidHeader):
                 problem = f"cannot be read: the answer of {self._host} is invalid ({reason})"
                 raise DumpError(self._url, problem, advice="check the URL") from None
             raise _FailedRequestError(self._lost(at, reason)) from None
+        except self._errors.HTTPError as error:
+            raise _FailedRequestError(self._lost(at, error)) from None
         return stop
 
     def _read(self, response: BaseHTTPResponse, data: bytearray, size: int) -> None:
@@ -258,23 +281,42 @@ class _Server:
             fetched[self._url] += len(part)
             data += part
 
-    def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int:
-        """Return the size of the file according to a response."""
+    def _read_whole(self, response: BaseHTTPResponse, data: bytearray, stop: int) -> int:
+        """Read a file of unknown size that is sent whole; return its size, at most `stop`."""
+        whole = bytearray()
+        while part := response.read1(_PART_BYTES, decode_content=False):
+            whole += part
+            if len(whole) > stop:
+                raise self._no_ranges()
+        self._compare(len(whole), response)
+        fetched[self._url] += len(whole)
+        data += whole
+        return len(whole)
+
+    def _check(self, response: BaseHTTPResponse, at: int, stop: int) -> int | None:
+        """Return the size of the file according to a response; None if it is sent in chunks.
+
+        Raises:
+            DumpError: The server refuses the request, or the file has changed.
+            _FailedRequestError: The server, or the one to which it redirects, may have it later.
+        """
         status, headers = response.status, response.headers
+        if status not in (200, 206, 416):
+            self._refuse(response)
         content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         length = _CONTENT_LENGTH.fullmatch(headers.get("Content-Length", ""))
-        if status not in (200, 206, 416) or (status == 416 and content_range is None):
+        if status == 200 and at == 0 and length and int(length[1]) <= stop:
+            size = int(length[1])
+        elif status == 200 and at == 0 and headers.get("Transfer-Encoding", "") == "chunked":
+            return None
+        elif status == 416 and content_range is None:
             self._refuse(response)
-        size = int(content_range[2] if content_range else length[0] if length else 0)
-        is_whole = status == 200 and at == 0 and length is not None and size <= stop
-        is_range = status == 206 and content_range is not None and content_range[1] == str(at)
-        is_beyond = status == 416 and at >= size
-        if not (is_whole or is_range or is_beyond):
-            raise DumpError(
-                self._url,
-                f"cannot be read in parts: {self._host} ignores ranges and sends the whole file",
-                advice="download it, then give the file",
-            )
+        elif content_range is None or (status == 206 and content_range[1] != str(at)):
+            raise self._no_ranges()
+        else:
+            size = int(content_range[2])
+            if status == 416 and at < size and self.state is None:
+                raise self._no_ranges(f"answers 416, although the file has {size:,} bytes")
         self._compare(size, response)
         return size
 
@@ -295,41 +337,45 @@ class _Server:
             advice = "when the upload is complete, run the same command again"
             raise ChangedDumpError(self._url, problem, advice=advice)
 
+    def _no_ranges(self, problem: str = "ignores ranges and sends the whole file") -> DumpError:
+        return DumpError(
+            self._url,
+            f"cannot be read in parts: {self._host} {problem}",
+            advice="download it, then give the file",
+        )
+
     def _refuse(self, response: BaseHTTPResponse) -> NoReturn:
         """Raise the error for a status other than success."""
         status = response.status
         answer = f"{self._host} answers {status} {response.reason or ''}".rstrip()
         if status in _PASSING:
-            problem, wait = f"cannot be read: {answer}", self._seconds_to_wait(response)
+            problem, wait = f"cannot be read: {answer}", _retry_after(response)
             if wait > _LONGEST_WAIT:
                 problem += f", and asks to wait {wait / 3600:,.1f} hours"
                 raise DumpError(self._url, problem, advice="try again later")
             problem += f", {_TRIES} times in a row"
             raise _FailedRequestError(DumpError(self._url, problem, advice="try again later"), wait)
-        steps = response.retries.history if response.retries else ()
-        if steps:
-            locations = (step.redirect_location or "" for step in steps)
-            target = without_secrets(reduce(urljoin, locations, self._address))
-            answer += f" after a redirect to {target}"
+        locations = [
+            step.redirect_location or ""
+            for step in (response.retries.history if response.retries else ())
+        ]
+        if locations:
+            # Redirects lead to one of several mirrors, and not all of them may have the file.
+            self._redirects.append(without_secrets(reduce(urljoin, locations, self._address)))
+            targets = " and ".join(dict.fromkeys(self._redirects))
+            answer += f" after a redirect to {targets}, {len(self._redirects)} times in a row"
+        problem, advice = f"cannot be read: {answer}", "check the URL"
+        kind = DumpError
         if status in (404, 410):
+            kind, problem = DumpNotFoundError, f"does not exist: {answer}"
             advice = "check the URL in a browser; file names differ between releases"
-            error: DumpError = DumpNotFoundError(
-                self._url, f"does not exist: {answer}", advice=advice
-            )
-        else:
-            advice = "check in a browser whether it needs a login"
-            error = DumpError(self._url, f"cannot be read: {answer}", advice=advice)
-        # Redirects lead to one of several mirrors, and not all of them may have the file.
-        if steps and status in (403, 404):
+        elif status in (401, 403):
+            problem = f"may not be read: {answer}"
+            advice = "check in a browser whether it needs a login; then download it there"
+        error = kind(self._url, problem, advice=advice)
+        if status in (403, 404) and 0 < len(self._redirects) < _TRIES_OF_REDIRECTS:
             raise _FailedRequestError(error)
         raise error
-
-    def _seconds_to_wait(self, response: BaseHTTPResponse) -> float:
-        """Return the seconds that the header `Retry-After` asks to wait; 0 if it is missing."""
-        try:
-            return self._retries.get_retry_after(response) or 0
-        except self._errors.InvalidHeader:
-            return 0
 
     def _lost(self, at: int, error: Exception) -> DumpError:
         # Strip the name of the connection, which urllib3 puts before the reason.
@@ -347,6 +393,19 @@ class _Server:
     def close(self) -> None:
         """Close the connection."""
         self._pool.clear()
+
+
+def _retry_after(response: BaseHTTPResponse) -> float:
+    """Return the seconds to wait, from the header `Retry-After`; 0 if it is missing or invalid."""
+    text = response.headers.get("Retry-After", "")
+    if re.fullmatch(r"\d{1,9}", text):
+        return int(text)
+    try:
+        from email.utils import parsedate_to_datetime
+
+        return max(0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _pool(scheme: str, host: str) -> PoolManager:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from operator import attrgetter
 from typing import BinaryIO
 
-from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
+from so2docs.dump.kinds import files_with, is_of_site, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, SourceFile, TableFile
 from so2docs.dump.storage import check_source, files_in_folder, is_url, unreadable_dump
 from so2docs.errors import ArchiveError, DumpError, OptionError, flag
@@ -110,13 +110,24 @@ class Source(AbstractContextManager["Source"]):
             nest: Names of the tables.
             files: Files, folders or archives of tables that are elsewhere.
         """
-        path = file_in_folder(self.path, POSTS) if self.is_folder else self.path
+        path = self._posts_in_folder() if self.is_folder else self.path
         source = self.look(path)
         found = [self._add(TableFile.of(POSTS, source, source.name)), *self._nested(nest, files)]
         for file in found:
             if file.entry and (archive := file.source.archive()):
                 archive.expect(file.entry)
         return found
+
+    def _posts_in_folder(self) -> str:
+        """Return the path of the posts; warn of archives of sites next to them."""
+        path = file_in_folder(self.path, POSTS)
+        names = filter(is_of_site, files_in_folder(self.path) or ())
+        if others := [name for name in names if name != os.path.basename(path)]:
+            log.warning(
+                f"{self.path}: only {os.path.basename(path)} is read, not the archives next to it: "
+                f"{join_names(others)}; to convert them, list them"
+            )
+        return path
 
     def _nested(self, nest: Iterable[str], files: Tables) -> list[TableFile]:
         found = []

@@ -29,17 +29,22 @@ def check_card(
             f"{flag('card', True)} writes a file next to the output; give the name of a file "
             "instead of -"
         )
-    if any(path is None or is_url(path) for path in read):
-        raise OptionError(
-            f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
-            "name of a file or folder"
-        )
+    check_sources(read)
     _check_format(options.form.format)
     folder = folder_of_card(names)
     Card(folder).check(filter(None, read), force=force)
     own = manifest_path(names.output)
     check_replaceable(own, read)
     find_outputs(folder, but=own)
+
+
+def check_sources(paths: Iterable[str | None]) -> None:
+    """Check that sources can be read again; None stands for a source that is not a file."""
+    if any(path is None or is_url(path) for path in paths):
+        raise OptionError(
+            f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
+            "name of a file or folder"
+        )
 
 
 def write_card(names: OutputPaths, read: Sequence[str | None]) -> None:

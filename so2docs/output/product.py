@@ -138,7 +138,10 @@ class Product(Generic[Result]):
             return None
         comparison = self.compare()
         if comparison.state == UP_TO_DATE:
-            return self.load([record for record in self.read_records() if record is not None])
+            try:
+                return self.load([record for record in self.read_records() if record is not None])
+            except (AttributeError, KeyError, TypeError, ValueError):
+                comparison = Comparison("unknown", ", and the counts in its record are damaged")
         # After a run was killed while renaming files, replace the files already renamed.
         self.replaces = update or (comparison.state == "missing" and bool(self.existing_files()))
         if not update:

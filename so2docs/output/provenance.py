@@ -10,11 +10,13 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 import orjson
 
 from so2docs._version import __version__
+from so2docs.counts import fits_type
 from so2docs.dump.opening import TableFile
 from so2docs.dump.source import Source
 from so2docs.dump.storage import sample_hash
@@ -218,6 +220,7 @@ class Provenance:
 
 
 _FILES = ("input", "files")
+_hints = cache(get_type_hints)
 
 
 def make_record(
@@ -246,11 +249,17 @@ def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(data: bytes) -> Provenance | None:
-    """Parse the result of `to_json`; None if the data is damaged or has other fields."""
+    """Parse the result of `to_json`; None if the data is damaged or has other fields or types."""
     try:
-        return Provenance(**parse_files(orjson.loads(data)))
+        values = parse_files(orjson.loads(data))
+        record = Provenance(**values)
     except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
         return None
+    parts = [(Provenance, values), *((File, f._asdict()) for f in (*record.input, *record.files))]
+    is_sound = all(
+        fits_type(value, _hints(kind)[name]) for kind, part in parts for name, value in part.items()
+    )
+    return record if is_sound else None
 
 
 def parse_files(values: dict[str, Any]) -> dict[str, Any]:

@@ -28,9 +28,11 @@ user id are user -1, called "Community" in every dump; authors missing from User
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate, groupby
 from operator import itemgetter
@@ -193,7 +195,7 @@ def pairs(
     Args:
         question: The document.
         conversational: Whether to make messages in place of texts.
-        selection: Arguments of `draw_pairs`.
+        selection: `max_days`, and arguments of `draw_pairs`.
     """
     for asked, chosen, rejected, others in _pairs(question, **selection):
         record: Record = {
@@ -210,7 +212,9 @@ def pairs(
         yield {**record, **others}
 
 
-def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str, Record]]:
+def _pairs(
+    question: Document, *, max_days: int | None = None, **selection: Any
+) -> Iterator[tuple[str, str, str, Record]]:
     """Yield for each pair: question, better answer, worse answer, other fields of the record."""
     scored = [(preference_score(answer, question), answer) for answer in posts.rank(question)]
     scored.sort(key=lambda pair: -pair[0])
@@ -222,12 +226,23 @@ def _pairs(question: Document, **selection: Any) -> Iterator[tuple[str, str, str
     sides = {place: posts.side(scored[place][1], question, base) for place in places}
     for better, worse in drawn:
         (score_chosen, chosen), (score_rejected, rejected) = scored[better], scored[worse]
+        if max_days is not None and _days_between(chosen, rejected) > max_days:
+            continue
         others = {
             "score_chosen": score_chosen,
             "score_rejected": score_rejected,
             "metadata": {**metadata, "chosen": sides[better], "rejected": sides[worse]},
         }
         yield asked, text(chosen), text(rejected), others
+
+
+def _days_between(one: Document, other: Document) -> float:
+    """Return the time between two posts in days; infinite if a date is unknown."""
+    try:
+        dates = [datetime.fromisoformat(str(post.get("CreationDate"))) for post in (one, other)]
+    except ValueError:
+        return math.inf
+    return abs(dates[0] - dates[1]) / timedelta(days=1)
 
 
 def draw_pairs(
@@ -285,6 +300,13 @@ def _pairs_schema(texts: Schema, *columns: str) -> Schema:
 MIN_MARGIN = Setting(
     "min_margin", "Minimum difference between the scores of two answers.", int, 1, least=1
 )
+MAX_DAYS = Setting(
+    "max_days",
+    "Leave out pairs whose answers were created more than this many days apart.",
+    int,
+    usually="any time",
+    least=0,
+)
 _PAIR = ("prompt", "chosen", "rejected")
 _PAIRS = replace(
     QA,
@@ -293,6 +315,7 @@ _PAIRS = replace(
     settings=(
         Setting("conversational", "Write messages instead of texts.", bool, False),
         MIN_MARGIN,
+        MAX_DAYS,
         replace(BEST, help="Use only pairs whose better answer is the best of all."),
     ),
     options=(),
@@ -338,6 +361,7 @@ TRIPLETS = replace(
     schema=_pairs_schema(TEXT, "anchor", "positive", "negative"),
     settings=(
         MIN_MARGIN,
+        MAX_DAYS,
         Setting("max_negative", "Highest score of a negative.", int, 0),
         replace(BEST, help="Use only pairs whose positive is the best of all answers."),
     ),

@@ -22,7 +22,7 @@ takes memory for the positions of each word in a post. A heap limit of SQLite is
 would apply to the whole process, and could make the request of another user fail.
 """
 
-_NUMBER, _DATE = r"-?\d{1,18}", r"\d{4}(?:-\d\d(?:-\d\d)?)?"
+_NUMBER, _DATE = r"-?\d{1,18}", r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?"
 _RANGES = {
     "score": ("{p}.Score", _NUMBER),
     "answers": ("{q}.Answers", _NUMBER),
@@ -37,12 +37,15 @@ _STATES = {
     "closed": "{q}.ClosedDate IS NOT NULL",
 }
 _BOTH = frozenset({"question", "answer"})
+_OTHERS = ("intitle", "code", "closed", "duplicate", "hasaccepted", "isaccepted", "wiki", "locked",
+           "migrated", "hascode", "deleted", "lastactive", "inquestion", "url")  # fmt: skip
+"""Filters of the sites that are not supported here."""
 
 _PART = re.compile(
     rf"""
     (?P<minus>-(?=[\w"\[]))?
     (?: \[ (?P<tag>[^\s\[\]]+) \] (?P<or> \s+ or (?=\s*\[) )?
-      | (?P<name>{"|".join(_RANGES)}|user|is) : (?P<value>\S+)
+      | (?P<name>{"|".join((*_RANGES, *_OTHERS))}|user|is) : (?P<value>\S+)
       | (?: (?P<column>title|body) : )?
         (?: " (?P<phrase>[^"]*) "? | (?P<word>[^\s"\[\]]+ | [\[\]]) ) )
     """,
@@ -185,6 +188,8 @@ def _add_filter(query: Query, name: str, value: str, *, is_unwanted: bool) -> bo
         elif kind in _STATES:
             query.add(_STATES[kind], is_unwanted=is_unwanted)
         return kind in (*_BOTH, *_STATES)
+    if name in _OTHERS:
+        return False
     if name == "user":
         is_id = re.fullmatch(_NUMBER, value) is not None
         if is_id:

@@ -16,7 +16,7 @@ from pathlib import Path
 import py7zr
 import pytest
 from support.command import run
-from support.dumps import LZMA2, dump_of, question, row, some_rows, unpacked
+from support.dumps import dump_of, question, row, some_rows, unpacked
 from support.range_server import RangeServer, serving
 
 import so2docs
@@ -28,7 +28,7 @@ POSTS = dump_of(*some_rows(300, body_bytes=300))
 TAGS = b'<?xml version="1.0" encoding="utf-8"?>\n<tags>\n%s</tags>\n' % row(
     Id=1, TagName="tea", Count=2
 )
-BZIP2 = [{"id": py7zr.FILTER_BZIP2}]
+LZMA2, BZIP2 = [{"id": py7zr.FILTER_LZMA2, "preset": 1}], [{"id": py7zr.FILTER_BZIP2}]
 
 
 @pytest.fixture(autouse=True)
@@ -240,6 +240,16 @@ def answer(head: str, body: bytes = b"") -> bytes:
     return f"HTTP/1.1 {lines}\r\nConnection: close\r\n\r\n".encode() + body
 
 
+def test_small_files_sent_whole(server: RangeServer) -> None:
+    server.raw = [
+        answer("200 OK\nContent-Length: 8, 8", b"<posts/>"),
+        answer("200 OK\nTransfer-Encoding: chunked", b"3\r\n<po\r\n5\r\nsts/>\r\n0\r\n\r\n"),
+    ]
+    for _ in range(2):
+        with storage.open_file(server.url("Posts.xml")) as file:
+            assert file.read() == b"<posts/>"
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(
     ("head", "problem"),
@@ -248,11 +258,11 @@ def answer(head: str, body: bytes = b"") -> bytes:
         ("200 OK\nContent-Length: 15, 16", "invalid"),
         (f"200 OK\nContent-Length: {'9' * 5000}", "in parts"),
         (f"206 Partial Content\nContent-Range: bytes 0-9/{'9' * 5000}", "in parts"),
-        ("416 Range Not Satisfiable\nContent-Range: bytes */90000", "in parts"),
+        ("416 Range Not Satisfiable\nContent-Range: bytes */90000", "although the file has 90,000"),
         ("416 Range Not Satisfiable", "answers 416"),
-        ("302 Found\nLocation: http://[::1/x", "invalid"),
-        ("302 Found\nLocation: ftp://127.0.0.1/x", "invalid"),
-        ("503 Busy\nRetry-After: 7200", "asks to wait 2.0 hours"),
+        ("302 Found\nLocation: http://[::1/x", "redirects"),
+        ("302 Found\nLocation: ftp://127.0.0.1/x", "redirects"),
+        ("503 Busy\nRetry-After: 86400", "asks to wait 24.0 hours"),
     ],
 )
 def test_empty_responses(head: str, problem: str, server: RangeServer) -> None:
@@ -265,7 +275,7 @@ def test_empty_responses(head: str, problem: str, server: RangeServer) -> None:
 
 def test_redirects_without_end(server: RangeServer) -> None:
     server.statuses = [302]
-    with pytest.raises(DumpError, match="too many redirects"):
+    with pytest.raises(DumpError, match="redirects endlessly"):
         storage.open_file(server.url("a"))
 
 
@@ -292,10 +302,10 @@ def test_a_mirror_without_the_file(status: int, server: RangeServer, tmp_path: P
     server.statuses = [302, status, 302, status, 302, 206]
     with storage.open_file(server.url("tea.7z")) as file:
         assert file.read() == server.content
-    server.statuses = [302, status] * 5 + [206]
+    server.statuses = [302, status] * 3 + [206]
     refusal = message(DumpError, server, tmp_path)
     assert f"{status}" in refusal
-    assert f"after a redirect to {server.url('moved/tea.7z')}" in refusal
+    assert f"after a redirect to {server.url('moved/tea.7z')}, 3 times" in refusal
     assert server.statuses == [206]
 
 
@@ -308,8 +318,8 @@ def test_requests_name_the_program_and_send_the_password(server: RangeServer) ->
         storage.open_file(server.url("a").replace("//", "//user:p%40ss@")).close()
     for head in server.heads:
         assert head["User-Agent"] == f"so2docs/{so2docs.__version__}"
-        assert base64.b64decode(head["authorization"].removeprefix("Basic ")) == b"user:p@ss"
-    assert [head.get("authorization") for head in mirror.heads] == [None]
+        assert base64.b64decode(head["Authorization"].removeprefix("Basic ")) == b"user:p@ss"
+    assert [head.get("Authorization") for head in mirror.heads] == [None]
 
 
 def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) -> None:
@@ -340,16 +350,32 @@ def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) 
     assert b"SECRET" not in said.encode() + files
 
 
-def test_a_card_of_a_url_is_refused(server: RangeServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("answers", ["", "a.7z?sig"])
+def test_a_card_of_a_url_is_refused_before_fetching(
+    answers: str, server: RangeServer, tmp_path: Path
+) -> None:
+    tables = {"comments": server.url(answers)} if answers else None
+    source = tmp_path / "Posts.xml" if answers else server.url("Posts.xml")
+    (tmp_path / "Posts.xml").write_bytes(POSTS)
     with pytest.raises(so2docs.OptionError, match="SHA-256"):
-        so2docs.convert(server.url("Posts.xml"), tmp_path / "q.jsonl", card=True)
-    assert not list(tmp_path.iterdir())
+        so2docs.convert(source, tmp_path / "q.jsonl", card=True, nest="comments", tables=tables)
+    assert server.requests == 0
 
 
 def test_commands_on_outputs_refuse_urls(server: RangeServer) -> None:
     result = run("stats", server.url("q.jsonl.gz"))
     assert result.returncode == 1
     assert "is a URL, but outputs are read from files; download it" in result.stderr
+
+
+def test_a_changing_file_without_a_version(server: RangeServer, tmp_path: Path) -> None:
+    server.etag = ""
+    so2docs.convert(server.url("Posts.xml"), tmp_path / "q.jsonl")
+    server.change_after = 2 * server.requests - 5
+    server.later = server.content.replace(b"bbb", b"ccc")
+    with pytest.raises(ChangedDumpError):
+        so2docs.convert(server.url("Posts.xml"), tmp_path / "2.jsonl")
+    assert not (tmp_path / "2.jsonl").exists()
 
 
 def test_progress_in_bytes_fetched(

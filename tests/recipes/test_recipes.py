@@ -15,6 +15,7 @@ from support import dumps, oracle_recipes, oracle_tables
 from support.places import CHECKOUT
 
 import so2docs
+from so2docs.dump.source import Source
 from so2docs.options import sites
 from so2docs.output.recording import RecordMaker
 from so2docs.parse.markdown import to_markdown
@@ -58,6 +59,7 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         ("thread_best", {"best": True}),
         ("pairs_margin", {"min_margin": "2"}),
         ("pairs_best", {"best": "true"}),
+        ("pairs_days", {"max_days": "2"}),
         ("kto_threshold", {"threshold": 1}),
         ("triplets_negative", {"max_negative": 1}),
         ("pairs_conversational", {"conversational": True}),
@@ -529,12 +531,7 @@ def test_a_failing_recipe(function: Any, problem: str) -> None:
     ],
 )
 def test_the_host_of_a_site(site: str, host: str | None) -> None:
-    source = f"{site}/Posts.xml"
-    if host is not None:
-        assert sites.host(source, None) == host
-        return
-    with pytest.raises(so2docs.OptionError, match="give it, as in site='beer"):
-        sites.host(source, None)
+    assert Source(f"{site}/Posts.xml").published_host() == host
 
 
 @pytest.mark.parametrize("host", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])

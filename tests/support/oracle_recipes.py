@@ -7,7 +7,7 @@ and a function that converts a body.
 
 import random
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from html.parser import HTMLParser
 from math import floor, log
 from pathlib import Path
@@ -207,6 +207,16 @@ def pairs(
 
 def pairs_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
     return pairs(questions, host, body, 2)
+
+
+def pairs_days(questions: list[Row], host: str, body: Body) -> list[Row]:
+    def day(side: Row) -> float:
+        return datetime.fromisoformat(side["created"]).timestamp() / 86_400
+
+    records = pairs(questions, host, body)
+    sides = [(row["metadata"]["chosen"], row["metadata"]["rejected"]) for row in records]
+    distances = [abs(day(chosen) - day(rejected)) for chosen, rejected in sides]
+    return [row for row, days in zip(records, distances, strict=True) if days <= 2]
 
 
 def pairs_best(questions: list[Row], host: str, body: Body) -> list[Row]:
