@@ -217,7 +217,7 @@ def _find_part(
     left_out = posts.pop("LeftOut")
     is_question = pc.equal(posts["Id"], posts["QuestionId"])
     if problem or not pc.any(is_question).as_py():
-        log.warning("%s: %s", scanner.source, problem or "no question passed all filters")
+        log.warning("%s: %s", scanner.source.path, problem or "no question passed all filters")
     has_question = pc.is_in(posts["QuestionId"], value_set=posts["Id"].filter(is_question))
     posts_of_part = [posts["Id"].filter(has_question)]
     users = [posts[name].filter(has_question) for name in _USERS]

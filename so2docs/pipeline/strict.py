@@ -65,10 +65,10 @@ def check_lines(dump: str, lines: list[bytes]) -> None:
     if lines:
         stray = orjson.loads(lines[0])
         numbers = {name: value for name, value in stray["row"].items() if isinstance(value, int)}
+        row = f": {orjson.dumps(numbers).decode()}" if numbers else ""
         raise StrictError(
             dump,
-            f"has a stray, {stray['reason']}: {orjson.dumps(numbers).decode()} "
-            "(strict: nothing is left out)",
+            f"has a stray, {stray['reason']}{row} (strict: nothing is left out)",
             advice=_advice(),
         )
 

@@ -221,7 +221,7 @@ def test_names_of_the_option(site: Path, tmp_path: Path) -> None:
         assert list(json.loads(result.stdout)["tables"]) == [level]
     result = run("convert", site, output, "--force", "--nest", "all")
     assert "Comments.xml" in result.stderr
-    assert "PostHistory" not in result.stderr
+    assert "has no PostHistory" not in result.stderr
 
 
 def test_fields_of_the_history(site: Path) -> None:
