@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from so2docs.dump.source import Source
+from so2docs.errors import without_secrets
 from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, read_ids
 from so2docs.options.products import TableOptions
 from so2docs.options.table import PartFilters
@@ -217,7 +218,8 @@ def _find_part(
     left_out = posts.pop("LeftOut")
     is_question = pc.equal(posts["Id"], posts["QuestionId"])
     if problem or not pc.any(is_question).as_py():
-        log.warning("%s: %s", scanner.source.path, problem or "no question passed all filters")
+        said = problem or "no question passed all filters"
+        log.warning("%s: %s", without_secrets(scanner.source.path), said)
     has_question = pc.is_in(posts["QuestionId"], value_set=posts["Id"].filter(is_question))
     posts_of_part = [posts["Id"].filter(has_question)]
     users = [posts[name].filter(has_question) for name in _USERS]
