@@ -69,7 +69,7 @@ WRITERS = {
     "index": Writer("stats bare.jsonl --json -q -j 1", stdout=True),
     "show": Writer("show bare.jsonl 1 --json", stdout=True),
     "flat": Writer("tables site flat -q -j 1", resumes=True),
-    "flat csv": Writer("tables site flat --format csv --split year -q -j 1", resumes=True),
+    "flat csv": Writer("tables site flat --format csv -q -j 1", resumes=True),
     "flat database": Writer("tables site flat --format sqlite -q -j 1"),
     "diff of sites": Writer("diff olds news changes -q -j 1", errors=3, resumes=True),
     "databases of sites": Writer("sqlite olds databases -q -j 1", errors=3, resumes=True),

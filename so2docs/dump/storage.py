@@ -204,5 +204,5 @@ def _unreadable(path: str, error: Exception) -> str:
     elif isinstance(error, FileNotFoundError | NotADirectoryError):
         advice = "check the name"
     else:
-        advice = "check its permissions and its disk"
+        advice = "check its permissions and its disk, then try again"
     return f"cannot be read: {reason}; {advice}"

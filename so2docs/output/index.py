@@ -165,7 +165,9 @@ def load(output: str, file: BinaryIO) -> Index:
     except FileNotFoundError:
         raise UnusableIndexError("there is no index next to it") from None
     except OSError as error:
-        raise OutputError(f"{path}: cannot be read: {error.strerror}; fix this") from error
+        raise OutputError(
+            f"{path}: cannot be read: {error.strerror}; fix this, then try again"
+        ) from error
     index = Index(data)
     index.check(file)
     return index

@@ -62,7 +62,7 @@ def test_cut_at_every_byte(tmp_path: Path) -> None:
         assert isinstance(error, so2docs.TruncatedDumpError)
         good = re.findall(rb'<row Id="([0-9]+)"[^<]*" />', whole[:cut])
         last_id = int(good[-1]) if good else None
-        assert error.location == so2docs.Location(cut, 1 + whole.count(b"\n", 0, cut), last_id)
+        assert error.location == so2docs.Location(cut, None, last_id)
         check_excerpt(error, tmp_path)
 
 
