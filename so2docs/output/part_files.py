@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -84,9 +85,13 @@ def refuse_existing(path: str, *, force: bool, advice: str = "choose another out
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
     """Reject a path that is an input, or that exists and is not a regular file."""
-    if os.path.isdir(path):
+    try:
+        mode = os.stat(path).st_mode  # One call, since another process may remove the file.
+    except (OSError, ValueError):
+        mode = stat.S_IFREG
+    if stat.S_ISDIR(mode):
         raise OutputError(f"{path}: is a folder; give the name of a file")
-    if os.path.exists(path) and not os.path.isfile(path):
+    if not stat.S_ISREG(mode):
         raise OutputError(
             f"{path}: is a device or a pipe and cannot be replaced by a file; choose another "
             "output (- for standard output)"
