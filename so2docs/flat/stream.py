@@ -100,10 +100,9 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
     """Write one table to an open file, such as a pipe.
 
     Raises:
-        OptionError: An option has a value that is not allowed for a stream.
+        OptionError: An option has a value that is not allowed for a stream, or a package is
+            missing.
     """
-    import pyarrow as pa
-
     options = read_options(TableOptions, keywords)
     encoder_class = ENCODERS[options.format]
     if options.format != "arrow" and not issubclass(encoder_class, LinesEncoder):
@@ -114,6 +113,8 @@ def write_stream(dump: str, file: BinaryIO, **keywords: Unpack[TableKeywords]) -
     if options.load is not None:
         raise OptionError(f"{flag('load')} writes files; give a folder in place of -")
     stream = TableStream(dump, replace(options, format="arrow"))
+    import pyarrow as pa  # The stream has checked that it is installed.
+
     if issubclass(encoder_class, LinesEncoder):
         encoder = encoder_class(stream.schema)
         file.write(encoder.header)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,14 @@ def test_strays_are_reported(tmp_path: Path) -> None:
     done = run("tables", tmp_path / "Posts.xml", "-", "--only", "posts", "--format", "jsonl")
     assert [json.loads(line)["Id"] for line in done.stdout.splitlines()] == [1]
     assert "1 row left out: post_missing_id" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["arrow", "csv"])
+def test_a_missing_package(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    done = run("tables", SITE, "-", "--only", "posts", "--format", form)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "needs pyarrow: pip install pyarrow" in done.stderr
 
 
 @pytest.mark.parametrize(
