@@ -46,10 +46,13 @@ class Source(AbstractContextManager["Source"]):
     def __init__(self, dump: DumpLike) -> None:
         """Take a dump, without opening it."""
         check_source(dump, "the dump", "convert several with convert_all")
-        is_path = isinstance(dump, str | os.PathLike)
-        self.path = os.fspath(dump) if isinstance(dump, str | os.PathLike) else ""
-        self.stream = None if isinstance(dump, str | os.PathLike) else dump
-        self.is_stream = not is_path or self.path == STANDARD_INPUT
+        self.path = ""
+        self.stream: BinaryIO | None = None
+        if isinstance(dump, str | os.PathLike):
+            self.path = os.fspath(dump)
+        else:
+            self.stream = dump
+        self.is_stream = self.stream is not None or self.path == STANDARD_INPUT
         self.is_folder = not self.is_stream and os.path.isdir(self.path)
         self._files: dict[str, SourceFile] = {}
         self._tables: list[TableFile] = []
