@@ -419,22 +419,39 @@ def id_list(name: str, value: str | os.PathLike[str] | Iterable[int] | None) -> 
     """
     if value is None:
         return None
-    ids: Iterable[Any] = ()
     if not isinstance(value, str | os.PathLike):
-        ids = value
+        texts = [str(id_).strip() for id_ in value]
+        if wrong := [text for text in texts if not _ID.fullmatch(text)]:
+            raise OptionError(
+                f"{flag(name)} contains {wrong[0][:40]!r}; each id must be a number such as 1234"
+            )
     elif isinstance(value, str) and all(_ID.fullmatch(id_.strip()) for id_ in value.split(",")):
-        ids = value.split(",")
+        texts = value.split(",")
     else:
-        file = path(name, value)
-        assert file is not None
-        try:
-            lines = Path(file).read_text("utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise OptionError(f"{flag(name)}: {file} cannot be read: {error}") from error
-        ids = filter(None, (line.partition("#")[0].strip() for line in lines))
-    texts = [str(id_).strip() for id_ in ids]
-    if wrong := [text for text in texts if not _ID.fullmatch(text)]:
-        raise OptionError(
-            f"{flag(name)} contains {wrong[0][:40]!r}; each id must be a number such as 1234"
-        )
+        texts = _read_ids(name, value)
     return IdList(array("q", sorted(set(map(int, texts)))).tobytes())
+
+
+def _read_ids(name: str, value: str | os.PathLike[str]) -> list[str]:
+    """Read a file with one id per line.
+
+    Raises:
+        OptionError: The file cannot be read, or a line is not an id.
+    """
+    file = path(name, value)
+    assert file is not None
+    rule = "each line must be an id such as 1234"
+    try:
+        lines = Path(file).read_text("utf-8-sig").splitlines()
+    except OSError as error:
+        raise OptionError(
+            f"{flag(name)}: {file} cannot be read: {error.strerror}; give ids, or a file with one "
+            "id per line"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise OptionError(f"{flag(name)}: {file} is not UTF-8 text; {rule}") from error
+    texts = [line.partition("#")[0].strip() for line in lines]
+    for number, text in enumerate(texts, 1):
+        if text and not _ID.fullmatch(text):
+            raise OptionError(f"{flag(name)}: {file}, line {number:,} is {text[:40]!r}; {rule}")
+    return [text for text in texts if text]

@@ -81,11 +81,25 @@ def test_an_unreadable_list(value: Any) -> None:
         so2docs.documents(SITE, keep_users=value)
 
 
-@pytest.mark.parametrize("content", [b"12\n13\nJoe\n", b"1.5", b"1" * 19, b"12 13", b"\xff\xfe1\0"])
-def test_a_wrong_line(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "list.txt").write_bytes(content)
-    with pytest.raises(so2docs.OptionError, match="drop_posts"):
-        so2docs.documents(SITE, drop_posts=tmp_path / "list.txt")
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"12\n13\nJoe\n", "line 3 is 'Joe'; each line must be an id such as 1234"),
+        (b"1.5", "line 1 is '1.5'"),
+        (b"1" * 19, "line 1 is '1111"),
+        (b"12 13", "line 1 is '12 13'"),
+        (b"\xff\xfe1\0", "is not UTF-8 text"),
+        (None, "cannot be read: No such file or directory; give ids, or a file"),
+    ],
+)
+def test_an_unreadable_file(content: bytes | None, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(so2docs.OptionError) as error:
+        so2docs.documents(SITE, drop_posts=path)
+    assert f"drop_posts: {path}" in str(error.value)
+    assert problem in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["read_chunk", "merge_bucket"])
