@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,11 @@ def floor(name: str) -> int:
         line for line, rooms in enumerate(ORDER) if name.split(".", maxsplit=1)[0] in rooms
     )
     return line_number
+
+
+def test_no_circle() -> None:
+    graph = {name: of_package(name) for name in MODULES}
+    TopologicalSorter(graph).prepare()
 
 
 SEPARATE = [
