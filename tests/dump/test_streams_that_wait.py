@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -227,6 +227,19 @@ def test_a_plain_pipe_is_read_without_a_thread(tmp_path: Path) -> None:
     writer.join()
     dump.check_end()
     assert dump.head + rows + b"</posts>" == DUMP.rstrip()
+
+
+def test_pieces_overwrite_committed_pieces(tmp_path: Path) -> None:
+    [posts] = Source(io.BytesIO(DUMP)).find_to_convert([], {})
+    rows, paths = bytearray(), set()
+    with closing(posts.open()) as dump:
+        for chunk in dump.chunks(300_000, (), tmp_path):
+            rows += Path(chunk.dump.file).read_bytes()
+            dump.progress(chunk)
+            paths.add(chunk.dump.file)
+        assert dump.head + rows + b"</posts>" == DUMP.rstrip()
+        assert (len(paths), chunk.number > 3) == (1, True)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.long
