@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
+from math import inf
 
 from so2docs.dump.kinds import BZIP2
 from so2docs.dump.layers import BLOCK_BYTES, START, Mark, Parts, Place, Read
@@ -34,6 +35,9 @@ _END_BITS = _NUMBER_BITS + _CRC_BITS
 _HEADER_BYTES = 4
 _MOST_BLOCK_BYTES = 4 * 1024 * 1024
 """Maximum compressed size of a block; bzip2 writes at most 0.91 MB, but the format allows more."""
+
+_LEVEL_BYTES = 100_000
+"""Bytes in a full block per level, before run lengths are expanded."""
 
 _MOST_AT_ONCE = 1024 * 1024
 """Maximum bytes of a block decoded ahead of time; run lengths can expand a block to 46 MB."""
@@ -312,10 +316,17 @@ class _Reader:
     """Reads blocks in order, and decodes later blocks ahead of time."""
 
     def __init__(
-        self, read: Read, decoder: Decoder, pool: ThreadPoolExecutor, ahead: int, place: Place
+        self,
+        read: Read,
+        decoder: Decoder,
+        pool: ThreadPoolExecutor,
+        ahead: int,
+        place: Place,
+        end: float,
     ) -> None:
         self._input = _Input(read, decoder, place.packed)
         self._place = place
+        self._end = end
         self._decoder = decoder
         self._pool = pool
         self._ahead = ahead
@@ -328,7 +339,7 @@ class _Reader:
         while level or (level := data.read_header()):
             while data.read_number() == _BLOCK:
                 mark(Place(offset, data.position, level, combined))
-                block = self._read_block(level)
+                block = self._read_block(level, offset)
                 data.move(data.position // 8 * 8 + block.end)
                 for part in chain((block.start,), block.parts):
                     offset += len(part)
@@ -341,8 +352,12 @@ class _Reader:
             data.move(-(-(data.position + _END_BITS) // 8) * 8)
             level = combined = 0
 
-    def _read_block(self, level: int) -> Block:
+    def _read_block(self, level: int, offset: int) -> Block:
         """Return the decoded block at the current position of the input.
+
+        Args:
+            level: Level of the stream.
+            offset: Offset of the block in the decompressed bytes.
 
         Raises:
             EOFError: The data ends within the block.
@@ -351,7 +366,7 @@ class _Reader:
         data, tasks = self._input, self._tasks
         while tasks and tasks[0].start < data.position:
             tasks.popleft().block.cancel()  # This number occurred by chance within a block.
-        self._start_tasks(level)
+        self._start_tasks(level, offset)
         is_started = tasks and (tasks[0].start, tasks[0].level) == (data.position, level)
         if is_started and (block := tasks.popleft().block.result()):
             return block
@@ -369,11 +384,15 @@ class _Reader:
             raise data.failure
         raise OSError(f"a block is larger than {_MOST_BLOCK_BYTES >> 20} MiB")
 
-    def _start_tasks(self, level: int) -> None:
-        """Start tasks that decode the next blocks, as far as their ends have been read."""
+    def _start_tasks(self, level: int, offset: int) -> None:
+        """Start tasks that decode the next blocks, as far as their ends have been read.
+
+        Blocks that probably start after the last wanted byte are left out.
+        """
         data, tasks = self._input, self._tasks
         level = tasks[-1].level if tasks else level
-        while len(tasks) < self._ahead:
+        wanted = (self._end - offset) / (level * _LEVEL_BYTES)
+        while len(tasks) < min(self._ahead, max(1, wanted)):
             while data.numbers and data.numbers[0] < data.position:
                 data.numbers.popleft()
             limit = _MOST_BLOCK_BYTES + self._ahead * BLOCK_BYTES
@@ -391,9 +410,20 @@ class _Reader:
 
 
 def decompress_bzip2(
-    read: Read, threads: int, place: Place = START, mark: Mark = lambda _: None
+    read: Read,
+    threads: int,
+    place: Place = START,
+    mark: Mark = lambda _: None,
+    end: float = inf,
 ) -> Parts:
     """Decompress one or more bzip2 streams block by block, in several threads.
+
+    Args:
+        read: Reads compressed bytes.
+        threads: Number of threads.
+        place: Place to start at, from an earlier `mark`.
+        mark: Called before each block with its place.
+        end: Number of decompressed bytes after which no blocks are decoded ahead of time.
 
     Raises:
         EOFError: The data ends within a stream.
@@ -403,6 +433,6 @@ def decompress_bzip2(
     threads = max(1, threads)
     pool = ThreadPoolExecutor(threads, "so2docs-bzip2")
     try:
-        yield from _Reader(read, decoder, pool, threads + 2, place).parts(mark)
+        yield from _Reader(read, decoder, pool, threads + 2, place, end).parts(mark)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

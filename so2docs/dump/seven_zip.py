@@ -98,7 +98,9 @@ class SevenZip(Archive):
         if len(folder.coders) == 1 and method == _BZIP2:
             self.file.seek(folder.start + place.packed // 8)
             packed = read_range(self.file, folder.packed - place.packed // 8)
-            return decompress_bzip2(packed, threads, place, self._mark)
+            ends = [member.offset + member.size for member in self._members_to_read(entry.block)]
+            end = max(ends, default=folder.size)
+            return decompress_bzip2(packed, threads, place, self._mark, end)
         # Files in object stores are read once, in order, so decompress them as one stream.
         is_local = isinstance(self.file, io.FileIO | io.BufferedIOBase)
         if len(folder.coders) == 1 and method == _LZMA2 and is_local:
@@ -125,9 +127,13 @@ class SevenZip(Archive):
 
         return read_at
 
+    def _members_to_read(self, number: int) -> list[Entry]:
+        """Return the announced members of a folder; if there are none, all may be read."""
+        return [entry for entry in self._expected if entry.block == number]
+
     def _tell_wanted(self, number: int) -> Callable[[int, int], bool]:
         """Return a function that checks whether a range of a folder overlaps a member to read."""
-        members = [entry for entry in self._expected if entry.block == number]
+        members = self._members_to_read(number)
 
         def is_wanted(start: int, end: int) -> bool:
             return not members or any(

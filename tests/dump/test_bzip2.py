@@ -145,6 +145,17 @@ def test_parts_of_a_bomb_are_bounded() -> None:
     assert (sum(sizes), max(sizes)) == (5_000_000, 1 << 20)
 
 
+def test_blocks_after_the_last_wanted_byte_are_not_decoded_ahead() -> None:
+    data = random.Random(4).randbytes(2_000_000)
+    packed = io.BytesIO(bz2.compress(data, 1))
+    parts = decompress_bzip2(packed.read, 18, end=400_000)
+    decompressed = b""
+    while len(decompressed) < 400_000:
+        decompressed += next(parts)
+    assert packed.tell() < 800_000
+    assert decompressed + b"".join(parts) == data
+
+
 def randomize(data: bytes) -> tuple[bytes, bytes]:
     """Mark a block as randomized, with the checksum of the result of libbz2."""
     packed = bytearray(bz2.compress(data))
