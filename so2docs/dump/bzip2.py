@@ -320,6 +320,7 @@ class _Reader:
         read: Read,
         decoder: Decoder,
         pool: ThreadPoolExecutor,
+        *,
         ahead: int,
         place: Place,
         end: float,
@@ -433,6 +434,7 @@ def decompress_bzip2(
     threads = max(1, threads)
     pool = ThreadPoolExecutor(threads, "so2docs-bzip2")
     try:
-        yield from _Reader(read, decoder, pool, threads + 2, place, end).parts(mark)
+        reader = _Reader(read, decoder, pool, ahead=threads + 2, place=place, end=end)
+        yield from reader.parts(mark)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -18,7 +18,7 @@ from so2docs.merge import Document
 from so2docs.options.table import OutputForm
 from so2docs.output.formats import footer
 from so2docs.output.formats.parquet import Parquet, RecordParquet
-from so2docs.output.formats.row_group import RowGroup, milliseconds
+from so2docs.output.formats.row_group import RowGroup, milliseconds, plan_shredding
 from so2docs.output.segments import Journal, Segment
 from so2docs.parse import core
 
@@ -180,6 +180,14 @@ def test_each_column_has_one_encoding_in_all_row_groups(tmp_path: Path) -> None:
     assert {(column.encodings, column.has_dictionary_page) for column in columns} == {
         (("PLAIN", "RLE"), False)
     }
+
+
+def test_columns_of_one_schema_are_planned_once() -> None:
+    """A process that converts many sites keeps one plan, not one for each site."""
+    forms = [RecordParquet(OutputForm("parquet", "none")) for _ in range(2)]
+    for form in forms:
+        form.record_schema = PLANNED
+    assert plan_shredding(forms[0].columns) is plan_shredding(forms[1].columns) is not None
 
 
 needs_core = pytest.mark.skipif(core.compiled is None, reason="needs the compiled core")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import chain, pairwise
@@ -80,7 +80,7 @@ class Group:
 
     name: str
     children: tuple[Node, ...]
-    split: Callable[[list[Any]], list[list[Any]]]
+    split: Callable[[list[Any]], list[list[Any]]] = field(compare=False)
     is_required: bool = False
     holds_counts: bool = False
     is_open: bool = False
