@@ -15,10 +15,12 @@ content after a closing tag is an error. Every byte is read once.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -377,10 +379,11 @@ class Dump:
         end: Offset of the root's closing tag.
         first_line: Line number of the byte at `start`, from 1.
         frame: The root's start and closing tags, for slices of rows.
-        location: Path of a piece of a stream; empty if the bytes are in `path`.
+        location: Path of a piece of a stream; empty if the bytes are in `path` or `content`.
         base: Offset of the piece in the stream.
         head: The bytes before `start`, at most 64 KiB; empty for a piece.
         encoding: Encoding of the dump.
+        content: The bytes of a small piece; None if they are in a file.
     """
 
     path: str
@@ -393,6 +396,7 @@ class Dump:
     base: int = 0
     head: bytes = b""
     encoding: str = "utf-8"
+    content: bytes | None = None
 
     @property
     def file(self) -> str:
@@ -408,6 +412,17 @@ class Dump:
     def chunk_bytes(self) -> int:
         """Default size of a chunk in bytes."""
         return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the file to read; raise `ChangedDumpError` if it has changed."""
+        if self.content is not None:
+            yield io.BytesIO(self.content)
+            return
+        self.check_unchanged()
+        with storage.open_file(self.file) as file:
+            self.check_unchanged(file)
+            yield file
 
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
         """Raise `ChangedDumpError` if the file has changed; `file` is the open file, if any."""
@@ -500,9 +515,7 @@ def slices(
     Yields:
         The offset of each slice in the dump, and its bytes.
     """
-    dump.check_unchanged()
-    with storage.open_file(dump.file) as file:
-        dump.check_unchanged(file)
+    with dump.open() as file:
         at = start if start == dump.start else _find_row(file, start, dump.end)
         stop = dump.end if end >= dump.end else _find_row(file, end, dump.end)
         file.seek(at)

@@ -387,7 +387,8 @@ def test_interrupted_pipe_starts_over(output: Path) -> None:
     with start("convert", "-", output, "--jobs", "1", **streams) as running:
         assert running.stdin is not None
         assert running.stderr is not None
-        running.stdin.write(PLAIN[:9000])
+        # A piece of more than 1 MiB is visible as a file.
+        running.stdin.write(PLAIN[:9000].ljust(2 * 1024 * 1024))
         running.stdin.flush()
         while not list(output.parent.glob("*.spill/pieces/*")):
             assert running.poll() is None
