@@ -188,19 +188,20 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
         self._pending: dict[int, int] = {}
         self._repeated = array("q")
         self._runs: list[_Run] = []
-        self._file = AppendedFile(f"{path}.runs", "w+b")
+        self._file: AppendedFile | None = None
 
     def __exit__(self, *exception: object) -> None:
-        self._file.close()
-        if os.path.exists(self._file.path):
-            os.unlink(self._file.path)
+        if self._file is not None:
+            self._file.close()
+            if os.path.exists(self._file.path):
+                os.unlink(self._file.path)
 
     def add(self, ids: Sequence[int], values: Sequence[int]) -> None:
         """Add ids with their values."""
         for start in range(0, len(ids), _RUN):
             self._add(ids[start : start + _RUN], values[start : start + _RUN])
             if len(self._pending) >= _RUN:
-                self._sort()
+                self._write_run()
 
     def _add(self, ids: Sequence[int], values: Sequence[int]) -> None:
         pending, fresh = self._pending, dict(zip(ids, values, strict=True))
@@ -209,13 +210,17 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
         else:
             self._combine(pending, zip(ids, values, strict=True), self._repeated)
 
-    def _sort(self) -> None:
-        """Sort the pairs held in memory, write them as a run, and clear them."""
+    def _write_run(self) -> None:
+        if self._file is None:
+            self._file = AppendedFile(f"{self._path}.runs", "w+b")
+        self._runs.append(_Run(self._file, *self._sort()))
+
+    def _sort(self) -> tuple[array[int], array[int]]:
+        """Return the pairs held in memory, sorted, and clear them."""
         ids = array("q", sorted(self._pending))
         values = array("q", map(self._pending.__getitem__, ids))
         self._pending = {}
-        if ids:
-            self._runs.append(_Run(self._file, ids, values))
+        return ids, values
 
     def finish(self) -> array[int]:
         """Merge the runs into the map.
@@ -223,8 +228,11 @@ class IdMapWriter(AbstractContextManager["IdMapWriter"]):
         Returns:
             The later values of repeated ids, in no particular order; empty if values are added up.
         """
-        self._sort()
+        if self._runs and self._pending:
+            self._write_run()
         with MapFile(self._path) as blocks:
+            if not self._runs:
+                blocks.add(*self._sort())
             pivots = sorted(sample for run in self._runs for sample in run.samples)
             for pivot in (*pivots[_RUN // _SAMPLE :: _RUN // _SAMPLE], None):
                 blocks.add(*self._merge([run.take(pivot) for run in self._runs]))

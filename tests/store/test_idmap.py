@@ -157,7 +157,7 @@ def test_every_byte_of_a_run_is_checked(
     for at in range(16 * len(ids)):
         with IdMapWriter(str(path)) as writer:
             writer.add(ids, ids)
-            writer._sort()
+            writer._write_run()
             data = runs.read_bytes()
             assert len(data) == 16 * len(ids)
             after = b"" if cut else bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
