@@ -77,6 +77,13 @@ _TABLES = (
 )
 
 
+def storing(values: dict[str, Any]) -> tuple[str, list[Row]]:
+    """Return the statement that stores JSON values under their names, and its rows."""
+    texts = {name: json.dumps(value) for name, value in values.items()}
+    sql = "INSERT OR REPLACE INTO state (name, value, crc) VALUES (?, ?, ?)"
+    return sql, [(name, text, checksum(name, text)) for name, text in texts.items()]
+
+
 class StateDatabase:
     """The index: an SQLite file with the tables `chunks` and `blocks`, and named JSON values."""
 
@@ -124,6 +131,8 @@ class StateDatabase:
     def close(self) -> None:
         """Close the file, so that other processes can use it."""
         with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
             self._connection.close()
 
     def damage_error(self, problem: str) -> SpillError:
@@ -168,15 +177,21 @@ class StateDatabase:
             for row in self._connection.execute(sql, tuple(values)):  # noqa: UP028
                 yield row
 
-    def run(self, *statements: tuple[str, list[Row]]) -> None:
-        """Run statements in one transaction, each once per row of its list."""
+    def run(self, *statements: tuple[str, list[Row]], commits: bool = True) -> None:
+        """Run statements in a transaction, each once per row of its list.
+
+        Unless `commits` is set, the transaction goes on until the next call that commits, or until
+        the file is closed.
+        """
         run = self._connection.execute
         with self._translate_errors():
-            run("BEGIN")
+            if not self._connection.in_transaction:
+                run("BEGIN")
             try:
                 for sql, rows in statements:
                     self._connection.executemany(sql, rows)
-                run("COMMIT")
+                if commits:
+                    run("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     run("ROLLBACK")
@@ -198,11 +213,9 @@ class StateDatabase:
             raise self.damage_error(f"the value of {name}")
         return json.loads(value)
 
-    def put(self, values: dict[str, Any]) -> None:
-        """Store JSON values under their names, in one transaction."""
-        texts = {name: json.dumps(value) for name, value in values.items()}
-        sql = "INSERT OR REPLACE INTO state (name, value, crc) VALUES (?, ?, ?)"
-        self.run((sql, [(name, text, checksum(name, text)) for name, text in texts.items()]))
+    def put(self, values: dict[str, Any], *, commits: bool = True) -> None:
+        """Store JSON values under their names in a transaction, as `run` does."""
+        self.run(storing(values), commits=commits)
 
 
 FORMAT = 9
@@ -258,6 +271,13 @@ class Spill:
     def put(self, name: str, value: Any) -> None:
         """Store a JSON value under `name`, committed at once."""
         self.put_all({name: value})
+
+    def put_later(self, values: dict[str, Any]) -> None:
+        """Store JSON values under their names; they are committed with the next chunk or value.
+
+        A session that is killed before then stores nothing, and the next session repeats the work.
+        """
+        self._database.put(values, commits=False)
 
     def close(self) -> None:
         """Close the spill, so that another process can resume it."""
@@ -328,6 +348,7 @@ class Spill:
         tally: ChunkTally,
         *,
         instead_of: int | None = None,
+        values: dict[str, Any] | None = None,
     ) -> None:
         """Add a finished chunk and its blocks to the index, in one transaction.
 
@@ -337,6 +358,7 @@ class Spill:
             blocks: Positions of the blocks in the file.
             tally: Counts of the chunk.
             instead_of: Number of a chunk to replace; its file is deleted.
+            values: JSON values to store together with the chunk, by name.
         """
         self.budget.settle(chunk, blocks)
         former = [] if instead_of is None else self.read_blocks(instead_of)
@@ -344,6 +366,7 @@ class Spill:
         size = os.path.getsize(path)
         row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
         self._database.run(
+            storing(values or {}),
             ("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", [row]),
             (
                 f"INSERT INTO blocks ({_COLUMNS}, chunk) VALUES ({'?, ' * 8}{int(chunk)})",
@@ -398,7 +421,7 @@ class Spill:
     def index(self) -> None:
         """Index the blocks by bucket; called once, after the last chunk."""
         sql = "CREATE INDEX IF NOT EXISTS blocks_by_bucket ON blocks (bucket, chunk, offset)"
-        list(self._database.rows(sql))
+        self._database.run((sql, [()]), commits=False)
 
     def buckets(self) -> list[tuple[int, int]]:
         """Return the buckets to merge in ascending order, each with the size of its JSON."""

@@ -88,7 +88,7 @@ class FirstPass:
         end = self.end
         if end is None:
             end = self.read(workers, tallies, posts_map, seen_ids or repeats.SeenIds())
-            self.spill.put(f"end of {self.table.name}", asdict(end))
+            self.spill.put_later({f"end of {self.table.name}": asdict(end)})
         else:
             self.file.pass_over(self.restart)
             with self.progress.step(self.file.label, self.file.work, 1, 1):
@@ -123,9 +123,10 @@ class FirstPass:
         with opened as (dump, results):
             for result in results:
                 path, blocks, pages = result.value
-                self.spill.commit(self.number(result.chunk), path, blocks, result.tally)
-                if restart := dump.restart_after(result.chunk):
-                    self.spill.put(f"restart of {self.table.name}", restart)
+                restart = dump.restart_after(result.chunk)
+                values = {f"restart of {self.table.name}": restart} if restart else None
+                number = self.number(result.chunk)
+                self.spill.commit(number, path, blocks, result.tally, values=values)
                 seen_ids.add(pages)
             return dump.chunk_end(self.chunk_bytes)
 

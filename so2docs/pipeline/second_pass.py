@@ -326,7 +326,7 @@ class SecondPass:
         state = saved or Checkpoint()
         self.cuts = cuts(self.spill, self.buckets, self.options)
         size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
-        copies = PendingCopies(workers, lambda checkpoint: self.spill.put("checkpoint", checkpoint))
+        copies = PendingCopies(workers, self.save)
         provenance, settle = self.provenance, copies.settle
         with (
             Writer(
@@ -351,11 +351,11 @@ class SecondPass:
                     copies.add(strays.place(segment))
                 state.counts += result.counts
                 state.next_id = result.ids.stop
-                if names.output != "-":
+                temporary = segments.temporary_files(result.segments, result.strays)
+                is_last = state.next_id >> BUCKET_BITS > self.buckets[-1][0]
+                if not is_last and names.output != "-":
                     state.output, state.strays = output.checkpoint(), strays.checkpoint()
-                copies.send(
-                    segments.temporary_files(result.segments, result.strays), state.to_json()
-                )
+                copies.send(temporary, None if is_last else state.to_json())
                 progress_bar.update(result.size)
             copies.settle()
             self.leave_out(state)
@@ -403,6 +403,11 @@ class SecondPass:
         bytes_done = self.bytes_before(state)
         log.info(f"resuming: {100 * bytes_done // size} % of the documents were already written")
         return state
+
+    def save(self, checkpoint: dict[str, Any] | None) -> None:
+        """Save a checkpoint; none follows the last documents, since the files end there."""
+        if checkpoint is not None:
+            self.spill.put("checkpoint", checkpoint)
 
     def bytes_before(self, state: Checkpoint) -> int:
         """Return the size of the JSON of all finished buckets, in bytes."""
@@ -466,11 +471,7 @@ class SecondPass:
             state.counts += left_out(self.spill, self.buckets, state.next_id)
 
     def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> Checkpoint:
-        """Check that all rows are accounted for, and finish the files.
-
-        The spill records this before the files are renamed. If the process is killed between two
-        renames, the next session can therefore rename the other files without `force`.
-        """
+        """Check that all rows are accounted for, and finish the files."""
         self.complete(state, report)
         state.report, state.strays = report, None
         if report.has_strays():
@@ -486,7 +487,6 @@ class SecondPass:
         if self.options.form.split:
             paths = sorted((self.names.file(file.label) for file in files), key=self.names.place)
             report.first_file, report.last_file = paths[0], paths[-1]
-        self.spill.put("sealed", state.to_json())
         return state
 
     def tasks(self, state: Checkpoint, *, is_stored: bool = False) -> Iterator[BucketTask]:

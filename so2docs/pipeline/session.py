@@ -103,7 +103,7 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     requested = Fingerprint.of(options)
     now, before = _state_of(posts, chunk_bytes), spill.get("source")
     if before is None:
-        spill.put_all({"source": now, "options": asdict(requested)})
+        spill.put_later({"source": now, "options": asdict(requested)})
         return chunk_bytes
     spill.check()
     if before["format"] != FORMAT:
@@ -117,12 +117,12 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     if of_options == ["recipe"] and not spill.get("sealed"):
         # Allow a changed recipe, which may have been corrected after a failure: the first pass does
         # not depend on it.
-        spill.put("checkpoint", None)
+        spill.put_later({"checkpoint": None})
         of_options = []
     if of_dump or of_options:
         labels = [spell_options(FACTS.get(name, f"{{{name}}}")) for name in of_options]
         raise _another(spill, of_dump + labels, is_other_dump=not of_options)
-    spill.put_all({"options": asdict(requested), "finished": False})
+    spill.put_later({"options": asdict(requested), "finished": False})
     return int(before["chunk_bytes"])
 
 
@@ -155,7 +155,7 @@ def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
     """
     now, before = _state_of(file, chunk_bytes), spill.get(file.table.name)
     if before is None:
-        spill.put(file.table.name, now)
+        spill.put_later({file.table.name: now})
         return chunk_bytes
     if _differences(before, now):
         raise _another(spill, [file.table.file])
@@ -177,7 +177,7 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
                 fields = integers(keys)
                 posts.add(fields[1::_FIELDS], fields[::_FIELDS])
             posts.finish()
-        spill.put(_POSTS_ARE_MAPPED, True)
+        spill.put_later({_POSTS_ARE_MAPPED: True})
     return path
 
 
@@ -374,7 +374,7 @@ class Session:
             uncompressed=uncompressed,
             budget=self.run_options.spill_budget or 0,
         )
-        self.spill.put("sealed", None)
+        self.spill.put_later({"sealed": None})
         self.spill.start_run()
         self.set_uncompressed_limit(spare)
         writing = _WRITING_WORK.get(self.options.form.format, 1.0)
@@ -388,6 +388,8 @@ class Session:
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
+            # Record that the files are written before they are renamed. If the process is killed
+            # between two renames, the next session renames the other files without `force`.
             self.spill.put("sealed", finalized.to_json())
             self.spill.remove_temporary()
             self.publish(finalized)
@@ -544,13 +546,15 @@ class Session:
         Returns:
             Table of the titles, which has the form of a table of users; None if there are none.
         """
+        if self.options.filters.as_of is None or self.options.host is None:
+            return None
         named = {
             post_id
             for step in self.tables
             for tally in step.tallies().values()
             for post_id in tally.named
         }
-        if not named or self.options.host is None:
+        if not named:
             return None
         wanted: defaultdict[int, defaultdict[int, list[int]]]
         wanted = defaultdict(partial(defaultdict, list))

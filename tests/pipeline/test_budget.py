@@ -113,8 +113,8 @@ def test_a_budget_changed_during_the_run(tmp_path: Path, monkeypatch: pytest.Mon
     budgets = iter(["1GB", 0, 300_000])
     commit = so2docs.spill.Spill.commit
 
-    def stopping(self: so2docs.spill.Spill, *arguments: object) -> None:
-        commit(self, *arguments)  # type: ignore[arg-type]
+    def stopping(self: so2docs.spill.Spill, *arguments: Any, **keywords: Any) -> None:
+        commit(self, *arguments, **keywords)
         if len(self.tallies()) in (3, 6):
             raise KeyboardInterrupt
 
