@@ -35,8 +35,7 @@ _BASES = _bases()
 _TO_BASES = str.maketrans(_BASES)
 _ACCENTED = re.compile(f"[{''.join(_BASES)}]")
 _SIGNS = re.compile("[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
-_OTHER_SCRIPTS = re.compile(r"[\x00-\u036f\u0530-\u1eff\u2000-\u3004]*")
-"""Texts without Greek, Cyrillic, Chinese or Japanese characters."""
+_NO_ASCII = bytes.maketrans(bytes(range(0x80)), b" " * 0x80)
 _WORD = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
 
 
@@ -58,11 +57,13 @@ def list_forms(texts: Iterable[str | None]) -> str | None:
     """
     words: dict[str, None] = {}
     for text in texts:
-        if text and not text.isascii() and not _OTHER_SCRIPTS.fullmatch(text):
-            # Search only the words that are not ASCII, which are few even in these texts.
-            others = " ".join(part for part in text.split() if not part.isascii())
+        if text and not text.isascii():
+            # Search only the characters that are not ASCII, which are few in most texts.
+            encoded = text.encode("utf-8", "surrogatepass").translate(_NO_ASCII)
+            others = b" ".join(encoded.split()).decode("utf-8", "surrogatepass")
             if _ACCENTED.search(others):
-                accented = filter(_ACCENTED.search, _WORD.findall(others.lower()))
+                parts = " ".join(part for part in text.lower().split() if not part.isascii())
+                accented = filter(_ACCENTED.search, _WORD.findall(parts))
                 words |= dict.fromkeys(map(remove_accents, accented))
             words |= dict.fromkeys(pair_signs(others))
     return " ".join(words) or None
