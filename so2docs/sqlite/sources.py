@@ -99,9 +99,9 @@ class DocumentSource:
             total = os.fstat(file.fileno()).st_size
             with bar("rows", total, shown=progress) as progress_bar:
                 position = 0
-                for line in read_lines(file):
+                for number, line in enumerate(read_lines(file)):
                     yield line
-                    if (place := file.tell()) != position:
+                    if number % _LINES == 0 and (place := file.tell()) != position:
                         progress_bar.update(place - position)
                         position = place
 
@@ -136,6 +136,8 @@ def open_source(source: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
     return DocumentSource(name, is_output=is_made, provenance=provenance)
 
 
+_LINES = 64
+"""Lines between updates of the progress."""
 _ADVICE = "give a folder or an archive with Users.xml, or that file"
 
 
