@@ -104,6 +104,7 @@ class DocumentSource:
                     if number % _LINES == 0 and (place := file.tell()) != position:
                         progress_bar.update(place - position)
                         position = place
+                progress_bar.update(file.tell() - position)
 
     def _of_dump(
         self, conversion: Mapping[str, Any], jobs: int | None, *, progress: Shown
