@@ -12,6 +12,7 @@ import io
 import queue
 import re
 import select
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
@@ -34,6 +35,10 @@ the page faults took 3 s of CPU time per GB."""
 
 HEAD_BYTES = 1024
 """Bytes at the start of a file that determine its kind; enough for an XML declaration."""
+
+_PIPE_BYTES = 1024 * 1024
+"""Capacity of a pipe: the largest that Linux allows to users. Reads of a whole block instead of 64
+KiB save 0.1 s of CPU time per GB."""
 
 _BLOCKS = 8
 _PATIENCE = 0.2
@@ -204,6 +209,11 @@ class PolledFile(_ReadableFile):
         self._file = file
         self._poll = select.poll()
         self._poll.register(file, select.POLLIN)
+        if sys.platform == "linux":
+            import fcntl
+
+            with suppress(OSError):  # Not a pipe, or the user's pipes are already large.
+                fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self.count = 0
 
     def readinto(self, buffer: Any, /) -> int:

@@ -21,7 +21,7 @@ from support.command import start
 from support.dumps import dump_of, some_rows
 
 from so2docs.dump.bzip2 import decompress_bzip2, find_numbers
-from so2docs.dump.layers import BLOCK_BYTES, ReadAhead, Stream
+from so2docs.dump.layers import BLOCK_BYTES, PolledFile, ReadAhead, Stream
 from so2docs.dump.source import Source
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
@@ -228,6 +228,16 @@ def test_a_plain_pipe_is_read_without_a_thread(tmp_path: Path) -> None:
     writer.join()
     dump.check_end()
     assert dump.head + rows + b"</posts>" == DUMP.rstrip()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can enlarge a pipe")
+def test_a_pipe_is_enlarged() -> None:
+    import fcntl
+
+    read_end, write_end = os.pipe()
+    with open(read_end, "rb", buffering=0) as pipe, open(write_end, "wb", buffering=0):
+        PolledFile(pipe)
+        assert fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) == 1 << 20
 
 
 def test_pieces_overwrite_committed_pieces(tmp_path: Path) -> None:
