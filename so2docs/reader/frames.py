@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
-    from so2docs.output.formats.columns import ObjectColumns
+    from so2docs.output.formats.row_group import Group
     from so2docs.types import Question
 
 FrameName = Literal["questions", "answers", "comments", "links", "votes", "history", "users"]
@@ -71,9 +71,9 @@ class Frame:
     def schema(self) -> pa.Schema:
         """The Arrow schema, which is the same for every output."""
         require_packages(f"the frame {self.name}", "pyarrow")
-        from so2docs.output.formats.arrow import document_schema
+        from so2docs.output.formats.arrow import arrow_schema
 
-        return document_schema(_columns(self.name))
+        return arrow_schema(_columns(self.name))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows as Arrow record batches, for frames that do not fit in memory.
@@ -83,16 +83,14 @@ class Frame:
         Raises:
             OutputError: A document was not written by so2docs.
         """
-        schema = self.schema
-        import pyarrow
-
-        from so2docs.output.formats.arrow import arrow_arrays
+        require_packages(f"the frame {self.name}", "pyarrow")
+        from so2docs.output.formats.arrow import arrow_batch
 
         rows_of = _new_users() if self.name == "users" else _ROWS[self.name]
         for documents in self._source._document_batches():
             with _expect_documents(self._source, documents):
-                arrays = arrow_arrays(_columns(self.name), [*chain(*map(rows_of, documents))])
-            yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+                batch = arrow_batch(_columns(self.name), [*chain(*map(rows_of, documents))])
+            yield batch
 
     def to_arrow(self) -> pa.Table:
         """Read all rows as an Arrow table."""
@@ -148,17 +146,17 @@ def _expect_documents(source: Framed, documents: list[Any]) -> Iterator[None]:
 
 
 @cache
-def _columns(name: FrameName) -> ObjectColumns:
-    from so2docs.output.formats.columns import ObjectColumns
+def _columns(name: FrameName) -> Group:
+    from so2docs.output.formats.columns import object_columns
 
     if name in ("questions", "answers"):
         names = QUESTION_ATTRIBUTES if name == "questions" else ANSWER_ATTRIBUTES
-        return ObjectColumns({**{n: POSTS.attributes[n] for n in names}, **_OF_POSTS})
+        return object_columns({**{n: POSTS.attributes[n] for n in names}, **_OF_POSTS})
     part = _PARTS["Owner" if name == "users" else name.capitalize()]
     has_post = "PostId" in part.attributes or part.by
     attributes = {} if has_post else {"PostId": INTEGER}
     attributes |= part.attributes
-    return ObjectColumns(attributes | ({"Url": TEXT} if name in ("comments", "users") else {}))
+    return object_columns(attributes | ({"Url": TEXT} if name in ("comments", "users") else {}))
 
 
 def _posts(question: Row) -> Iterator[Row]:

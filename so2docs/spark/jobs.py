@@ -20,7 +20,8 @@ from so2docs.errors import (
     spelling,
 )
 from so2docs.options.table import Options
-from so2docs.output.formats.columns import ObjectColumns, question_columns
+from so2docs.output.formats.columns import question_columns
+from so2docs.output.formats.row_group import Group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,8 +108,8 @@ def batches(
     for group in group_by_size(documents, lambda document: len(document[1]), _BATCH_BYTES):
         ids, lines = zip(*group, strict=True)
         if typed:
-            table = arrow.document_table(columns, [orjson.loads(line) for line in lines])
-            yield from table.cast(schema).to_batches()
+            batch = arrow.arrow_batch(columns, [orjson.loads(line) for line in lines])
+            yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
         else:
             yield pa.record_batch([[site] * len(ids), ids, lines], schema=schema)
 
@@ -126,7 +127,7 @@ def columns(options: Options, *, typed: bool) -> StructType:
     return from_arrow_schema(_schema(options, typed=typed))
 
 
-def _columns(options: Options, site: str = "") -> ObjectColumns:
+def _columns(options: Options, site: str = "") -> Group:
     fields = options.filters.fields
     return question_columns(fields, options.shown, ("Site", site), is_attributed=False)
 
@@ -135,11 +136,11 @@ def _schema(options: Options, *, typed: bool) -> Any:
     """Return the Arrow schema of the batches, with only types that Spark supports."""
     import pyarrow as pa
 
-    from so2docs.output.formats.arrow import arrow_fields
+    from so2docs.output.formats.arrow import arrow_schema
 
     if not typed:
         return pa.schema({"Site": pa.string(), "Id": pa.int64(), "Document": pa.string()})
-    fields = arrow_fields(_columns(options))
+    fields = arrow_schema(_columns(options))
     return pa.schema([pa.field(field.name, _spark_type(field.type)) for field in fields])
 
 

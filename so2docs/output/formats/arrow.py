@@ -15,19 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from so2docs.output.formats.columns import ObjectColumns, Row
-from so2docs.schema import (
-    BOOLEAN,
-    DATE,
-    INTEGER,
-    INTEGERS,
-    OTHER,
-    TEXT,
-    TEXTS,
-    Type,
-)
+from so2docs.output.formats.columns import Row
+from so2docs.output.formats.row_group import Column, Group, Kind, Node, Repeated
+from so2docs.schema import BOOLEAN, DATE, INTEGER, INTEGERS, TEXT, TEXTS, Type
 
-TYPES: dict[Type, Any] = {
+TYPES: dict[Kind, Any] = {
     INTEGER: pa.int64(),
     TEXT: pa.string(),
     DATE: pa.timestamp("ms", tz="UTC"),
@@ -38,56 +30,54 @@ TYPES: dict[Type, Any] = {
 """The Arrow types of attributes."""
 
 
-def arrow_fields(columns: ObjectColumns) -> list[Any]:
-    """Return the Arrow fields for the columns of an object."""
-    types = [(name, TYPES[kind]) for name, kind in columns.attributes.items()]
-    types.append((OTHER, pa.string()))
-    types += [(part.key, _type(part)) for part in columns.parts]
-    return [pa.field(name, kind, not columns.is_required(name)) for name, kind in types]
+def arrow_schema(columns: Group) -> Any:
+    """Return the Arrow schema of rows with these columns."""
+    return pa.schema([*map(_field, columns.children)])
 
 
-def _type(part: ObjectColumns) -> Any:
-    inside = pa.struct(arrow_fields(part))
-    return pa.list_(pa.field("element", inside)) if part.shape == "list" else inside
+def _field(node: Node) -> Any:
+    return pa.field(node.name, _type(node), not node.is_required)
 
 
-def arrow_arrays(columns: ObjectColumns, rows: list[Row]) -> list[Any]:
-    """Make an Arrow array for each field; this removes the nested parts from the rows."""
-    arrays, other, nested = columns.split(rows, _array)
-    parts = map(_nested_array, columns.parts, nested)
-    return [*arrays, pa.array(other, pa.string()), *parts]
+def _type(node: Node) -> Any:
+    if isinstance(node, Column):
+        return TYPES[node.kind]
+    if isinstance(node, Repeated):
+        return pa.list_(_field(node.element))
+    return pa.struct([*map(_field, node.children)])
 
 
-def _nested_array(part: ObjectColumns, values: list[Any]) -> Any:
-    """Make an Arrow array of the values of a nested part, one value for each object."""
-    if part.shape == "list":
+def arrow_batch(columns: Group, rows: list[Row]) -> Any:
+    """Make an Arrow record batch of rows; this changes the rows."""
+    return pa.RecordBatch.from_arrays(_arrays(columns, rows), schema=arrow_schema(columns))
+
+
+def _arrays(columns: Group, rows: list[Row]) -> list[Any]:
+    return [*map(_array, columns.children, columns.split(rows, _convert))]
+
+
+def _array(node: Node, values: Any) -> Any:
+    """Make an Arrow array of the values of a nested part; those of attributes are arrays."""
+    if isinstance(node, Repeated) and isinstance(node.element, Group):
         offsets = pa.array([*accumulate(map(len, values), initial=0)], pa.int32())
-        structs = _structs(part, [*chain.from_iterable(values)])
-        return pa.ListArray.from_arrays(offsets, structs, type=_type(part))
-    missing = pa.array([value is None for value in values], pa.bool_())
-    return _structs(part, [value or {} for value in values], missing)
+        structs = _structs(node.element, [*chain.from_iterable(values)])
+        return pa.ListArray.from_arrays(offsets, structs, type=_type(node))
+    if isinstance(node, Group):
+        missing = pa.array([value is None for value in values], pa.bool_())
+        return _structs(node, [value or {} for value in values], missing)
+    return values
 
 
-def _structs(part: ObjectColumns, rows: list[Row], missing: Any = None) -> Any:
-    arrays = arrow_arrays(part, rows)
-    return pa.StructArray.from_arrays(arrays, fields=arrow_fields(part), mask=missing)
+def _structs(columns: Group, rows: list[Row], missing: Any = None) -> Any:
+    fields = [*map(_field, columns.children)]
+    return pa.StructArray.from_arrays(_arrays(columns, rows), fields=fields, mask=missing)
 
 
-def _array(kind: Type, values: list[Any]) -> Any:
-    if kind == "date":
+def _convert(kind: Type, values: list[Any]) -> Any:
+    if kind == DATE:
         texts = pa.array(values, pa.string())
         return pc.assume_timezone(texts.cast(pa.timestamp("ms")), "UTC")
     return pa.array(values, TYPES[kind])
-
-
-def document_schema(columns: ObjectColumns) -> Any:
-    """Return the Arrow schema of documents with these columns."""
-    return pa.schema(arrow_fields(columns))
-
-
-def document_table(columns: ObjectColumns, rows: list[Row]) -> Any:
-    """Make an Arrow table of documents; this changes the documents."""
-    return pa.Table.from_arrays(arrow_arrays(columns, rows), schema=document_schema(columns))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 from types import NoneType
@@ -26,72 +25,24 @@ from so2docs.options.choices import Core
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format, OpenSegment
-from so2docs.output.formats.columns import ObjectColumns, Row, question_columns
+from so2docs.output.formats.columns import Row, question_columns
 from so2docs.output.formats.row_group import (
     NUMBER,
     Column,
+    Convert,
     Group,
     Kind,
     Node,
     Repeated,
     RowGroup,
     check,
+    check_lists,
     count_columns,
     file_metadata,
-    milliseconds,
 )
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Journal, Segment
-from so2docs.schema import BOOLEAN, DATE, INTEGER, INTEGERS, OTHER, TEXT, TEXTS, Type
-
-_ELEMENTS: dict[Type, Kind] = {TEXTS: TEXT, INTEGERS: INTEGER}
-"""Types of the elements of lists."""
-
-
-def _document_group(columns: ObjectColumns) -> Group:
-    """Convert the columns of an object to the columns of a Parquet file."""
-    children: list[Node] = []
-    for name, kind in columns.attributes.items():
-        is_required = columns.is_required(name)
-        if kind in _ELEMENTS:
-            children.append(Repeated(name, Column("element", _ELEMENTS[kind]), is_required))
-        else:
-            children.append(Column(name, kind, is_required))
-    children.append(Column(OTHER, TEXT, is_other=True))
-    for part in columns.parts:
-        group = _document_group(part)
-        if part.shape == "list":
-            group = replace(group, name="element")
-            is_required = columns.is_required(part.key)
-            children.append(Repeated(part.key, group, is_required, is_never_null=True))
-        else:
-            children.append(group)
-    split = partial(_split_documents, columns)
-    return Group(columns.key, tuple(children), split, holds_counts=columns.shape == "counts")
-
-
-def _split_documents(columns: ObjectColumns, rows: list[Row]) -> list[list[Any]]:
-    """Make a list of values for each column; this removes the nested parts from the rows."""
-    values, other, nested = columns.split(rows, _convert)
-    return [*values, other, *nested]
-
-
-def _convert(kind: Type, values: list[Any]) -> list[Any]:
-    """Check the values of an attribute, and convert dates; raise an error for other types."""
-    if kind == DATE:
-        return [*milliseconds(values)]
-    if kind not in _ELEMENTS:
-        check(kind, values)
-        return values
-    _check_lists(values)
-    check(_ELEMENTS[kind], chain.from_iterable(value for value in values if value))
-    return values
-
-
-def _check_lists(values: list[Any]) -> None:
-    if not {*map(type, values)} <= {list, NoneType}:
-        raise TypeError("not every value is a list")
-
+from so2docs.schema import BOOLEAN, INTEGER, TEXT
 
 ROW_GROUP_BYTES = 4 * 1024 * 1024
 """Usual size of a row group in bytes of JSON; row groups are larger in large outputs."""
@@ -118,10 +69,9 @@ class Parquet(Format):
     @cached_property
     def columns(self) -> Group:
         """The columns, which depend only on the options."""
-        columns = question_columns(
+        return question_columns(
             self.fields, self.tables, self.site, is_attributed=self.is_attributed
         )
-        return replace(_document_group(columns), is_required=True)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """Return the object on a line, for use by `OpenRowGroup` only."""
@@ -256,7 +206,7 @@ def _record_node(name: str, schema: Mapping[str, Any], *, is_required: bool = Fa
     return Column(name, _KINDS[kind], is_required)
 
 
-def _split_records(children: tuple[Node, ...], rows: list[Row]) -> list[list[Any]]:
+def _split_records(children: tuple[Node, ...], rows: list[Row], _: Convert) -> list[list[Any]]:
     """Make a list of values for each column from a list of records, and check their types."""
     columns = [[row.get(child.name) for row in rows] for child in children]
     for child, values in zip(children, columns, strict=True):
@@ -271,7 +221,7 @@ def _check(node: Node, values: list[Any]) -> None:
     if isinstance(node, Column):
         check(node.kind, values)
     elif isinstance(node, Repeated):
-        _check_lists(values)
+        check_lists(values)
         _check(node.element, list(chain.from_iterable(value for value in values if value)))
     elif not {*map(type, values)} <= {dict, NoneType}:
         raise TypeError("not every value is an object")

@@ -46,7 +46,7 @@ from so2docs.output.formats.footer import (
 )
 from so2docs.output.segments import Segment
 from so2docs.parse import core
-from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, Type
+from so2docs.schema import BOOLEAN, DATE, INTEGER, INTEGERS, TEXT, TEXTS, Type
 
 if TYPE_CHECKING:
     from so2docs.parse._core import ShredPlan
@@ -55,6 +55,13 @@ Kind = Type | Literal["number"]
 """Type of the single values of a column; dates are milliseconds since 1970."""
 
 NUMBER: Kind = "number"
+
+ELEMENTS: dict[Type, Kind] = {TEXTS: TEXT, INTEGERS: INTEGER}
+"""Types of the elements of lists."""
+
+Convert = Callable[[Type, list[Any]], Any]
+"""Function that converts the values of an attribute to a column, and raises `TypeError` or
+`ValueError` for values of another type."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +80,15 @@ class Group:
 
     Attributes:
         name: The key of the objects; empty for rows.
-        split: Function that turns a list of objects into a list of values for each column.
+        split: Function that turns a list of objects, which it may change, into the values of each
+            column; the second argument converts those of attributes.
         holds_counts: Whether missing integers are zero, also if the object is missing.
         is_open: Whether the objects may have members without a column, which are left out.
     """
 
     name: str
     children: tuple[Node, ...]
-    split: Callable[[list[Any]], list[list[Any]]] = field(compare=False)
+    split: Callable[[list[Any], Convert], list[Any]] = field(compare=False)
     is_required: bool = False
     holds_counts: bool = False
     is_open: bool = False
@@ -115,6 +123,24 @@ def check(kind: Kind, values: Iterable[Any]) -> None:
         raise TypeError(f"not every value is of the type {kind}")
     if kind == INTEGER and max(filter(None, values), default=0) > _MOST:
         raise TypeError("not every integer fits in 64 bits")
+
+
+def check_lists(values: list[Any]) -> None:
+    """Raise `TypeError` unless all values except null are lists."""
+    if not {*map(type, values)} <= {list, NoneType}:
+        raise TypeError("not every value is a list")
+
+
+def _convert(kind: Type, values: list[Any]) -> list[Any]:
+    """Check the values of an attribute, and convert dates; raise an error for other types."""
+    if kind == DATE:
+        return [*milliseconds(values)]
+    if kind not in ELEMENTS:
+        check(kind, values)
+        return values
+    check_lists(values)
+    check(ELEMENTS[kind], chain.from_iterable(value for value in values if value))
+    return values
 
 
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:]{5}(?::[0-9]{2}(?:\.[0-9]{1,3})?)?)?"
@@ -408,7 +434,7 @@ class RowGroup:
             elements = list(chain.from_iterable(values))
             self._put(node.element, elements, levels.with_lists(values), chunks)
         else:
-            for child, column in zip(node.children, node.split(values), strict=True):
+            for child, column in zip(node.children, node.split(values, _convert), strict=True):
                 self._put(child, column, levels, chunks)
 
     def segment(self, raw_size: int, first_id: int) -> Segment:
