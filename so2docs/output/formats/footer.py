@@ -30,7 +30,7 @@ Field = tuple[int, Any]
 these."""
 
 Struct = dict[int, Field]
-"""The fields of a struct by their ids."""
+"""The fields of a struct by their ids. Where a struct is a value, it may also be encoded bytes."""
 
 
 def _field(kind: int, value: Any) -> Field:
@@ -129,7 +129,10 @@ def _append_struct(out: bytearray, fields: Struct) -> None:
             out.append(kind)
             out += unsigned(field_id << 1)
         last = field_id
-        if value is not None:
+        # Most fields are integers of one byte.
+        if kind == I32 and 0 <= value < 64:
+            out.append(value << 1)
+        elif value is not None:
             _append(out, kind, value)
     out.append(0)
 
@@ -153,7 +156,10 @@ def _append(out: bytearray, kind: int, value: Any) -> None:
     if kind in _INTEGERS:
         out += unsigned(value << 1 if value >= 0 else ~(value << 1))
     elif kind == STRUCT:
-        _append_struct(out, value)
+        if isinstance(value, bytes):
+            out += value
+        else:
+            _append_struct(out, value)
     elif kind == BINARY:
         out += unsigned(len(value))
         out += value

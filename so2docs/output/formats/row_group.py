@@ -536,6 +536,11 @@ def _elements(node: Node) -> Iterator[Struct]:
             yield from _elements(child)
 
 
+@cache
+def _encoded_elements(root: Group) -> list[bytes]:
+    return [bytes(write_struct(element)) for element in _elements(root)]
+
+
 def _logical_type(kind: Kind) -> dict[int, Field]:
     if kind == TEXT:
         return {6: i32(_UTF8), 10: nested({1: _NOTHING})}
@@ -551,10 +556,10 @@ _VERSION = 2
 def file_metadata(root: Group, pairs: Mapping[bytes, bytes]) -> Struct:
     """Return the metadata of a file with these columns and pairs of keys and values, no rows."""
     key_values = [{1: binary(k), 2: binary(v)} for k, v in pairs.items()]
-    type_order: Struct = {1: _NOTHING}
+    type_order = bytes(write_struct({1: _NOTHING}))
     return {
         1: i32(_VERSION),
-        2: listed(STRUCT, _elements(root)),
+        2: listed(STRUCT, _encoded_elements(root)),
         3: i64(0),
         4: listed(STRUCT, []),
         **({5: listed(STRUCT, key_values)} if key_values else {}),
