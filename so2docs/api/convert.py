@@ -241,8 +241,7 @@ def _run(
             # session opens it at the chunk where it continues.
             open_first(files, run, names)
         names.make_folders()
-        for file in read:
-            names.check(file)
+        names.check(read)
         if is_fresh:
             record = Provenance.of(files, options)
             output = OutputOfConversion(names, record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,11 +146,11 @@ class OutputPaths:
         """Paths of the hidden files next to the output, which are replaced together with it."""
         return [self.index, self.strays, self.record, side_file(self.output, MANIFEST)]
 
-    def _indexes(self) -> list[str]:
-        """Return the paths of the indexes next to the files of this output."""
+    def _indexes(self, earlier: list[str]) -> list[str]:
+        """Return the paths of the indexes of this output, given its existing files."""
         if self.output == "-":
             return []
-        files = [*self.earlier_files(), self.output, *map(self.file, self.made_of_it)]
+        files = [*earlier, self.output, *map(self.file, self.made_of_it)]
         return [index.index_path(path) for path in dict.fromkeys(files)]
 
     @property
@@ -167,29 +168,34 @@ class OutputPaths:
         for name in self.made_of_it:
             os.makedirs(os.path.dirname(self.file(name)), exist_ok=True)
 
-    def check(self, file: str | None) -> None:
-        """Reject a path that cannot be written, or that names a file of the dump."""
+    def check(self, read: Iterable[str | None]) -> None:
+        """Reject a path that cannot be written, or that names a file of the dump.
+
+        Args:
+            read: Paths of the files of the dump.
+        """
         if self.output == "-":
             return
         check_folder(self.output)
-        for path in (*self._finals(), *self.temporaries(), self.excerpt):
-            # Allow the excerpt as input, because it may have been saved by an earlier conversion.
-            is_input = file is not None and os.path.abspath(file) == os.path.abspath(path)
-            if not (is_input and path == self.excerpt):
-                check_replaceable(path, [file])
+        files = [*dict.fromkeys(file for file in read if file is not None)]
+        for path in dict.fromkeys((*self._finals(), *self.temporaries())):
+            check_replaceable(path, files)
+        # Allow the excerpt as input, because it may have been saved by an earlier conversion.
+        excerpt = os.path.abspath(self.excerpt)
+        check_replaceable(self.excerpt, (f for f in files if os.path.abspath(f) != excerpt))
 
     def _finals(self) -> list[str]:
+        earlier = self.earlier_files()
         whole = [] if self.form.split else [self.output, *map(self.file, self.made_of_it)]
-        return [*self.earlier_files(), *whole, self.strays, self.record, *self._indexes()]
+        return [*earlier, *whole, self.strays, self.record, *self._indexes(earlier)]
 
     def temporaries(self) -> list[str]:
         """List the paths of all temporary files of the output, whether they exist or not."""
         if self.output == "-":
             return []
+        finals = self._finals()
         return [
-            path + end
-            for end in _TEMPORARY_ENDS
-            for path in (*self._finals(), *self._split_files(end))
+            path + end for end in _TEMPORARY_ENDS for path in (*finals, *self._split_files(end))
         ]
 
     def remove_temporaries(self) -> None:
@@ -200,7 +206,7 @@ class OutputPaths:
 
     def check_side_files(self) -> None:
         """Reject a file at the path of an index unless it is an index."""
-        for path in self._indexes():
+        for path in self._indexes(self.earlier_files()):
             if os.path.exists(path) and not index.is_index(path):
                 refuse_existing(path, force=False)
 
