@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_type_hints
 
@@ -171,7 +171,8 @@ class Provenance:
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""
         files = {name: [file.as_dict() for file in getattr(self, name)] for name in _FILES}
-        return asdict(self) | files
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return values | files
 
     def to_json(self) -> bytes:
         """Return the provenance as JSON."""

@@ -162,6 +162,8 @@ def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     while name := next((name for name in recipe.variants if values.get(name)), None):
         del values[name]
         recipe = recipe.variants[name]
+    if not values:  # Most choices; this is asked 29 times in a conversion.
+        return recipe
     if not recipe.needs_all_answers:
         recipe = replace(recipe, best_only=values.pop(BEST.name, False))
     names = {*recipe.all_settings, *recipe.options}
