@@ -401,6 +401,8 @@ class _Reader:
                 pass
             if len(data.numbers) < (1 if data.at_end else 2):
                 return
+            if wanted <= 1 and not tasks:
+                return  # Another thread would only make this one wait.
             start = data.numbers.popleft()
             if data.bits(start, _NUMBER_BITS) == _END:
                 continue

@@ -4,6 +4,7 @@ import bz2
 import io
 import random
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -154,6 +155,14 @@ def test_blocks_after_the_last_wanted_byte_are_not_decoded_ahead() -> None:
         decompressed += next(parts)
     assert packed.tell() < 800_000
     assert decompressed + b"".join(parts) == data
+
+
+def test_the_only_wanted_block_is_decoded_without_a_thread() -> None:
+    data = random.Random(5).randbytes(250_000)
+    parts = decompress_bzip2(io.BytesIO(bz2.compress(data, 1)).read, 4, end=50_000)
+    start = next(parts)
+    assert not [thread for thread in threading.enumerate() if "bzip2" in thread.name]
+    assert start + b"".join(parts) == data
 
 
 def randomize(data: bytes) -> tuple[bytes, bytes]:

@@ -23,6 +23,7 @@ from support.dumps import dump_of, some_rows
 from so2docs.dump.bzip2 import decompress_bzip2, find_numbers
 from so2docs.dump.layers import BLOCK_BYTES, PolledFile, ReadAhead, Stream
 from so2docs.dump.source import Source
+from so2docs.dump.stream import StreamDump
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 
@@ -238,6 +239,16 @@ def test_a_pipe_is_enlarged() -> None:
     with open(read_end, "rb", buffering=0) as pipe, open(write_end, "wb", buffering=0):
         PolledFile(pipe)
         assert fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) == 1 << 20
+
+
+def test_a_small_table_is_read_without_a_thread(tmp_path: Path) -> None:
+    path = tmp_path / "Posts.xml.bz2"
+    path.write_bytes(bz2.compress(dump_of(*some_rows(20))))
+    with Source(path) as source:
+        [posts] = source.find_to_convert([], {})
+        dump = posts.open()
+        assert isinstance(dump, StreamDump)
+        assert not isinstance(dump.layers.reader.raw, ReadAhead)
 
 
 def test_pieces_overwrite_committed_pieces(tmp_path: Path) -> None:
