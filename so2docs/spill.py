@@ -412,10 +412,11 @@ class Spill:
             state = "is missing" if actual < 0 else f"has {actual:,} bytes instead of {size:,}"
             raise SpillError(f"{path}: this file of the spill {state}; {run_again()}")
 
-    def tallies(self, sequence: int = 0) -> dict[int, ChunkTally]:
-        """Return the tally of each committed chunk of the table with this sequence, in order."""
-        sql = f"SELECT chunk, tally FROM chunks WHERE {_IS_OF} ORDER BY chunk"
-        rows = self._database.rows(sql, [sequence])
+    def tallies(self, *sequences: int) -> dict[int, ChunkTally]:
+        """Return the tally of each committed chunk with one of these sequences, in order."""
+        chosen = ",".join(map(str, sequences or (0,)))
+        sql = f"SELECT chunk, tally FROM chunks WHERE chunk >> {SEQUENCE_BITS} IN ({chosen})"
+        rows = self._database.rows(f"{sql} ORDER BY chunk")
         return {chunk: ChunkTally.from_dict(json.loads(tally)) for chunk, tally in rows}
 
     def index(self) -> None:

@@ -73,9 +73,9 @@ class FirstPass:
 
     def tallies(self) -> dict[int, ChunkTally]:
         """Return the counts of the committed chunks, filed or not, by their number in the spill."""
-        kept_tallies = self.spill.tallies(self.table.sequence + KEPT)
-        tallies = {number - _KEPT_CHUNKS: tally for number, tally in kept_tallies.items()}
-        return dict(sorted((tallies | self.spill.tallies(self.table.sequence)).items()))
+        sequence = self.table.sequence
+        tallies = self.spill.tallies(sequence, sequence + KEPT)
+        return dict(sorted((number % _KEPT_CHUNKS, tally) for number, tally in tallies.items()))
 
     def run(
         self, workers: Workers, posts_map: str = "", seen_ids: repeats.SeenIds | None = None
