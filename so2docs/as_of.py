@@ -40,7 +40,6 @@ from so2docs.schema import (
     OF_KIND,
     POSTS,
     REVISION,
-    TABLES,
     TAGS,
     TITLES,
     VOTE,
@@ -59,7 +58,6 @@ _ACCEPTED, _UP, _DOWN, _FAVORITE = 1, 2, 3, 5
 _CLOSED, _REOPENED, _DELETED, _UNDELETED, _WIKI, _MIGRATED_HERE = 10, 11, 12, 13, 16, 36
 _EDITS = CONTENT - {1, 2, 3}
 _TEXTS = (("Title", TITLES), ("Tags", TAGS), ("Body", BODIES))
-_HISTORY = TABLES["history"].file
 _ORDER = tuple(POSTS.attributes)
 _REJECTED = {QUESTION: REJECTED_QUESTION, ANSWER: REJECTED_ANSWER}
 
@@ -143,7 +141,6 @@ class Restoration:
         self._filter = RowFilter(filters.of_state, None)
         self._project = make_projection(options)
         self._nested = frozenset(options.nest)
-        self._has_history = any(TABLES[name].file == _HISTORY for name in options.tables)
         self._has_votes = "votes" in options.tables
         self._has_comments = "comments" in options.tables
         self._keeps_markdown = options.restores_markdown

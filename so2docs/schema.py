@@ -99,7 +99,6 @@ class Table:
         given: Attributes that so2docs adds to each row.
         users: Attributes with user ids, each with the key under which the user is nested.
         sought: Attributes with an index in databases.
-        order: Attributes by which the rows of a post are sorted.
         holds: Parts nested in each row, in addition to users.
         entry: Attributes of the entries that replace rows in documents; None if rows are kept.
         adds: Additional parts of a post, next to `key`, that come from this table.
@@ -121,7 +120,6 @@ class Table:
     given: Attributes = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
     sought: tuple[str, ...] = ()
-    order: tuple[str, ...] = ("Id",)
     holds: tuple[Part, ...] = ()
     entry: Attributes | None = None
     adds: tuple[Part, ...] = ()
@@ -406,7 +404,6 @@ def _history(name: str, sequence: int, texts: str, adds: tuple[Part, ...]) -> Ta
         ),
         users={"UserId": "User"},
         sought=("CreationDate", "UserId"),
-        order=("CreationDate", "Id"),
         adds=(
             Part(
                 "Closed",

@@ -67,11 +67,6 @@ class DescribedOutput:
         return f"{self.folder}/{name}" if self.folder else name
 
     @property
-    def paths(self) -> list[str]:
-        """The paths of all files of the output, relative to the card."""
-        return [self.path(file.name) for file in self.manifest.files]
-
-    @property
     def splits(self) -> dict[str, list[str]]:
         """The names of the files by split: one split for each share, or `train` alone."""
         split = parse_split("split", self.manifest.options.get("split"))
