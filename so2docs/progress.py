@@ -158,7 +158,7 @@ def bar(
         _fill(bar_)
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """One bar for all steps of a job, which shows the remaining time of the whole job.
 
     Work is measured in the same unit in all steps; progress within a step may be counted in a
@@ -226,9 +226,6 @@ class Progress:
                 yield
             finally:
                 _outer.reset(token)
-
-    def __enter__(self) -> Progress:
-        return self
 
     def __exit__(self, kind: object, *exception: object) -> None:
         if self._made is not None and self._outer is None:

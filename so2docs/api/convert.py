@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -406,7 +406,7 @@ def find_input(source: Source, nest: Iterable[str]) -> list[File]:
     return [File.of_table(file) for file in files]
 
 
-class Documents(Framed):
+class Documents(Framed, AbstractContextManager["Documents"]):
     """An iterator over documents; `report` is available after the last one.
 
     A frame such as `answers.to_pandas()` reads the remaining documents.
@@ -439,9 +439,6 @@ class Documents(Framed):
 
     def __next__(self) -> Question:
         return next(self._iterator)
-
-    def __enter__(self) -> Documents:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

@@ -12,7 +12,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Unpack
@@ -103,7 +103,7 @@ class TagsReport(Printed):
         yield "tag posts", f"{self.posts:,}, {others}"
 
 
-class Tags:
+class Tags(AbstractContextManager["Tags"]):
     """The tags of a dump, as documents. They can be iterated over only once.
 
     Attributes:
@@ -120,9 +120,6 @@ class Tags:
 
     def __iter__(self) -> Iterator[Document]:
         return self._documents
-
-    def __enter__(self) -> Tags:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

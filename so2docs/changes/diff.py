@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from typing import Any, Unpack
 
 import orjson
@@ -96,7 +96,7 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
         )
 
 
-class Changes:
+class Changes(AbstractContextManager["Changes"]):
     """The result of `so2docs.diff`: changes between two outputs, in ascending order of question id.
 
     The changes can be read only once: iterate over them (each is a dictionary), or call `write` or
@@ -119,9 +119,6 @@ class Changes:
 
     def __next__(self) -> dict[str, Any]:
         return next(self._dictionaries)
-
-    def __enter__(self) -> Changes:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

@@ -14,9 +14,8 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 from so2docs.errors import OptionError, OutputError, So2docsError, flag, resumable
 from so2docs.output.part_files import (
@@ -171,7 +170,7 @@ FOR_SMALL_FILES = 10.0
 folder."""
 
 
-class NewFiles:
+class NewFiles(AbstractContextManager["NewFiles"]):
     """The new files of a command, under temporary names until the context ends.
 
     At the end, all files are renamed to their final names; after an error, they are removed.
@@ -229,9 +228,6 @@ class NewFiles:
     def outdate(self, *paths: str) -> None:
         """Mark old files for removal when the new files are renamed; new files are always kept."""
         self._outdated += paths
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         is_done = False

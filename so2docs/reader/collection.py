@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack, cast
@@ -270,7 +270,7 @@ _PAUSE = 0.2
 """Seconds to wait for a new output, which gets its name just after its index does."""
 
 
-class Collection(Framed, Mapping[int, "Question"]):
+class Collection(Framed, Mapping[int, "Question"], AbstractContextManager["Collection"]):
     """A mapping of question ids to the documents of an output, returned by `so2docs.open`.
 
     Iteration is in ascending order of question id.
@@ -348,9 +348,6 @@ class Collection(Framed, Mapping[int, "Question"]):
     def close(self) -> None:
         """Close the output file."""
         self.reader.close()
-
-    def __enter__(self) -> Collection:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
