@@ -133,7 +133,7 @@ class Archive:
         """Read a question with its comments and a list of its answers."""
         store, document = self._find(post_id, site)
         text, rest = _cut(_text(document, store), offset, max_characters)
-        answers = self._answers(store, document)
+        answers = document["Answers"]
         lines = [f"## {plural(len(answers), 'answer')} (read them with get_answers)", ""]
         for answer in answers[:_LISTED]:
             facts = [f"- answer {answer['Id']}: score {answer.get('Score') or 0}"]
@@ -154,7 +154,7 @@ class Archive:
     ) -> str:
         """Read the answers to a question with their comments, accepted first, then by score."""
         store, document = self._find(post_id, site)
-        answers = self._answers(store, document)
+        answers = document["Answers"]
         ids = [answer["Id"] for answer in answers]
         start = ids.index(post_id) + 1 if post_id in ids else first
         parts = [f"# Answers to: {_line(document.get('Title') or '')} (question {document['Id']})"]
@@ -196,22 +196,19 @@ class Archive:
         return store
 
     def _find(self, post_id: int, site: str) -> tuple[Store, Post]:
-        """Return the site of a post and the document that contains the post.
+        """Return the site of a post and its document, with answers accepted first, then by score.
 
         Raises:
             OptionError: There is no such site or post.
         """
         store = self._find_site(site)
         question_id = store.find_question(post_id) if post_id < 1 << 63 else None
-        document = None if question_id is None else store.document(question_id)
+        document = None
+        if question_id is not None:
+            document = store.document(question_id, store.answer_ids(question_id))
         if document is None:
             raise OptionError(f"there is no post {post_id} on {store.site.title}")
         return store, document
-
-    def _answers(self, store: Store, document: Post) -> list[Post]:
-        """List the answers in a document, accepted first, then by descending score."""
-        by_id = {answer["Id"]: answer for answer in document.get("Answers") or ()}
-        return [by_id[key] for key in store.answer_ids(document["Id"]) if key in by_id]
 
 
 def _cut(text: str, offset: int, most: int) -> tuple[str, list[str]]:
