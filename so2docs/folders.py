@@ -109,8 +109,8 @@ def for_each_site(
         OutputError: A folder cannot be read, or has no outputs.
     """
     plans: dict[Any, tuple[Callable[..., list[SiteTask]], bool]] = {
-        tables: (_plan_tables, True),
-        tags: (_plan_tags, True),
+        tables: (partial(_plan_dumps, _write_tables, ""), True),
+        tags: (partial(_plan_dumps, _write_tags, ".jsonl.gz"), True),
         to_sqlite: (_plan_databases, True),
         diff: (_plan_changes, True),
         inspect: (_plan_inspections, False),
@@ -285,21 +285,19 @@ def _make_database(
     return _build(product, force=options.force, update=options.update)
 
 
-def _plan_tables(
-    sources: Iterable[PathLike], output_dir: PathLike | None, **keywords: Any
+def _plan_dumps(
+    make: Callable[..., Done],
+    end: str,
+    sources: Iterable[PathLike],
+    output_dir: PathLike | None,
+    **keywords: Any,
 ) -> list[SiteTask]:
-    return dump_tasks(_write_tables, plan_outputs(sources, _made(output_dir), ""), keywords)
+    return dump_tasks(make, plan_outputs(sources, _made(output_dir), end), keywords)
 
 
 def _write_tables(source: str, output: str, **kwargs: Any) -> Done:
     report = tables(source, output, **kwargs)
     return Done("made", output, report) if report.is_new else Done(UP_TO_DATE, output)
-
-
-def _plan_tags(
-    sources: Iterable[PathLike], output_dir: PathLike | None, **keywords: Any
-) -> list[SiteTask]:
-    return dump_tasks(_write_tags, plan_outputs(sources, _made(output_dir), ".jsonl.gz"), keywords)
 
 
 def _write_tags(

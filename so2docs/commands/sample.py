@@ -38,7 +38,8 @@ def sample(folder: str, *, force: bool, quiet: bool) -> None:
         for file in sorted(files("so2docs").joinpath("sample").iterdir(), key=lambda f: f.name):
             path, data = os.path.join(folder, file.name), file.read_bytes()
             if not (os.path.isfile(path) and Path(path).read_bytes() == data):
-                refuse_existing(path, force=force)
+                if not force:
+                    refuse_existing(path)
                 new_files.claim(path)
                 new_files.write(path, data)
             written.append(path)

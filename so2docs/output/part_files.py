@@ -75,12 +75,11 @@ def describe_missing_folder(folder: str, advice: str) -> str:
     return "does not exist; create it first"
 
 
-def refuse_existing(path: str, *, force: bool, advice: str = "choose another output") -> None:
-    """Reject a path that exists, unless `force` is set."""
-    if not force and os.path.exists(path):
-        raise OutputExistsError(
-            f"{path}: exists; {advice}, or overwrite with {flag('force', True)}"
-        )
+def refuse_existing(path: str) -> None:
+    """Reject a path that exists."""
+    if os.path.exists(path):
+        advice = f"choose another output, or overwrite with {flag('force', True)}"
+        raise OutputExistsError(f"{path}: exists; {advice}")
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:

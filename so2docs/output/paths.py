@@ -208,7 +208,7 @@ class OutputPaths:
         """Reject a file at the path of an index unless it is an index."""
         for path in self._indexes(self.earlier_files()):
             if os.path.exists(path) and not index.is_index(path):
-                refuse_existing(path, force=False)
+                refuse_existing(path)
 
     @property
     def excerpt(self) -> str:
