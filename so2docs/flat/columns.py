@@ -7,6 +7,7 @@ by the reference (`rows.parse`) and typed by `typed_values`. Both give the same 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ from so2docs.options.choices import Core
 from so2docs.options.products import TableOptions
 from so2docs.parse import core
 from so2docs.parse.core import Added
+from so2docs.parse.filters import limit_milliseconds
 from so2docs.parse.keys import BY_OPTED_OUT
 from so2docs.parse.opt_outs import OptOuts
 from so2docs.parse.posts import READ, malformed_line, stray_line
@@ -25,6 +27,7 @@ from so2docs.schema import BOOLEAN, DATE, INTEGER, OTHER, TEXT, TEXTS, Attribute
 
 Row = dict[str, str]
 
+_DAY = len("2016-12-10")
 SLICE_BYTES = 1024 * 1024
 """Size of a slice. It is larger than for documents, because making the objects of 23 columns takes
 0.3 ms per slice."""
@@ -160,6 +163,13 @@ class RowSelection:
     left_out: tuple[tuple[str, str], ...] = ()
     cleared: tuple[tuple[str, str], ...] = ()
 
+    @classmethod
+    def of_dates(cls, options: TableOptions) -> RowSelection:
+        """Make the filter that tests only dates."""
+        ends = [limit_milliseconds(options.until), end_of(options.as_of)]
+        until = min((end for end in ends if end is not None), default=None)
+        return cls(limit_milliseconds(options.since), until)
+
     def filter(self, rows: Any, columns: TableColumns) -> Any:
         """Return the rows of an Arrow table that pass the filter.
 
@@ -189,6 +199,14 @@ class RowSelection:
 
 
 _EVERYTHING = RowSelection()
+
+
+def end_of(as_of: str | None) -> int | None:
+    """Return the first moment after a day, or the moment itself, as Unix time in milliseconds."""
+    if as_of is None:
+        return None
+    moment = datetime.fromisoformat(as_of) + timedelta(days=len(as_of) == _DAY)
+    return limit_milliseconds(moment.isoformat())
 
 
 def read_ids(path: str) -> Any:

@@ -10,20 +10,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from so2docs.dump.source import Source
 from so2docs.errors import without_secrets
-from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, read_ids
+from so2docs.flat.columns import BatchVisitor, RowSelection, TableColumns, end_of, read_ids
 from so2docs.options.products import TableOptions
 from so2docs.options.table import PartFilters
 from so2docs.parse.filters import (
     Condition,
     Sample,
     answer_conditions,
-    limit_milliseconds,
     post_conditions,
     question_conditions,
 )
@@ -38,7 +39,6 @@ Arrays = dict[str, Any]
 
 _QUESTION, _ANSWER = 1, 2
 _WIKIS = (4, 5)
-_DAY = len("2016-12-10")
 _USERS = ("OwnerUserId", "LastEditorUserId")
 _OPTIONAL_REFERENCES = ("AcceptedAnswerId", "ExcerptPostId", "WikiPostId")
 
@@ -98,9 +98,6 @@ class Scanner:
 
     def save(self, name: str, *ids: Any) -> str:
         """Write arrays of ids to a file, each id once; return its path."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         path = os.path.join(self.work, f"ids-{name}")
         rows = pa.table({"ids": pc.unique(_joined(ids).drop_null())})
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as stream:
@@ -111,34 +108,21 @@ class Scanner:
 def select_rows(
     scanner: Scanner, present: Collection[str], written: Collection[str]
 ) -> dict[str, RowSelection]:
-    """Make the row filter of each table to write, by name.
+    """Make the row filter of each table to write, by name; some filters need ids from the dump.
 
     Args:
         scanner: Reader of the dump.
         present: Names of the tables of the dump.
         written: Names of the tables to write.
     """
-    if not written:
-        return {}
-    options, end = scanner.options, _end_of(scanner.options.as_of)
+    options = scanner.options
     dropped = _find_dropped(scanner, written) if options.has_drops else {}
     if options.has_part:
-        part = _find_part(scanner, present, written)
+        part, end = _find_part(scanner, present, written), end_of(options.as_of)
         selections = {name: replace(selection, until=end) for name, selection in part.items()}
     else:
-        ends = [limit_milliseconds(options.until), end]
-        until = min((end for end in ends if end is not None), default=None)
-        dates = RowSelection(limit_milliseconds(options.since), until)
-        selections = dict.fromkeys(written, dates)
+        selections = dict.fromkeys(written, RowSelection.of_dates(options))
     return {name: _without(selections[name], name, dropped) for name in written}
-
-
-def _end_of(as_of: str | None) -> int | None:
-    """Return the first moment after a day, or the moment itself, as Unix time in milliseconds."""
-    if as_of is None:
-        return None
-    moment = datetime.fromisoformat(as_of) + timedelta(days=len(as_of) == _DAY)
-    return limit_milliseconds(moment.isoformat())
 
 
 def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
@@ -149,9 +133,6 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
         answers to both; `history` has posts that are not in the dump and that listed users edited.
         Other events of these posts may repeat their text.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     options = scanner.options
     no_drops = replace(options, drop_users=None, drop_posts=None)
     everything = replace(scanner, options=no_drops, restored=None)
@@ -173,8 +154,6 @@ def _find_dropped(scanner: Scanner, written: Collection[str]) -> dict[str, str]:
 
 def _find_edited(users: Any, events: Any) -> Arrays:
     """Find the ids of the posts that users edited."""
-    import pyarrow.compute as pc
-
     return {"PostId": events["PostId"].filter(pc.is_in(events["UserId"], value_set=users))}
 
 
@@ -183,8 +162,6 @@ def _find_posts_by(users: Any, path: str, edited: str, posts: Any) -> Arrays:
 
     `Edited` contains the ids of all posts in another file.
     """
-    import pyarrow.compute as pc
-
     found = pc.is_in(posts["OwnerUserId"], value_set=users)
     for column in ("Id", "ParentId"):
         found = pc.or_(found, pc.is_in(posts[column], value_set=read_ids(path)))
@@ -210,8 +187,6 @@ def _find_part(
     scanner: Scanner, present: Collection[str], written: Collection[str]
 ) -> dict[str, RowSelection]:
     """Find the ids of the rows of a part, and make row filters from them; see `select_rows`."""
-    import pyarrow.compute as pc
-
     scan, save, filters = scanner.scan, scanner.save, scanner.options
     questions, problem = _select_questions(scan, filters)
     posts = scan("posts", partial(_find_posts, filters, save("questions", questions)))
@@ -245,9 +220,6 @@ def _find_part(
 
 def _select_questions(scan: Callable[..., Arrays], filters: PartFilters) -> tuple[Any, str]:
     """Return the ids of the questions that pass the filters, and a warning if there are too few."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     size = filters.sample_size
     sample = None if size is None else Sample(size)
     has_lists = (filters.keep_users, filters.keep_posts) != (None, None)
@@ -278,8 +250,6 @@ def _kept(name: str, paths: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _joined(arrays: Iterable[Any]) -> Any:
     """Join Arrow arrays, which may be chunked, into one array."""
-    import pyarrow as pa
-
     return pa.concat_arrays(
         array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array in arrays
     )
@@ -287,8 +257,6 @@ def _joined(arrays: Iterable[Any]) -> Any:
 
 def _question_ids(posts: Any) -> Any:
     """Compute the question id of each post; null for posts that are not questions or answers."""
-    import pyarrow.compute as pc
-
     kinds = posts["PostTypeId"]
     of_answers = pc.if_else(pc.equal(kinds, _ANSWER), posts["ParentId"], None)
     return pc.if_else(pc.equal(kinds, _QUESTION), posts["Id"], of_answers)
@@ -296,9 +264,6 @@ def _question_ids(posts: Any) -> Any:
 
 def _filter(posts: Any, conditions: Iterable[Condition]) -> Any:
     """Return the posts that fulfil all conditions."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for condition in conditions:
         values = posts[condition.attribute]
         if pa.types.is_timestamp(values.type):
@@ -309,9 +274,6 @@ def _filter(posts: Any, conditions: Iterable[Condition]) -> Any:
 
 def _find_questions(filters: PartFilters, posts: Any) -> Arrays:
     """Find the ids of the questions that pass each filter."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     question_ids = _question_ids(posts)
     questions = posts.filter(pc.equal(posts["PostTypeId"], _QUESTION))
     lists = (("OwnerUserId", filters.keep_users), ("Id", filters.keep_posts))
@@ -332,9 +294,6 @@ def _find_posts(filters: PartFilters, path: str, posts: Any) -> Arrays:
 
     `LeftOut` contains the answers to these questions that do not pass the filters.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     of_questions = posts.filter(pc.is_in(_question_ids(posts), value_set=read_ids(path)))
     is_answer = pc.equal(of_questions["PostTypeId"], _ANSWER)
     answers = of_questions.filter(is_answer)
@@ -355,14 +314,10 @@ def _find_posts(filters: PartFilters, path: str, posts: Any) -> Arrays:
 
 def _find_tags(path: str, tags: Any) -> Arrays:
     """Find the ids of the tags whose names are in a file, and of the posts that describe them."""
-    import pyarrow.compute as pc
-
     kept = tags.filter(pc.is_in(tags["TagName"], value_set=read_ids(path)))
     return {"Id": kept["Id"], "Wiki": _joined([kept["ExcerptPostId"], kept["WikiPostId"]])}
 
 
 def _find_users(path: str, rows: Any) -> Arrays:
     """Find the ids of the users in the rows that belong to the posts in an id file."""
-    import pyarrow.compute as pc
-
     return {"UserId": rows.filter(pc.is_in(rows["PostId"], value_set=read_ids(path)))["UserId"]}

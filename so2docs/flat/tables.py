@@ -21,7 +21,6 @@ from so2docs.dump.source import Source
 from so2docs.errors import OptionError, flag, require_packages, resumable
 from so2docs.flat.chunk import open_columns
 from so2docs.flat.columns import RowSelection, TableColumns
-from so2docs.flat.part import Scanner, select_rows
 from so2docs.flat.report import FlatTable, TablesReport
 from so2docs.flat.script import write_script
 from so2docs.flat.sql import DIALECTS, LOAD_SQL, SCRIPT, Dialect, definitions
@@ -223,11 +222,15 @@ def open_run(
 
             path, left_out = write_restored(source.path, options, work)
             restored = Source(path)
-        selections = select_rows(
-            Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored),
-            present=[file.table.name for file in read_first],
-            written=[file.table.name for file in pending],
-        )
+        written = [file.table.name for file in pending]
+        selections = dict.fromkeys(written, RowSelection.of_dates(options))
+        if written and (options.has_part or options.has_drops):
+            # Imported here, because importing Arrow's functions takes 0.2 s.
+            from so2docs.flat.part import Scanner, select_rows
+
+            scanner = Scanner(source, options, reader, work, LARGE_CHUNK_BYTES, restored)
+            present = [file.table.name for file in read_first]
+            selections = select_rows(scanner, present, written)
         yield Run(options, selections, reader, work, restored, left_out)
 
 
