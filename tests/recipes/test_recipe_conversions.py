@@ -69,7 +69,7 @@ class Site:
         sign = "$" if self.folder.name in WITH_FORMULAS else ""
         return cache(partial(to_markdown, sign=sign))
 
-    def expected(self, name: str, body: Callable[[str], str]) -> list[Row]:
+    def expected(self, name: str, body: Callable[[str], str], **options: bool) -> list[Row]:
         if name == "edits":
             if not (self.folder / "PostHistory.xml").exists():
                 pytest.skip("a dump without history")
@@ -80,8 +80,8 @@ class Site:
         def convert(html: str) -> str:
             return body(oracle_recipes.with_absolute_links(html, host) if host else html)
 
-        records: list[Row] = getattr(oracle_recipes, name)(questions, self.host, convert)
-        return records
+        oracle: Callable[..., list[Row]] = getattr(oracle_recipes, name)
+        return oracle(questions, self.host, convert, **options)
 
     @cached_property
     def with_comments(self) -> list[Row]:
@@ -169,17 +169,10 @@ def test_every_record_after_an_interruption(
         assert read(file_of(output, name)) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("qa_accepted", {"accepted": True}),
-        ("qa_best", {"settings": "best=true"}),
-    ],
-)
-def test_some_answers_of_a_question(name: str, options: Row, site: Site, tmp_path: Path) -> None:
-    recipe = name.partition("_")[0]
-    report = site.convert(tmp_path / "q.json", recipe=recipe, body="html", jobs=1, **options)
-    expected = site.expected(name, str)
+@pytest.mark.parametrize("options", [{"accepted": True}, {"settings": "best=true"}])
+def test_some_answers_of_a_question(options: Row, site: Site, tmp_path: Path) -> None:
+    report = site.convert(tmp_path / "q.json", recipe="qa", body="html", jobs=1, **options)
+    expected = site.expected("qa", str, **{"best" if "settings" in options else "accepted": True})
     assert json_array(tmp_path / "q.json") == expected
     assert report.records == len(expected)
 

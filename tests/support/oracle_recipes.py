@@ -58,7 +58,7 @@ def attributed(question: Row, host: str) -> Row:
     posts = [
         {
             **post,
-            "Url": f"https://{host}/{'a' if post['PostTypeId'] == 2 else 'questions'}/{post['Id']}",
+            "Url": url_of(post, host),
             "ContentLicense": license_of(post),
             **{key: with_url(post[key], host) for key in ("Owner", "LastEditor") if key in post},
         }
@@ -73,6 +73,10 @@ def attributed(question: Row, host: str) -> Row:
             ]
     people = [{"DisplayName": name} | ({"Url": url} if url else {}) for name, url in authors]
     return posts[0] | {"Answers": posts[1:], "Licenses": licenses, "Authors": people}
+
+
+def url_of(post: Row, host: str) -> str:
+    return f"https://{host}/{'a' if 'ParentId' in post else 'questions'}/{post['Id']}"
 
 
 def with_url(user: Row, host: str) -> Row:
@@ -122,7 +126,7 @@ def named(answer: Row) -> str:
 def about(question: Row, host: str) -> Row:
     return {
         "qid": question["Id"],
-        "url": f"https://{host}/questions/{question['Id']}",
+        "url": url_of(question, host),
         "site": host,
         "tags": question["Tags"],
         "score": question["Score"],
@@ -146,10 +150,22 @@ def people(authors: list[tuple[str | None, str | None]]) -> list[Row]:
 def answer_side(answer: Row, question: Row, host: str) -> Row:
     return {
         "id": answer["Id"],
-        "url": f"https://{host}/a/{answer['Id']}",
+        "url": url_of(answer, host),
         "score": answer["Score"],
         "accepted": answer["Id"] == question.get("AcceptedAnswerId"),
         **origin(answer, host),
+    }
+
+
+def part_of(post: Row, question: Row, host: str) -> Row:
+    """Make the metadata of a part of a post, except for its origin."""
+    return {
+        "qid": question["Id"],
+        "post_id": post["Id"],
+        "url": url_of(post, host),
+        "site": host,
+        "title": question["Title"],
+        "tags": question["Tags"],
     }
 
 
@@ -175,20 +191,28 @@ def pairs(
     questions: list[Row],
     host: str,
     body: Body,
-    margin: int = 1,
     *,
-    is_best: bool = False,
-    most: int | None = None,
+    min_margin: int = 1,
+    max_negative: int | None = None,
+    max_days: int | None = None,
+    best: bool = False,
+    conversational: bool = False,
 ) -> list[Row]:
+    def day(answer: Row) -> float:
+        return datetime.fromisoformat(answer["CreationDate"]).timestamp() / 86_400
+
+    def message(role: str, content: str) -> list[Row]:
+        return [{"role": role, "content": content}]
+
     records = []
     for question in questions:
         answers = sorted(ranked(question), key=lambda answer: -liked(answer, question))
         every = [
             (better, worse)
-            for better in (answers[:1] if is_best else answers)
+            for better in (answers[:1] if best else answers)
             for worse in answers
-            if liked(better, question) - liked(worse, question) >= margin
-            and (most is None or liked(worse, question) <= most)
+            if liked(better, question) - liked(worse, question) >= min_margin
+            and (max_negative is None or liked(worse, question) <= max_negative)
         ]
         if len(every) > 10:
             drawn, dice = set[int](), random.Random(question["Id"])
@@ -196,73 +220,64 @@ def pairs(
                 drawn.add(int(dice.random() * len(every)))
             every = [pair for number, pair in enumerate(every) if number in drawn]
         for better, worse in every:
-            row = {"prompt": f"{asked(question, body)}\n\nAnswer:"}
+            if max_days is not None and abs(day(better) - day(worse)) > max_days:
+                continue
+            row: Row = {"prompt": f"{asked(question, body)}\n\nAnswer:"}
             row["metadata"] = about(question, host)
             for side, answer in (("chosen", better), ("rejected", worse)):
                 row |= {side: f" {body(answer['Body'])}", f"score_{side}": liked(answer, question)}
                 row["metadata"][side] = answer_side(answer, question, host)
+            if conversational:
+                row["prompt"] = message("user", asked(question, body))
+                row["chosen"] = message("assistant", body(better["Body"]))
+                row["rejected"] = message("assistant", body(worse["Body"]))
             records.append(row)
     return records
 
 
-def pairs_margin(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return pairs(questions, host, body, 2)
-
-
-def pairs_days(questions: list[Row], host: str, body: Body) -> list[Row]:
-    def day(side: Row) -> float:
-        return datetime.fromisoformat(side["created"]).timestamp() / 86_400
-
-    records = pairs(questions, host, body)
-    sides = [(row["metadata"]["chosen"], row["metadata"]["rejected"]) for row in records]
-    distances = [abs(day(chosen) - day(rejected)) for chosen, rejected in sides]
-    return [row for row, days in zip(records, distances, strict=True) if days <= 2]
-
-
-def pairs_best(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return pairs(questions, host, body, is_best=True)
-
-
-def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
+def qa(
+    questions: list[Row], host: str, body: Body, *, accepted: bool = False, best: bool = False
+) -> list[Row]:
     return [
         {
             "prompt": f"{asked(question, body)}\n\nAnswer:",
             "completion": f" {body(answer['Body'])}",
             "metadata": {**about(question, host), "answer": answer_side(answer, question, host)},
         }
-        for question in questions
+        for question in (best_only(questions) if best else questions)
         for answer in ranked(question)
+        if not accepted or answer["Id"] == question.get("AcceptedAnswerId")
     ]
 
 
-def triplets(questions: list[Row], host: str, body: Body, most: int = 0) -> list[Row]:
-    records = pairs(questions, host, body, most=most)
+def triplets(questions: list[Row], host: str, body: Body, max_negative: int = 0) -> list[Row]:
+    records = pairs(questions, host, body, max_negative=max_negative)
     for row in records:
         row["anchor"] = row.pop("prompt").removesuffix("\n\nAnswer:")
         row |= {"positive": row.pop("chosen")[1:], "negative": row.pop("rejected")[1:]}
     return records
 
 
-def triplets_negative(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return triplets(questions, host, body, 1)
-
-
 def duplicates(questions: list[Row], host: str, body: Body) -> list[Row]:
     """Make a record for each question and each question that it duplicates, by its links."""
     by_id = {question["Id"]: question for question in questions}
-    links = [
-        (number, link["RelatedPostId"])
-        for number, question in by_id.items()
-        for link in question["Links"]
-        if link["LinkTypeId"] == 3 and link["RelatedPostId"] in by_id.keys() - {number}
-    ]
     records = []
-    for pair in sorted(set(links)):
+    for pair in sorted(linked(by_id, 3)):
         sides = dict(zip(("anchor", "positive"), (by_id[number] for number in pair), strict=True))
         record: Row = {name: asked(question, body) for name, question in sides.items()}
         record["metadata"] = {name: about(question, host) for name, question in sides.items()}
         records.append(record)
     return records
+
+
+def linked(questions: dict[int, Row], kind: int) -> set[tuple[int, int]]:
+    """Return the links of a type between two of the questions."""
+    return {
+        (number, link["RelatedPostId"])
+        for number, question in questions.items()
+        for link in question["Links"]
+        if link["LinkTypeId"] == kind and link["RelatedPostId"] in questions.keys() - {number}
+    }
 
 
 def kto(questions: list[Row], host: str, body: Body, threshold: int = 0) -> list[Row]:
@@ -276,15 +291,18 @@ def kto(questions: list[Row], host: str, body: Body, threshold: int = 0) -> list
     return records
 
 
-def kto_threshold(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return kto(questions, host, body, 1)
-
-
-def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
+def messages(
+    questions: list[Row],
+    host: str,
+    body: Body,
+    *,
+    system: str | None = None,
+    accepted: bool = False,
+) -> list[Row]:
     records = []
     for question in questions:
         by_id = {answer["Id"]: answer for answer in question["Answers"]}
-        for row in qa([question], host, body):
+        for row in qa([question], host, body, accepted=accepted):
             asked = row.pop("prompt").removesuffix("\n\nAnswer:")
             turns = [["user", asked], ["assistant", row.pop("completion")[1:]]]
             comments = dialogue(question, by_id[row["metadata"]["answer"]["id"]])
@@ -297,6 +315,8 @@ def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
                     turns.append(["user" if is_asker else "assistant", text])
             if comments:
                 row["metadata"]["comments"] = [origin(comment, host) for comment in comments]
+            if system is not None:
+                turns.insert(0, ["system", system])
             rows = [{"role": role, "content": text} for role, text in turns]
             records.append({"messages": rows, **row})
     return records
@@ -312,7 +332,7 @@ def dialogue(question: Row, answer: Row) -> list[Row]:
     return comments[: max(ends, default=0)]
 
 
-def best(questions: list[Row]) -> list[Row]:
+def best_only(questions: list[Row]) -> list[Row]:
     """Keep only the answer with the most votes of each question."""
     kept = []
     for question in questions:
@@ -320,14 +340,6 @@ def best(questions: list[Row]) -> list[Row]:
         first = [answer for answer in ranked(question) if answer["Score"] == most][:1]
         kept.append({**question, "Answers": first})
     return kept
-
-
-def qa_best(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return qa(best(questions), host, body)
-
-
-def qa_accepted(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return [row for row in qa(questions, host, body) if row["metadata"]["answer"]["accepted"]]
 
 
 def with_absolute_links(html: str, host: str) -> str:
@@ -351,9 +363,9 @@ def lowered(html: str) -> str:
     return html
 
 
-def thread(questions: list[Row], host: str, body: Body) -> list[Row]:
+def thread(questions: list[Row], host: str, body: Body, *, best: bool = False) -> list[Row]:
     records = []
-    for question in questions:
+    for question in best_only(questions) if best else questions:
         asked = body(lowered(unmarked(question["Body"])))
         text = f"# {question['Title']}\n\n{asked}{remarks(question)}"
         for answer in ranked(question):
@@ -372,10 +384,6 @@ def thread(questions: list[Row], host: str, body: Body) -> list[Row]:
     return records
 
 
-def thread_best(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return thread(best(questions), host, body)
-
-
 def remarks(post: Row) -> str:
     lines = [" ".join(comment["Text"].split()) for comment in post.get("Comments", [])]
     return "\n\n### Comments\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
@@ -390,22 +398,14 @@ def beir(
         {"_id": str(number), "title": question["Title"], "text": body(unmarked(question["Body"]))}
         for number, question in by_id.items()
     ]
-    pairs: dict[str, set[tuple[int, int]]] = {"linked": set(), "duplicate": set()}
-    for number, question in by_id.items():
-        for link in question["Links"]:
-            name = {1: "linked", 3: "duplicate"}.get(link["LinkTypeId"])
-            if (
-                name is not None
-                and links in (name, "both")
-                and link["RelatedPostId"] in by_id.keys() - {number}
-            ):
-                pairs[name].add((number, link["RelatedPostId"]))
-    both = sorted(pairs["linked"] | pairs["duplicate"])
+    related = linked(by_id, 1) if links != "duplicate" else set()
+    duplicated = linked(by_id, 3) if links != "linked" else set()
+    both = sorted(related | duplicated)
     queries = [
         {"_id": str(number), "text": by_id[number]["Title"]}
         for number in sorted({source for source, _ in both})
     ]
-    grades = [1 + (links == "both" and pair in pairs["duplicate"]) for pair in both]
+    grades = [1 + (links == "both" and pair in duplicated) for pair in both]
     judged = zip(both, grades, strict=True)
     return corpus, queries, [f"{pair[0]}\t{pair[1]}\t{grade}" for pair, grade in judged]
 
@@ -501,23 +501,6 @@ def hub(questions: list[Row], host: str, body: Body) -> list[Row]:
     ]
 
 
-def pairs_conversational(questions: list[Row], host: str, body: Body) -> list[Row]:
-    records = pairs(questions, host, body)
-    for row in records:
-        row["prompt"] = row["prompt"].removesuffix("\n\nAnswer:")
-        for name, role in (("prompt", "user"), ("chosen", "assistant"), ("rejected", "assistant")):
-            content = row[name].removeprefix(" ") if role == "assistant" else row[name]
-            row[name] = [{"role": role, "content": content}]
-    return records
-
-
-def messages_system(questions: list[Row], host: str, body: Body) -> list[Row]:
-    records = messages(questions, host, body)
-    for row in records:
-        row["messages"].insert(0, {"role": "system", "content": "Be brief."})
-    return records
-
-
 def chunks(
     questions: list[Row],
     host: str,
@@ -546,17 +529,9 @@ def chunks(
                     "score": post["Score"],
                 }
                 if is_answer:
-                    row |= {"answer_id": post["Id"], "url": f"https://{host}/a/{post['Id']}"}
+                    row |= {"answer_id": post["Id"], "url": url_of(post, host)}
                 records.append(row)
     return records
-
-
-def chunks_short(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return chunks(questions, host, body, 300, 60)
-
-
-def chunks_tokens(questions: list[Row], host: str, body: Body) -> list[Row]:
-    return chunks(questions, host, body, 100, 20, "gpt-4o")
 
 
 class Blocks(HTMLParser):
@@ -630,19 +605,10 @@ def blocks(questions: list[Row], host: str, body: Body) -> list[Row]:
     records = []
     for question in questions:
         for post in (question, *ranked(question)):
-            name, url = author_of(post, host)
-            about_it = {
-                "qid": question["Id"],
-                "post_id": post["Id"],
-                "url": f"https://{host}/{'a' if 'ParentId' in post else 'questions'}/{post['Id']}",
-                "site": host,
-                "title": question["Title"],
-                "tags": question["Tags"],
+            metadata = part_of(post, question, host) | {
                 "score": post["Score"],
                 "accepted": post["Id"] == question.get("AcceptedAnswerId"),
-                "license": license_of(post),
-                "authors": [{"name": name} | ({"url": url} if url else {})] if name else [],
-                "created": post["CreationDate"],
+                **origin(post, host),
             }
             for number, (before, said, code) in enumerate(Blocks(body(post["Body"])).found):
                 row = {"id": f"{host}-{post['Id']}-{number}", "text_before": before, "code": code}
@@ -652,7 +618,7 @@ def blocks(questions: list[Row], host: str, body: Body) -> list[Row]:
                 if said is None:
                     language = "".join(map(str, by_tags)) if len(by_tags) == 1 else ""
                     row["language_from"] = "tags" if language else ""
-                records.append({**row, "language": language, "metadata": about_it})
+                records.append({**row, "language": language, "metadata": metadata})
     return records
 
 
@@ -679,25 +645,13 @@ def edits(folder: Path, host: str) -> list[Row]:
         for post in (question, *question["Answers"]):
             for entry in post["History"]:
                 some = changes.get((post["Id"], entry["RevisionGUID"]), [])
-                name, url = author_of(entry, host)
                 for change in sorted(
                     some, key=lambda one: ("title", "body", "tags").index(one["field"])
                 ):
-                    about_it = {
-                        "qid": question["Id"],
-                        "post_id": post["Id"],
-                        "url": f"https://{host}/{'a' if 'ParentId' in post else 'questions'}/"
-                        f"{post['Id']}",
-                        "site": host,
-                        "title": question["Title"],
-                        "tags": question["Tags"],
-                        "event": change["event"],
-                        "license": license_of(entry),
-                        "authors": [{"name": name} | ({"url": url} if url else {})] if name else [],
-                        "created": entry["CreationDate"],
-                    }
                     texts_of = {key: change[key] for key in ("field", "before", "after")}
                     row = {"id": f"{host}-{entry['Id']}-{change['field']}", **texts_of}
-                    row |= {"comment": entry.get("Comment", ""), "metadata": about_it}
+                    metadata = {"event": change["event"], **origin(entry, host)}
+                    row["comment"] = entry.get("Comment", "")
+                    row["metadata"] = part_of(post, question, host) | metadata
                     records.append(row)
     return records
