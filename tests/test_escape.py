@@ -42,8 +42,7 @@ def test_functions() -> None:
 
 
 def test_page_and_notebook_view(hostile: Path, tmp_path: Path) -> None:
-    result = run("stats", hostile, "--html", tmp_path / "page.html")
-    assert result.returncode == 0, result.stderr
+    run("stats", hostile, "--html", tmp_path / "page.html", code=0)
     for text in (
         (tmp_path / "page.html").read_text(encoding="utf-8"),
         so2docs.stats(hostile)._repr_html_(),
@@ -55,8 +54,7 @@ def test_page_and_notebook_view(hostile: Path, tmp_path: Path) -> None:
 
 def test_terminal(hostile: Path) -> None:
     for command in (["stats", hostile], ["show", hostile, "1", "--text"]):
-        result = run(*command)
-        assert result.returncode == 0, result.stderr
+        result = run(*command, code=0)
         assert "<script>" in result.stdout
         assert_harmless(result.stdout)
         assert_harmless(result.stderr)
@@ -66,8 +64,7 @@ def test_names_in_archives(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "dump.zip", "w") as archive:
         archive.writestr(f"{BAD}.xml", "<posts></posts>")
         archive.writestr("other.txt", "")
-    result = run("convert", tmp_path / "dump.zip", tmp_path / "q.jsonl.gz")
-    assert result.returncode == 1
+    result = run("convert", tmp_path / "dump.zip", tmp_path / "q.jsonl.gz", code=1)
     assert "owned" in result.stderr
     assert_harmless(result.stderr)
 
@@ -75,8 +72,7 @@ def test_names_in_archives(tmp_path: Path) -> None:
 def test_names_in_the_summary(tmp_path: Path, samples: Path) -> None:
     dump = tmp_path / f"{BAD.replace('/', '')}.xml.gz"
     dump.write_bytes(gzip.compress((samples / "posts.xml").read_bytes()))
-    result = run("convert", dump, tmp_path / "q.jsonl.gz")
-    assert result.returncode == 0, result.stderr
+    result = run("convert", dump, tmp_path / "q.jsonl.gz", code=0)
     assert "owned" in result.stderr
     assert_harmless(result.stderr)
     report = so2docs.convert(dump, tmp_path / "r.jsonl.gz")

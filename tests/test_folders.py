@@ -108,8 +108,7 @@ def test_keeps_current_outputs(quarters: tuple[Path, Path], tmp_path: Path) -> N
         assert run(*command).returncode == 0
     before = [contents(folder) for folder in (changes, databases)]
     for command in words:
-        again = run(*command)
-        assert again.returncode == 0
+        again = run(*command, code=0)
         assert again.stderr.splitlines()[-1].startswith(f"{4 - (command[0] == 'sqlite')} sites: ")
         assert "3 up to date" in again.stderr
     assert [contents(folder) for folder in (changes, databases)] == before
@@ -119,13 +118,11 @@ def test_keeps_current_outputs(quarters: tuple[Path, Path], tmp_path: Path) -> N
     os.replace(new / ".coffee.new.jsonl.gz.index", new / ".coffee.jsonl.gz.index")
     for command, folder in zip(words, (changes, databases), strict=True):
         before = [contents(folder)]
-        refused = run(*command, "-q")
-        assert refused.returncode == 1, command
+        refused = run(*command, "-q", code=1)
         assert "coffee" in refused.stderr
         assert "remake it with --update" in refused.stderr
         assert [contents(folder)] == before
-        updated = run(*command, "--update")
-        assert updated.returncode == 0, updated.stderr
+        updated = run(*command, "--update", code=0)
         assert table(updated.stderr)["coffee"][0] in ("changed", "made")
         assert "2 up to date" in updated.stderr
     forced = run(*words[0], "--force")
@@ -139,8 +136,7 @@ def test_a_broken_site_does_not_stop_the_others(
     old, new = quarters
     (new / "beer.jsonl.gz").write_bytes((new / "beer.jsonl.gz").read_bytes()[:200])
     changes = tmp_path / "changes"
-    result = run("diff", old, new, changes, "--jobs", "2")
-    assert result.returncode == 1
+    result = run("diff", old, new, changes, "--jobs", "2", code=1)
     assert "beer.jsonl.gz: is damaged" in result.stderr
     assert [line[0] for line in table(result.stderr).values()] == [
         *("state", "failed", "unchanged", "gone", "new"),
@@ -149,8 +145,7 @@ def test_a_broken_site_does_not_stop_the_others(
     assert result.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
     assert outputs(changes) == ["coffee.jsonl.gz", "new.jsonl.gz"]
     for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
-        result = run(*command)
-        assert result.returncode == 1
+        result = run(*command, code=1)
         assert "beer.jsonl.gz: is damaged" in result.stderr
         counted = table(result.stdout or result.stderr)
         assert counted["beer"][:2] == ["failed", f"{new / 'beer.jsonl.gz'}:"]
@@ -242,8 +237,7 @@ def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> No
     quarter(new, {"beer": posts(6, score=9)}, ".jsonl.zst")
     for name in ("README.md", "report.json", "notes.txt"):
         (new / name).write_text("{}")
-    result = run("diff", old, new, tmp_path / "changes", "--jobs", "1")
-    assert result.returncode == 1
+    result = run("diff", old, new, tmp_path / "changes", "--jobs", "1", code=1)
     assert "tea.parquet: is Parquet" in result.stderr
     assert table(result.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
     quarter(new, {"beer": posts(6)}, ".jsonl")
@@ -330,16 +324,14 @@ def verified(tmp_path: Path) -> Path:
 
 @pytest.mark.long
 def test_verify(verified: Path, tmp_path: Path) -> None:
-    result = run("verify", verified)
-    assert result.returncode == 0, result.stderr
+    result = run("verify", verified, code=0)
     assert table(result.stderr)["total"] == ["2"]
     so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split="2files", card=True)
     result = run("verify", verified)
     assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2"]
     # One output is missing, and another has no manifest.
     shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
-    result = run("verify", verified)
-    assert result.returncode == 1
+    result = run("verify", verified, code=1)
     # Each message is printed above the table and in it.
     assert result.stderr.count("coffee.jsonl.gz: cannot be read") == 2
     assert result.stderr.count(".mocha.jsonl.gz.manifest: the manifest cannot be read") == 2
@@ -349,8 +341,7 @@ def test_verify(verified: Path, tmp_path: Path) -> None:
 def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     _, new = quarters
     database = tmp_path / "all.db"
-    result = run("sqlite", new, database, "--site-field", "Site")
-    assert result.returncode == 0, result.stderr
+    run("sqlite", new, database, "--site-field", "Site", code=0)
     with sqlite3.connect(database) as connection:
         rows = connection.execute("SELECT Site, count(*) FROM questions GROUP BY Site").fetchall()
     connection.close()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command import run_python
 from support.places import SAMPLES
 
 import so2docs
@@ -90,13 +88,12 @@ print(json.dumps([cli.run(arguments) for arguments in json.loads(sys.argv[1])]))
 
 def commands(theirs: Path, cwd: Path, *lines: str) -> tuple[list[int], str]:
     """Run commands in one process; return their exit codes and messages."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps([line.split() for line in lines])],
+    done = run_python(
+        "-c",
+        RUN,
+        json.dumps([line.split() for line in lines]),
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(theirs)},
-        capture_output=True,
-        text=True,
-        check=True,
+        env={"PYTHONPATH": str(theirs)},
     )
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 

@@ -1,15 +1,13 @@
 """Dumps and documents are declared once: one entry adds a table everywhere."""
 
 import json
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run_python
 
 import so2docs
 from so2docs.parse import core
@@ -106,15 +104,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(place: Path, *arguments: object) -> str:
     """Run a command of this copy, or Python code with `-c`; return what it prints."""
     program = [] if arguments[0] == "-c" else ["-m", "so2docs"]
-    result = subprocess.run(
-        [sys.executable, *program, *map(str, arguments)],
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": str(place)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    result = run_python(*program, *arguments, cwd=place, env={"PYTHONPATH": str(place)})
     return result.stdout
 
 

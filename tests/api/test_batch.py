@@ -68,8 +68,9 @@ def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) 
     sources = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
     out = dumps / "out"
     report = dumps / "report.json"
-    result = run("convert", *sources, "--output-dir", out, "--report", report, "--jobs", "1")
-    assert result.returncode == 1
+    result = run(
+        "convert", *sources, "--output-dir", out, "--report", report, "--jobs", "1", code=1
+    )
     assert "broken.gz: is a gzip file that is truncated" in result.stderr
     assert "3 sites: 2 converted, 1 failed" in result.stderr
     assert sorted(path.name for path in out.glob("*.jsonl.gz")) == [
@@ -207,8 +208,7 @@ def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) 
 
 
 def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
-    result = run("convert", *sites, "--output-dir", tmp_path / "out", "--jobs", "2")
-    assert result.returncode == 1
+    result = run("convert", *sites, "--output-dir", tmp_path / "out", "--jobs", "2", code=1)
     assert "site2.stackexchange.com/Posts.xml: is truncated" in result.stderr
     table = result.stderr[result.stderr.index("\nsite ") :].splitlines()[2:]
     assert [line.split()[:2] for line in table[:-2]] == [
@@ -318,25 +318,21 @@ def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -
     assert run(*command, *old, "-q").returncode == 0
     beer = out / "beer.stackexchange.com.jsonl.gz"
     before = beer.read_bytes()
-    again = run(*command, *old)
-    assert again.returncode == 0
+    again = run(*command, *old, code=0)
     assert "2 sites: 2 up to date, 0 failed" in again.stderr
 
-    refused = run(*command, *new[:2], "-q")
-    assert refused.returncode == 1
+    refused = run(*command, *new[:2], "-q", code=1)
     assert "another input (beer.stackexchange.com-2024-04.xml.gz" in refused.stderr
     assert "remake it with --update" in refused.stderr
     assert beer.read_bytes() == before
 
     report = tmp_path / "report.json"
-    updated = run(*command, *new, "--update", "--report", report)
-    assert updated.returncode == 0
+    run(*command, *new, "--update", "--report", report, code=0)
     states = [one["state"] for one in json.loads(report.read_text())]
     assert states == ["converted", "up to date", "converted"]
     so2docs.convert(new[0], tmp_path / "fresh.jsonl.gz")
     assert beer.read_bytes() == (tmp_path / "fresh.jsonl.gz").read_bytes()
-    others = run(*command, *new, "--min-score", "3", "-q")
-    assert others.returncode == 1
+    others = run(*command, *new, "--min-score", "3", "-q", code=1)
     assert others.stderr.count("other options (--min-score)") == 3
 
 

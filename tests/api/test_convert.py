@@ -6,8 +6,6 @@ import gzip
 import io
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.command import run_python
 from support.dumps import question, write_dump
 from support.oracle import nest
 
@@ -158,9 +157,7 @@ def test_a_script_without_a_main_guard_may_use_many_jobs(samples: Path, tmp_path
         "print('started')\n"
         f"so2docs.convert({str(samples / 'posts.xml')!r}, 'q.jsonl.gz', jobs=2, chunk_bytes=3000)\n"
     )
-    result = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    result = run_python(script, cwd=tmp_path)
     assert (result.stdout, result.stderr) == ("started\n", "")
     assert text_of(tmp_path / "q.jsonl.gz") == (samples / "posts.jsonl").read_bytes()
 

@@ -23,8 +23,7 @@ def test_a_folder_of_several_dumps_names_its_dumps(tmp_path: Path) -> None:
         packed.write_bytes(gzip.compress(plain.read_bytes()))
     with pytest.raises(so2docs.OptionError, match=r"2024-04/\*\.gz"):
         so2docs.convert_all([folder], tmp_path / "out")
-    result = run("convert", folder, "--output-dir", tmp_path / "out")
-    assert result.returncode == 2
+    result = run("convert", folder, "--output-dir", tmp_path / "out", code=2)
     assert f"{folder}/*.gz" in result.stderr
 
 
@@ -56,8 +55,7 @@ def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -
     again = so2docs.for_each_site(so2docs.tables, dumps[:2], out, jobs=jobs)
     assert [one.state for one in again] == ["up to date"] * 2
     words = ("tables", *dumps[:2], "--output-dir", out, "--jobs", "1", "--since", "2020")
-    other = run(*words)
-    assert other.returncode == 1
+    other = run(*words, code=1)
     assert other.stderr.splitlines()[-1] == "2 sites: 2 other options, 0 failed"
     assert run(*words, "--update").stderr
     with pytest.raises(so2docs.OptionError, match="since"):
@@ -66,8 +64,7 @@ def test_tables_of_several_dumps(jobs: int, dumps: list[Path], tmp_path: Path) -
 
 def test_tags_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run("tags", *dumps, "--output-dir", out, "--jobs", "1")
-    assert result.returncode == 1
+    result = run("tags", *dumps, "--output-dir", out, "--jobs", "1", code=1)
     assert result.stderr.splitlines()[-1] == "3 sites: 2 made, 1 failed"
     [tag] = so2docs.read(out / "beer.stackexchange.com.jsonl.gz", dict)
     assert tag["Name"] == "a"
@@ -82,6 +79,5 @@ def test_tags_of_several_dumps(dumps: list[Path], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [("tables", "a.7z"), ("tables", "a", "b", "c"), ("tags", *"abc")])
 def test_several_dumps_without_a_folder(words: tuple[str, ...]) -> None:
-    result = run(*words)
-    assert result.returncode == 2
+    result = run(*words, code=2)
     assert "--output-dir" in result.stderr

@@ -71,8 +71,7 @@ def test_every_tag_and_every_row(site: Path, tmp_path: Path) -> None:
             "strays": {"tag_invalid_id": 1, "tag_missing_id": 1, "tag_missing_name": 1},
         }
     for end in (".jsonl", ".jsonl.gz", ".jsonl.zst"):
-        result = run("tags", site, tmp_path / f"tags{end}")
-        assert result.returncode == 0, result.stderr
+        result = run("tags", site, tmp_path / f"tags{end}", code=0)
         assert "with an excerpt      2\n" in result.stderr
         text = unpacked(tmp_path / f"tags{end}")
         assert [json.loads(line) for line in text.splitlines()] == EXPECTED

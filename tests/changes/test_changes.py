@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import run
+from support.command import run, run_python
 from support.messages import heard
 from support.places import version
 
@@ -455,22 +455,18 @@ def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None
 def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = map(str, pair)
 
-    table = run("diff", old, new, "--summary", cwd=tmp_path)
-    assert table.returncode == 0
+    table = run("diff", old, new, "--summary", cwd=tmp_path, code=0)
     assert "by field\n" in table.stdout
     counts = json.loads(run("diff", old, new, "--json").stdout)
-    piped = run("diff", old, new)
-    assert piped.returncode == 0
+    piped = run("diff", old, new, code=0)
     assert "by field\n" in piped.stderr
     lines = piped.stdout.splitlines()
     changed = sum(counts["questions"][name] for name in ("added", "changed", "deleted"))
     assert len(lines) == changed + 1
     assert json.loads(lines[-1]) == {"op": "end", "changes": changed}
-    missing = run("diff", "nowhere.jsonl", new)
-    assert missing.returncode == 1
+    missing = run("diff", "nowhere.jsonl", new, code=1)
     assert missing.stderr.startswith("so2docs: nowhere.jsonl: cannot be read")
-    refused = run("diff", old, new, "x.jsonl", "--format", "jsonl", cwd=tmp_path)
-    assert refused.returncode == 2
+    run("diff", old, new, "x.jsonl", "--format", "jsonl", cwd=tmp_path, code=2)
     head = subprocess.run(
         f"{sys.executable} -m so2docs diff -q {old} {new} | head -1",
         shell=True,
@@ -499,12 +495,7 @@ def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
             "so2docs.diff(old, new).write(changes)\n"
             "print(peak_memory())"
         )
-        run = subprocess.run(
-            [sys.executable, "-c", script, *map(str, paths)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        run = run_python("-c", script, *paths)
         return int(run.stdout)
 
     small, large = peak(10_000), peak(40_000)

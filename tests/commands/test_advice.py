@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import bz2
 import json
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from support.command import run
+from support.command import run, run_python
 from support.dumps import answer, question, write_dump
 from support.places import SAMPLES
 
@@ -39,15 +37,13 @@ def test_advice_for_files_that_cannot_be_opened(
     for path in tmp_path.glob(".*index*"):
         path.unlink()
     for command in (["show", output, "1"], ["stats", output]):
-        result = run(*command)
-        assert result.returncode == 1
+        result = run(*command, code=1)
         assert words in result.stderr
         assert "Traceback" not in result.stderr
 
 
 def test_a_report_on_standard_output(tmp_path: Path) -> None:
-    result = run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", "--report", "-")
-    assert result.returncode == 0
+    result = run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", "--report", "-", code=0)
     assert json.loads(result.stdout)["questions"] == 8
     result = run("convert", SAMPLES / "posts.xml", "-", "--report", "-")
     assert (result.returncode, result.stdout) == (2, "")
@@ -61,11 +57,9 @@ def test_other_options_after_a_kill_at_the_end(tmp_path: Path) -> None:
         "so2docs.convert_all([sys.argv[1]], sys.argv[2], jobs=1)"
     )
     site, folder = SAMPLES / "site", tmp_path / "out"
-    killed = subprocess.run([sys.executable, "-c", script, site, folder], check=False)
-    assert killed.returncode == 9
+    run_python("-c", script, site, folder, code=9)
     command = ["convert", site, "--output-dir", folder, "--answers-by", "votes"]
-    refused = run(*command)
-    assert refused.returncode == 1
+    refused = run(*command, code=1)
     assert (
         "(different: --answers-by); the other conversion has written its output: finish it"
         in refused.stderr
@@ -101,8 +95,7 @@ def test_an_unknown_field_is_a_one_line_error() -> None:
     ],
 )
 def test_a_path_in_a_missing_folder(arguments: str, words: str, somewhere: Path) -> None:
-    result = run(*arguments.split(), cwd=somewhere)
-    assert result.returncode == 1
+    result = run(*arguments.split(), cwd=somewhere, code=1)
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
 
@@ -137,8 +130,7 @@ def test_refuses_arguments_left_empty_by_an_unset_variable(
     arguments: list[str], somewhere: Path
 ) -> None:
     before = sorted(somewhere.iterdir())
-    result = run(*arguments, cwd=somewhere)
-    assert result.returncode == 2
+    result = run(*arguments, cwd=somewhere, code=2)
     assert "empty, perhaps from an unset variable" in result.stderr
     assert sorted(somewhere.iterdir()) == before
 
@@ -160,8 +152,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
     else:
         (tmp_path / name).write_bytes(bz2.compress(dump) if name.endswith("bz2") else dump)
     for command in (["show", tmp_path / name, "1"], ["stats", tmp_path / name]):
-        result = run(*command)
-        assert result.returncode == 1
+        result = run(*command, code=1)
         assert "can be looked up; convert it with so2docs convert first" in result.stderr
 
 
@@ -193,8 +184,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
 )
 def test_advice_for_typical_mistakes(arguments: str, words: str, somewhere: Path) -> None:
     before = sorted(somewhere.iterdir())
-    result = run(*arguments.split(), cwd=somewhere)
-    assert result.returncode == 2
+    result = run(*arguments.split(), cwd=somewhere, code=2)
     assert words in result.stderr
     assert sorted(somewhere.iterdir()) == before
 
@@ -242,8 +232,7 @@ def test_an_empty_result_of_a_filter_is_reported(options: str, words: str, tmp_p
 def test_only_outputs_are_indexed(tmp_path: Path) -> None:
     (tmp_path / "dump.jsonl").write_bytes((SAMPLES / "posts.xml").read_bytes())
     for command in (["show", tmp_path / "dump.jsonl", "1"], ["stats", tmp_path / "dump.jsonl"]):
-        result = run(*command)
-        assert result.returncode == 1
+        result = run(*command, code=1)
         assert result.stderr.count("\n") == 1
         assert "building an index in one pass" not in result.stderr
     (tmp_path / "q.parquet").write_bytes(b"PAR1\xed\xa0\x80\nPAR1")
@@ -266,6 +255,5 @@ def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
 
 
 def test_a_flag_named_like_a_file(tmp_path: Path) -> None:
-    result = run("convert", "Nope.xml", "-o", "--debug", cwd=tmp_path)
-    assert result.returncode == 2
+    result = run("convert", "Nope.xml", "-o", "--debug", cwd=tmp_path, code=2)
     assert "Traceback" not in result.stderr

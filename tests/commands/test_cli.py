@@ -6,12 +6,11 @@ import gzip
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.command import run, run_process, start
+from support.command import run, run_process, run_python, start
 from support.places import version
 
 import so2docs
@@ -26,8 +25,7 @@ def folder(tmp_path: Path, samples: Path) -> Path:
 def test_writes_questions_jsonl_gz_into_the_current_folder_by_default(
     folder: Path, samples: Path
 ) -> None:
-    result = run_process("convert", "Posts.xml", cwd=folder)
-    assert result.returncode == 0
+    result = run_process("convert", "Posts.xml", cwd=folder, code=0)
     with gzip.open(folder / "questions.jsonl.gz") as lines:
         assert lines.read() == (samples / "posts.jsonl").read_bytes()
     assert result.stdout == ""
@@ -73,8 +71,7 @@ def test_report_is_json(folder: Path) -> None:
 
 def test_refuses_to_overwrite(folder: Path) -> None:
     (folder / "questions.jsonl.gz").write_text("precious")
-    result = run("convert", "Posts.xml", cwd=folder)
-    assert result.returncode == 1
+    result = run("convert", "Posts.xml", cwd=folder, code=1)
     assert re.fullmatch(
         r"so2docs: questions\.jsonl\.gz: exists .* --update, .* --force\n", result.stderr
     )
@@ -82,8 +79,7 @@ def test_refuses_to_overwrite(folder: Path) -> None:
 
 
 def test_a_missing_dump_is_a_one_line_error(folder: Path) -> None:
-    result = run_process("convert", "Nope.xml", cwd=folder)
-    assert result.returncode == 1
+    result = run_process("convert", "Nope.xml", cwd=folder, code=1)
     with pytest.raises(FileNotFoundError) as missing:
         (folder / "Nope.xml").open()
     problem = missing.value.strerror
@@ -93,8 +89,7 @@ def test_a_missing_dump_is_a_one_line_error(folder: Path) -> None:
 def test_a_truncated_dump_gives_the_location_and_no_output(folder: Path) -> None:
     data = (folder / "Posts.xml").read_bytes()[:9000]
     (folder / "Posts.xml").write_bytes(data)
-    result = run("convert", "Posts.xml", cwd=folder)
-    assert result.returncode == 1
+    result = run("convert", "Posts.xml", cwd=folder, code=1)
     assert "</posts> at byte 9,000, after post 15" in result.stderr
     assert "questions.error.xml" in result.stderr
     assert "Traceback" not in result.stderr
@@ -118,8 +113,7 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
     ],
 )
 def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str) -> None:
-    result = run(*arguments, cwd=folder)
-    assert result.returncode == 2
+    result = run(*arguments, cwd=folder, code=2)
     assert message in result.stderr
 
 
@@ -162,9 +156,7 @@ def test_imports_for_a_small_dump(folder: Path) -> None:
         "heavy += ['importlib.metadata', 'urllib.request', 'so2docs.parse.markdown']\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
-    )
+    result = run_python("-c", script, cwd=folder)
     assert result.stdout == "[]\n"
 
 
@@ -176,9 +168,7 @@ def test_the_version_imports_no_command_and_no_options() -> None:
         "except SystemExit: pass\n"
         "print(*sorted(name for name in sys.modules if name.startswith('so2docs.')))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    result = run_python("-c", script)
     imported = result.stdout.splitlines()[-1].split()
     allowed = (
         "_version __main__ cli commands commands.signals commands.terminal domain errors escape"
@@ -189,8 +179,7 @@ def test_the_version_imports_no_command_and_no_options() -> None:
 
 
 def test_the_list_of_commands_is_not_cut_off() -> None:
-    result = run("--help")
-    assert result.returncode == 0
+    result = run("--help", code=0)
     assert "..." not in result.stdout.partition("Commands:")[2].partition("Example:")[0]
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
 
@@ -200,8 +189,7 @@ def test_the_same_command_again_is_no_error(folder: Path) -> None:
     assert run(*command, cwd=folder).returncode == 0
     report = (folder / "report.json").read_bytes()
     before = version(folder / "q.jsonl")
-    again = run(*command, cwd=folder)
-    assert again.returncode == 0
+    again = run(*command, cwd=folder, code=0)
     assert "q.jsonl, up to date" in again.stderr
     assert version(folder / "q.jsonl") == before
     assert (folder / "report.json").read_bytes() == report
@@ -220,6 +208,5 @@ def test_imports_of_a_worker() -> None:
         "heavy = ('sqlite3', 'subprocess', 'tqdm', 'difflib', 'so2docs.parse.markdown')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    command = [sys.executable, "-c", script]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = run_python("-c", script)
     assert result.stdout == "[]\n"

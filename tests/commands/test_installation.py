@@ -21,8 +21,7 @@ from so2docs.parse import core
 
 
 def test_the_self_test_passes_and_leaves_nothing(tmp_path: Path) -> None:
-    result = run_process("selftest", env={"TMPDIR": str(tmp_path)})
-    assert result.returncode == 0, result.stdout + result.stderr
+    result = run_process("selftest", env={"TMPDIR": str(tmp_path)}, code=0)
     lines = result.stdout.splitlines()
     assert all(line.startswith("ok ") for line in lines)
     assert len(lines) == (3 if core.built() == "compiled" else 2)

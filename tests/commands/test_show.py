@@ -47,8 +47,7 @@ def test_a_page_for_people(output: Path) -> None:
 
 @pytest.mark.parametrize("form", ["--json", "--text"])
 def test_unknown_ids_are_an_error_but_the_others_are_shown(form: str, output: Path) -> None:
-    result = run("show", form, output, -7, 1, 99)
-    assert result.returncode == 1
+    result = run("show", form, output, -7, 1, 99, code=1)
     assert "sourdough" in result.stdout
     assert "sourdough" not in result.stderr
     lines = result.stderr.splitlines()
@@ -58,8 +57,7 @@ def test_unknown_ids_are_an_error_but_the_others_are_shown(form: str, output: Pa
 def test_a_missing_index_is_made_with_a_message(output: Path) -> None:
     index = output.with_name(f".{output.name}.index")
     index.unlink()
-    result = run("show", output, 1)
-    assert result.returncode == 0
+    result = run("show", output, 1, code=0)
     assert result.stderr.startswith(f"so2docs: {output}: there is no index next to it")
     assert json.loads(result.stdout)["Id"] == 1
     assert index.exists()
@@ -77,8 +75,7 @@ def test_a_missing_index_is_made_with_a_message(output: Path) -> None:
     ],
 )
 def test_errors(arguments: list[str], code: int, message: str) -> None:
-    result = run("show", *arguments)
-    assert result.returncode == code
+    result = run("show", *arguments, code=code)
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""

@@ -4,11 +4,10 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command import run_python
 from support.dumps import some_rows, write_dump
 from support.places import LONG, SAMPLES
 
@@ -128,13 +127,7 @@ main()
 )
 def test_while_it_imports(number: int, code: int, word: str) -> None:
     every = 1 if LONG else 5
-    result = subprocess.run(
-        [sys.executable, "-c", AT_IMPORTS, *map(str, (number, code, every)), "convert", "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    result = run_python("-c", AT_IMPORTS, *(number, code, every), "convert", "--help")
     copies, wrong = map(int, result.stdout.splitlines()[-1].split())
     assert wrong == 0, result.stderr
     assert copies > 100
@@ -150,8 +143,7 @@ def test_ignored_ctrl_c_stays_ignored() -> None:
         "sys.addaudithook(lambda event, _: event == 'import' and signal.raise_signal(2))\n"
         "from so2docs.__main__ import main; main()"
     )
-    command = [sys.executable, "-c", script, "convert", "--help"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = run_python("-c", script, "convert", "--help", code=None)
     assert (result.returncode, result.stderr) == (0, "")
     assert "Usage: so2docs convert" in result.stdout
 
@@ -160,13 +152,7 @@ def test_ignored_ctrl_c_stays_ignored() -> None:
 def test_within_a_destructor(number: int, code: int, word: str, tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(5000))
     command = ["convert", "--quiet", str(dump), str(tmp_path / "q.jsonl")]
-    result = subprocess.run(
-        [sys.executable, "-c", WITHIN_A_DESTRUCTOR, str(number), *command],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == code
+    result = run_python("-c", WITHIN_A_DESTRUCTOR, number, *command, code=code)
     assert result.stderr.strip() == f"so2docs: {word}; {STARTS_OVER}"
     assert os.listdir(tmp_path) == ["Posts.xml"]
 
@@ -187,14 +173,7 @@ def test_no_advice_to_resume_for_commands_that_start_over(
     shutil.copy(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
     before = sorted(tmp_path.iterdir())
     at = "Posts.xml" if "Posts.xml" in command else "q.jsonl"
-    result = subprocess.run(
-        [sys.executable, "-c", AT_A_FILE, str(number), at, *command.split()],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == code, result.stderr
+    result = run_python("-c", AT_A_FILE, number, at, *command.split(), cwd=tmp_path, code=code)
     message = result.stderr.splitlines()[-1]
     assert message in (f"so2docs: {word}", f"so2docs: {word}; {STARTS_OVER}")
     assert sorted(tmp_path.iterdir()) == before
@@ -216,13 +195,16 @@ def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_
     side_files = {f".{output}.{kind}" for kind in ("index", "record")}
     before = {*os.listdir(tmp_path), *side_files, "new.metadata.json", "new.datasette.yaml"}
     with open(tmp_path / "Posts.xml") as dump:
-        done = subprocess.run(
-            [sys.executable, "-c", AT_A_REMOVAL, str(number), last, *command.split(), "--quiet"],
+        done = run_python(
+            "-c",
+            AT_A_REMOVAL,
+            number,
+            last,
+            *command.split(),
+            "--quiet",
             cwd=tmp_path,
             stdin=dump,
-            capture_output=True,
-            text=True,
-            check=False,
+            code=None,
         )
     assert (done.returncode, done.stderr.strip()) == (0, "")
     assert {*os.listdir(tmp_path)} - before == {output}
@@ -233,9 +215,8 @@ def test_a_full_disk_in_a_command_that_starts_over(tmp_path: Path) -> None:
     for name, dump in (("q", "posts.xml"), ("r", "votes.xml")):
         so2docs.convert(SAMPLES / dump, tmp_path / f"{name}.jsonl")
     with open("/dev/full", "w") as full:
-        words = [sys.executable, "-m", "so2docs", "diff", "q.jsonl", "r.jsonl"]
-        result = subprocess.run(
-            words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        result = run_python(
+            "-m", "so2docs", "diff", "q.jsonl", "r.jsonl", cwd=tmp_path, stdout=full, code=None
         )
     assert result.returncode == 1
     assert re.fullmatch(f"so2docs: -: .*; free some space; {STARTS_OVER}\n", result.stderr)
@@ -246,10 +227,7 @@ def test_a_full_disk_in_a_command_that_starts_over(tmp_path: Path) -> None:
 def test_a_full_disk_behind_standard_output(command: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"Id":1}\n')
     with open("/dev/full", "w") as full:
-        words = [sys.executable, "-m", "so2docs", *command.split()]
-        result = subprocess.run(
-            words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        result = run_python("-m", "so2docs", *command.split(), cwd=tmp_path, stdout=full, code=None)
     assert result.returncode == 1
     assert "so2docs: standard output, or a temporary file: No space left" in result.stderr
     assert "; free some space, " in result.stderr
@@ -259,12 +237,6 @@ def test_a_full_disk_behind_standard_output(command: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("number", [signal.SIGTERM])
 def test_when_all_is_done(number: int, tmp_path: Path) -> None:
     command = ["convert", "--quiet", str(SAMPLES / "posts.xml"), "q.jsonl"]
-    result = subprocess.run(
-        [sys.executable, "-c", WHEN_ALL_IS_DONE, str(number), *command],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = run_python("-c", WHEN_ALL_IS_DONE, number, *command, cwd=tmp_path, code=None)
     assert (result.returncode, result.stderr) == (0, "")
     assert (tmp_path / "q.jsonl").read_bytes() == (SAMPLES / "posts.jsonl").read_bytes()

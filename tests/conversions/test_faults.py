@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from support.command import run_python
 from support.places import CHECKOUT, LONG
 
 from faults import calls
@@ -45,13 +46,7 @@ needs_gcc = pytest.mark.skipif(not calls.is_supported(), reason="needs gcc")
 def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
     """Run rounds in a separate process, because they fork; `before` is code to run first."""
     code = f"import sys; sys.path.insert(0, 'tests')\nimport faults.__main__ as run\n{before}\n"
-    return subprocess.run(
-        [sys.executable, "-c", code + "run.main()", *options],
-        check=False,
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
+    return run_python("-c", code + "run.main()", *options, cwd=CHECKOUT, code=None)
 
 
 @pytest.mark.long

@@ -6,13 +6,11 @@
 import multiprocessing
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.command import run
+from support.command import run, run_python
 from support.dumps import END, START, answer, dump_of, left_by, question, row, write_dump
 from support.oracle import nest
 from support.places import LONG
@@ -237,12 +235,7 @@ def test_a_huge_attribute(tmp_path: Path) -> None:
         b'<row Id="2" PostTypeId="1" Body="' + b"word &lt;p&gt; " * (size // 15) + b'" />\r\n'
     )
     write_dump(dump, question(1), long_row, question(3))
-    result = subprocess.run(
-        [sys.executable, "-c", MEASURED, dump, output],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    result = run_python("-c", MEASURED, dump, output)
     questions, peak = map(int, result.stdout.split())
     assert questions == 3
     assert peak < 150 + 10 * size // 1_000_000
@@ -300,8 +293,7 @@ def test_names(kind: str, tmp_path: Path) -> None:
     names.add(f".{output.name}.index")
     assert set(left_by(output)) == names
     path.write_bytes(b"<posts>")
-    result = run(*command, "--force")
-    assert result.returncode == 1
+    result = run(*command, "--force", code=1)
     assert result.stderr.startswith("so2docs: ")
     assert "Traceback" not in result.stderr
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.command import run_python
 from support.places import CHECKOUT
 
 import so2docs
@@ -79,9 +80,7 @@ def test_python_of_the_readme_is_typed_for_its_users(tmp_path: Path) -> None:
     assert blocks
     script = tmp_path / "script.py"
     script.write_text("\n".join(blocks), encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", str(script)]
-    result = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout
+    run_python("-m", "mypy", "--strict", script, cwd=CHECKOUT)
 
 
 def test_every_test_named_in_the_promises_exists() -> None:

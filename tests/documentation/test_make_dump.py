@@ -1,8 +1,6 @@
 """Generated dumps have the counts in `Made`, in the layout of published dumps."""
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +8,7 @@ from xml.etree import ElementTree
 
 import make_dump
 import pytest
+from support.command import run_python
 from support.places import CHECKOUT
 
 SCRIPT = CHECKOUT / "benchmarks" / "make_dump.py"
@@ -117,8 +116,7 @@ def test_command_makes_the_same_bytes_and_another_seed_makes_others(
     dumps: Dumps, tmp_path: Path
 ) -> None:
     path = tmp_path / "Posts.xml"
-    command = [sys.executable, str(SCRIPT), str(path), "--size", "2MB", "--order", "shuffled"]
-    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    result = run_python(SCRIPT, path, "--size", "2MB", "--order", "shuffled")
     assert path.read_bytes() == dumps["shuffled"][0]
     assert result.stdout.strip() == str(dumps["shuffled"][1])
     make_dump.make_dump(path, SIZE, seed=2)

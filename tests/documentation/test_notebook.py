@@ -1,10 +1,9 @@
 """The notebook runs from top to bottom, and its outputs can be displayed."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command import run_python
 from support.places import CHECKOUT
 
 NOTEBOOK = CHECKOUT / "examples" / "questions.ipynb"
@@ -34,15 +33,9 @@ def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
     for package in ("pandas", "matplotlib"):
         pytest.importorskip(package, reason=f"the notebook needs {package}: the extra examples")
     plot = tmp_path / "plot.png"
-    result = subprocess.run(
-        [sys.executable, "-c", RUN, str(plot)],
-        check=False,
-        cwd=NOTEBOOK.parent,
-        input=NOTEBOOK.read_text(encoding="utf-8"),
-        capture_output=True,
-        encoding="utf-8",
+    result = run_python(
+        "-c", RUN, plot, cwd=NOTEBOOK.parent, input=NOTEBOOK.read_text(encoding="utf-8")
     )
-    assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     assert "Why does my sourdough rise overnight" in result.stdout
     assert "answer 5  accepted" in result.stdout

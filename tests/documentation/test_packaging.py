@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 import zipfile
 from pathlib import Path
 
+from support.command import run_python
 from support.places import CHECKOUT
 
 import so2docs
@@ -52,12 +50,15 @@ def test_a_wheel_without_a_core_is_for_every_system(tmp_path: Path) -> None:
         shutil.copytree(CHECKOUT / name, source / name, ignore=ignored)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(CHECKOUT / name, source)
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "bdist_wheel", "-d", tmp_path / "dist"],
+    run_python(
+        "setup.py",
+        "-q",
+        "bdist_wheel",
+        "-d",
+        tmp_path / "dist",
         cwd=source,
-        env={**os.environ, "CC": "false"},
-        check=True,
-        capture_output=True,
+        env={"CC": "false"},
+        encoding=None,
     )
     (wheel,) = (tmp_path / "dist").iterdir()
     assert wheel.name == f"so2docs-{so2docs.__version__}-py3-none-any.whl"

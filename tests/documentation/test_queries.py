@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import subprocess
-import sys
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import py7zr
 import pytest
+from support.command import run_python
 from support.flat_oracle import Row, read_back, rows_of
 from support.places import CHECKOUT, DUMPS, NO_DUMPS
 
@@ -52,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shell(command: str, folder: Path) -> None:
     program, *arguments = command.split()
     assert program == "so2docs"
-    subprocess.run([sys.executable, "-m", "so2docs", *arguments], cwd=folder, check=True)
+    run_python("-m", "so2docs", *arguments, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +166,7 @@ def test_blocks_run_in_order_on_the_sample(tmp_path: Path, monkeypatch: pytest.M
             if language == "sql":
                 connection.execute(code)
             elif language == "python":
-                subprocess.run([sys.executable, "-c", code], check=True)
+                run_python("-c", code)
             else:
                 for line in code.splitlines():
                     shell(line.rpartition("&& ")[2].removeprefix("$ "), tmp_path)

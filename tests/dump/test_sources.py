@@ -18,7 +18,7 @@ from pathlib import Path
 import py7zr
 import pytest
 import zstandard
-from support.command import run_process, start
+from support.command import run_process, run_python, start
 from support.dumps import question, write_dump
 from support.places import SAMPLES
 
@@ -448,13 +448,7 @@ def test_bombs_take_no_memory(
 ) -> None:
     bomb = tmp_path / "bomb"
     bomb.write_bytes(pack(start) + pack(b" " * 50_000_000) * 4)
-    result = subprocess.run(
-        [sys.executable, "-c", BOMB, str(bomb), str(output)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    result = run_python("-c", BOMB, bomb, output, timeout=120)
     *printed, mebibytes = result.stdout.splitlines()
     assert "".join(printed).startswith(problem)
     assert len(printed) == bool(problem)
@@ -489,13 +483,7 @@ def test_decoders_return_at_most_the_requested_bytes(
 ) -> None:
     bomb = tmp_path / "bomb"
     bomb.write_bytes(BOMBS[form](b"<posts>" + b" " * 150_000_000))
-    result = subprocess.run(
-        [sys.executable, "-c", BOMB, str(bomb), str(output)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    result = run_python("-c", BOMB, bomb, output, timeout=120)
     problem, mebibytes = result.stdout.splitlines()
     assert "no <row in 128 MiB" in problem
     assert int(mebibytes) < 150
@@ -513,13 +501,7 @@ def test_decoders_return_at_most_the_requested_bytes(
 def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path: Path) -> None:
     bomb = tmp_path / "q.jsonl.x"
     bomb.write_bytes(pack(b" " * BLANKS))
-    result = subprocess.run(
-        [sys.executable, "-c", READ_BACK, str(bomb), way],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    result = run_python("-c", READ_BACK, bomb, way, timeout=120)
     *printed, mebibytes = result.stdout.splitlines()
     assert printed
     assert int(mebibytes) < 700
@@ -557,9 +539,8 @@ def test_a_terminal_is_not_waited_for(tmp_path: Path) -> None:
 
     terminal, of_command = pty.openpty()
     try:
-        command = [sys.executable, "-m", "so2docs", "convert", "-", "q.jsonl"]
-        result = subprocess.run(
-            command, stdin=of_command, cwd=tmp_path, capture_output=True, text=True, check=False
+        result = run_python(
+            "-m", "so2docs", "convert", "-", "q.jsonl", stdin=of_command, cwd=tmp_path, code=None
         )
     finally:
         os.close(terminal)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from support.command import start
+from support.command import run_python, start
 from support.dumps import dump_of, some_rows
 
 from so2docs.dump.bzip2 import decompress_bzip2, find_numbers
@@ -200,9 +200,7 @@ except KeyboardInterrupt:
     os.write(1, b"interrupted")
     os._exit(0)
 """
-    result = subprocess.run(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, timeout=60, check=True
-    )
+    result = run_python("-c", script, timeout=60, encoding=None)
     assert result.stdout == b"interrupted"
 
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import py7zr
 import pytest
 import zstandard
-from support.command import run
+from support.command import run, run_python
 from support.dumps import left_by, strays_of, unpacked
 from support.oracle_tables import FILES
 from support.places import CHECKOUT, LONG
@@ -550,8 +550,7 @@ def test_memory_of_a_long_table(folder: Path) -> None:
         )
         files = site_files() | {"Users.xml": f"<users>{users}</users>".encode()}
         archive = zipped(folder / f"{rows}.zip", files)
-        command = [sys.executable, "-c", MEMORY, archive, folder / f"{rows}.jsonl"]
-        result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        result = run_python("-c", MEMORY, archive, folder / f"{rows}.jsonl", timeout=60)
         peaks.append(int(result.stdout))
     # The longer table has 43 MB.
     assert peaks[1] < peaks[0] + 20 * 2**20

@@ -152,8 +152,7 @@ def message(kind: type[DumpError], server: RangeServer, folder: Path) -> str:
 def test_a_missing_file(server: RangeServer, tmp_path: Path) -> None:
     server.statuses = [404]
     assert "404" in message(DumpNotFoundError, server, tmp_path)
-    result = run("tables", server.url("tea.7z"), tmp_path / "out")
-    assert result.returncode == 1
+    result = run("tables", server.url("tea.7z"), tmp_path / "out", code=1)
     assert result.stderr.count(server.url("tea.7z")) == 1
     assert server.requests == 2
 
@@ -336,8 +335,7 @@ def test_secrets_of_urls_are_not_published(server: RangeServer, tmp_path: Path) 
         ["tags", one, tmp_path / "tags.jsonl"],
         ["inspect", one, "--json"],
     ):
-        result = run(*command)
-        assert result.returncode == 0, result.stderr
+        result = run(*command, code=0)
         said += result.stdout + result.stderr
     assert (tmp_path / "all" / "tea.stackexchange.com.jsonl.gz").exists()
     server.statuses = [404]
@@ -363,8 +361,7 @@ def test_a_card_of_a_url_is_refused_before_fetching(
 
 
 def test_commands_on_outputs_refuse_urls(server: RangeServer) -> None:
-    result = run("stats", server.url("q.jsonl.gz"))
-    assert result.returncode == 1
+    result = run("stats", server.url("q.jsonl.gz"), code=1)
     assert "is a URL, but outputs are read from files; download it" in result.stderr
 
 

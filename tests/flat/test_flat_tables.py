@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 from isal import isal_zlib
 from make_dump import make_dump
-from support.command import COMMAND, run
+from support.command import COMMAND, run, run_python
 from support.dumps import LZMA2, question, row, some_rows, write_dump
 from support.flat_oracle import read_back, rows_of, summary, tables_in
 from support.places import CHECKOUT, LONG, real_dumps
@@ -423,8 +422,9 @@ def test_finds_the_same_tables_as_a_conversion(site: Path, tmp_path: Path) -> No
 
 
 def test_the_command(site: Path, tmp_path: Path) -> None:
-    result = run("tables", site, tmp_path / "out", "--only", "votes,Posts", "--format", "csv")
-    assert result.returncode == 0
+    result = run(
+        "tables", site, tmp_path / "out", "--only", "votes,Posts", "--format", "csv", code=0
+    )
     assert "Votes.csv.gz" in result.stderr
     assert (tmp_path / "out" / "Posts.csv.gz").exists()
     again = run("tables", site, tmp_path / "out", "--only", "posts", "--format", "csv")
@@ -441,16 +441,14 @@ def test_the_command(site: Path, tmp_path: Path) -> None:
 def test_invalid_options(
     options: tuple[str, ...], message: str, site: Path, tmp_path: Path
 ) -> None:
-    result = run("tables", site, tmp_path / "out", *options)
-    assert result.returncode == 2
+    result = run("tables", site, tmp_path / "out", *options, code=2)
     assert message in result.stderr
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["-", "out.parquet", "out.csv.gz", "out.db", "out.duckdb"])
 def test_the_name_of_a_file_is_refused(name: str, site: Path, tmp_path: Path) -> None:
-    result = run("tables", site, name, cwd=tmp_path)
-    assert result.returncode == 2
+    result = run("tables", site, name, cwd=tmp_path, code=2)
     assert name in result.stderr
     assert not (tmp_path / name).exists()
     (tmp_path / name).mkdir()
@@ -538,7 +536,7 @@ import so2docs
 report = so2docs.tables({str(tmp_path)!r}, {str(tmp_path / "out")!r}, format={form!r}, jobs=2)
 print(report["posts"].rows, report.peak_memory_bytes)
 """
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    result = run_python("-c", script, encoding=None)
     rows, peak = map(int, result.stdout.split())
     assert rows > 50_000
     assert peak < 512 * 1024 * 1024

@@ -231,8 +231,7 @@ def test_forms_of_the_options(tmp_path: Path) -> None:
     site = SAMPLES / "site"
     for number, ids in enumerate(("1", "ids")):
         arguments = (site, tmp_path / str(number), "--keep-posts", ids, "--format", "sqlite")
-        done = run("tables", *arguments, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        run("tables", *arguments, cwd=tmp_path, code=0)
     both = [read_back(tmp_path / name, DUMP["posts"], "sqlite") for name in ("0", "1")]
     assert both[0] == both[1] == part_of(rows_in(site), keep_posts=[1])["Posts"] != []
     again = so2docs.tables(site, tmp_path / "0", keep_posts=[1], format="sqlite")
@@ -264,8 +263,7 @@ def test_answers_without_their_question_are_left_out(tmp_path: Path) -> None:
 
 def test_unused_tags(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1, Tags="|tea|"), question(2, Tags="|Tea|"))
-    done = run("tables", dump, tmp_path / "out", "--tag", "teas*", "-q")
-    assert done.returncode == 0
+    done = run("tables", dump, tmp_path / "out", "--tag", "teas*", "-q", code=0)
     assert "no question passed all filters" in done.stderr
     so2docs.tables(dump, tmp_path / "tea", tags="TEA")
     assert len(read_back(tmp_path / "tea", DUMP["posts"], "parquet")) == 2

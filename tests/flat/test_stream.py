@@ -102,8 +102,7 @@ def test_a_missing_package(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_options_that_are_refused(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = run("tables", SITE, *arguments, cwd=tmp_path)
-    assert done.returncode == 2
+    done = run("tables", SITE, *arguments, cwd=tmp_path, code=2)
     assert message in done.stderr
     assert not list(tmp_path.iterdir())
 

@@ -209,8 +209,7 @@ def test_a_large_site_in_chunks_is_the_same(large_site: tuple[Path, list[bytes]]
 
 def test_the_command(tmp_path: Path) -> None:
     site = write(tmp_path / "tea")
-    result = run("inspect", site, SITE, "--json", "--jobs", "1")
-    assert result.returncode == 0
+    result = run("inspect", site, SITE, "--json", "--jobs", "1", code=0)
     first, second = json.loads(result.stdout)
     assert first == json.loads(json.dumps(so2docs.inspect(site, jobs=1).as_dict()))
     assert second["tables"]["Votes.xml"]["rows"] > 10
@@ -226,13 +225,11 @@ def test_several_dumps(tmp_path: Path) -> None:
     assert isinstance(results[1].error, so2docs.DumpError)
     for result in results[::3]:
         assert result.result == so2docs.inspect(result.source, jobs=1)
-    process = run("inspect", tea, coffee, tmp_path / "gone", "--jobs", 1)
-    assert process.returncode == 1
+    process = run("inspect", tea, coffee, tmp_path / "gone", "--jobs", 1, code=1)
     assert process.stdout.count(f"{tea}: tea, rows until 2020-07-01") == 1
     assert "Tags.xml: is truncated" in process.stderr
     assert process.stderr.splitlines()[-1] == "3 sites: 1 inspected, 1 damaged, 1 failed"
-    process = run("inspect", tea, SITE, "--jobs", 1)
-    assert process.returncode == 0
+    process = run("inspect", tea, SITE, "--jobs", 1, code=0)
     assert process.stderr.splitlines()[-1] == "2 sites: 2 inspected, 0 failed"
 
 
@@ -247,8 +244,7 @@ def test_a_cut_stream_is_reported_as_elsewhere(tmp_path: Path) -> None:
 def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
     site = write(tmp_path / "tea", "Comments.xml", lambda text: text[:-20])
     (site / "Votes.xml.gz").write_bytes(gzip.compress(b"<votes>" + b" " * 99_999)[:60])
-    result = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1")
-    assert result.returncode == 1
+    result = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1", code=1)
     assert "gone: cannot be read" in result.stderr
     assert "Comments.xml: is truncated" in result.stderr
     assert "Traceback" not in result.stderr

@@ -103,8 +103,7 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
     assert card.read_text() == expected
     manifest_of(output).unlink()
-    result = run("card", output)
-    assert result.returncode == 0, result.stderr
+    result = run("card", output, code=0)
     hashes = re.compile(r"^\| (?:not known|`\w{64}`) \|", re.MULTILINE)
     assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", expected)
     assert so2docs.verify(output).files == int(keywords.get("split", "1files")[0])
@@ -224,13 +223,11 @@ def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     assert run("convert", SAMPLES / "posts.xml", output, "-q", "--card").returncode == 0
-    result = run("verify", output)
-    assert result.returncode == 0
+    result = run("verify", output, code=0)
     assert result.stderr == f"{output}: 1 file with the SHA-256 of the manifest\n"
     with output.open("ab") as file:
         file.write(b"\n")
-    result = run("verify", output)
-    assert result.returncode == 1
+    result = run("verify", output, code=1)
     assert result.stderr.startswith(f"so2docs: {output}: has ")
     assert result.stderr.count("\n") == 1
 
@@ -406,8 +403,7 @@ def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
         shutil.copytree(SITE, tmp_path / site)
     sites = ["bread.stackexchange.com", "votes.stackexchange.com"]
     options = ("--recipe", "hub", "-f", "parquet", "--card", "-q", "--split", "2files")
-    result = run("convert", *sites, "--output-dir", "out", *options, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    run("convert", *sites, "--output-dir", "out", *options, cwd=tmp_path, code=0)
     out = tmp_path / "out"
     names = ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
     for site in sites:

@@ -67,8 +67,7 @@ def test_forms_of_a_list(tmp_path: Path) -> None:
     for form in forms:
         assert list(so2docs.documents(SITE, nest=TABLES, keep_posts=form)) == expected
     arguments = ("--keep-posts", ",".join(map(str, ids)), "--nest", ",".join(TABLES))
-    done = run("convert", SITE, tmp_path / "c.jsonl", *arguments, "--card")
-    assert done.returncode == 0, done.stderr
+    run("convert", SITE, tmp_path / "c.jsonl", *arguments, "--card", code=0)
     assert jsonl(tmp_path / "c.jsonl") == expected
     assert "--keep-posts FILE" in (tmp_path / "README.md").read_text()
     records = so2docs.documents(SITE, recipe="hub", keep_posts=ids, site="a.example.com")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ import click
 import pytest
 from click.shell_completion import CompletionItem, ShellComplete
 from click.testing import CliRunner
+from support.command import run_python
 from support.places import CHECKOUT, SAMPLES
 
 from so2docs.cli import cli
@@ -69,13 +67,11 @@ def with_another(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def python(folder: Path, *arguments: object, **variables: str) -> str:
     """Run Python in a folder, whose modules take precedence, and return what it prints."""
-    result = subprocess.run(
-        [sys.executable, *map(str, arguments)],
+    result = run_python(
+        *arguments,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "80", **variables},
-        capture_output=True,
-        text=True,
-        check=False,
+        env={"PYTHONPATH": str(folder), "COLUMNS": "80", **variables},
+        code=None,
     )
     return result.stdout + result.stderr
 

@@ -1,11 +1,10 @@
 """Segments have the same bytes in any process, and each can be read separately."""
 
 import platform
-import subprocess
-import sys
 import zlib
 
 import pytest
+from support.command import run_python
 
 from so2docs.output.compression import compress
 
@@ -30,8 +29,7 @@ print(len(found))
 @pytest.mark.long
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="moves memory by a setting of glibc")
 def test_same_bytes_at_any_address() -> None:
-    command = [sys.executable, "-c", AT_MANY_ADDRESSES]
-    result = subprocess.run(command, input=LINES, capture_output=True, check=True)
+    result = run_python("-c", AT_MANY_ADDRESSES, input=LINES, encoding=None)
     assert result.stdout == b"6\n"
 
 

@@ -387,8 +387,7 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
         "questions.jsonl.gz",
         "questions.parquet",
     ]
-    refused = run(*command, "q.parquet", "--compression", "gzip", cwd=tmp_path)
-    assert refused.returncode == 2
+    refused = run(*command, "q.parquet", "--compression", "gzip", cwd=tmp_path, code=2)
     assert refused.stderr.startswith("so2docs: --format parquet has a compression of its own")
 
 

@@ -2,11 +2,11 @@
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.command import run_python
 from support.dumps import some_rows, write_dump
 from support.places import SAMPLES
 
@@ -40,9 +40,7 @@ COMMANDS = {
 
 
 def killed(event: str, name: str, command: list[str], folder: Path) -> None:
-    words = [sys.executable, "-c", KILLED, event, name, *command]
-    result = subprocess.run(words, cwd=folder, capture_output=True, check=False)
-    assert result.returncode == -signal.SIGKILL, result.stderr
+    run_python("-c", KILLED, event, name, *command, cwd=folder, encoding=None, code=-signal.SIGKILL)
 
 
 @pytest.fixture
@@ -100,8 +98,7 @@ def test_the_same_command_removes_leftovers_after_a_kill(
     so2docs.convert(folder / "old.xml", folder / "old.jsonl")
     killed(event, name, command, folder)
     assert list(folder.glob("*.part")) + list(folder.glob(".*.part"))
-    words = [sys.executable, "-m", "so2docs", *command]
-    result = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    result = run_python("-m", "so2docs", *command, cwd=folder, code=None)
     assert (result.returncode, result.stderr) == (0, "")
     assert (folder / name).exists()
     names = {path.name for path in folder.iterdir() if path.suffix in (".part", ".lock", ".spill")}

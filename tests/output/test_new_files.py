@@ -92,8 +92,7 @@ def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
 def test_a_database_is_named_with_its_metadata_or_not_at_all(name: str, folder: Path) -> None:
     (folder / name / "file").mkdir(parents=True)
     before = left_by(folder / "new.db")
-    result = run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder)
-    assert result.returncode == 1
+    result = run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder, code=1)
     assert f"{name}: " in result.stderr
     assert left_by(folder / "new.db") == before
     (folder / name / "file").rmdir()

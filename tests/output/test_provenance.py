@@ -149,15 +149,13 @@ def test_an_output_without_provenance(site: Path, tmp_path: Path) -> None:
 
 def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> None:
     data = (site / "Posts.xml").read_bytes()
-    result = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
-    assert result.returncode == 0
+    run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path, code=0)
     with so2docs.open(tmp_path / "q.jsonl") as docs:
         provenance = docs.provenance
         assert provenance is not None
         (posts,) = provenance.input
         assert posts == File.read_once("posts", "standard input")._replace(bytes=len(data))
-    again = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
-    assert again.returncode == 1
+    again = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path, code=1)
     assert "cannot be compared, since it can be read only once" in again.stderr
 
 
@@ -201,8 +199,7 @@ def test_an_unreadable_index(tmp_path: Path) -> None:
         ["diff", output, output, tmp_path / "c.jsonl"],
         ["show", output, "1"],
     ):
-        result = run(*command)
-        assert result.returncode == 1
+        result = run(*command, code=1)
         assert f"{index}: cannot be read: " in result.stderr
     assert index.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == [index.name, "q.jsonl"]

@@ -3,14 +3,13 @@
 import json
 import random
 import re
-import subprocess
-import sys
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run_python
 from support.dumps import answer, left_by, question, write_dump
 from support.formats_read_back import READERS, Document, jsonl
 from support.messages import heard
@@ -148,9 +147,7 @@ def test_few_files_are_open_at_a_time(dump: Path, tmp_path: Path) -> None:
     pytest.importorskip("resource", reason="limits of a process as POSIX has them")
     convert(dump, tmp_path / "wanted/q.jsonl.gz")
     (tmp_path / "found").mkdir()
-    command = [sys.executable, "-c", script, dump, tmp_path / "found/q.jsonl.gz"]
-    result = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    run_python("-c", script, dump, tmp_path / "found/q.jsonl.gz")
     assert left_by(tmp_path / "found/q.jsonl.gz") == left_by(tmp_path / "wanted/q.jsonl.gz")
 
 

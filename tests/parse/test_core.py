@@ -3,8 +3,6 @@
 import itertools
 import os
 import re
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.command import run_python
 from support.memory import assert_nothing_is_kept
 from support.places import CHECKOUT, LONG, SAMPLES
 from support.twins import (
@@ -417,6 +416,5 @@ print(wheel.py_limited_api, distribution.ext_modules[0].py_limited_api)
 
 def test_free_threaded_python_has_no_stable_abi() -> None:
     """setuptools refuses to build for the stable ABI there."""
-    command = [sys.executable, "-c", FREE_THREADED]
-    result = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    result = run_python("-c", FREE_THREADED, cwd=CHECKOUT)
     assert result.stdout.split() == ["False", "False"]

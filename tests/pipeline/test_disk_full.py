@@ -265,13 +265,11 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
     assert small.read_bytes() == before
     assert run("convert", small, output, "--report", tmp_path / "r.json").returncode == 0
     if os.path.exists("/dev/full"):
-        result = run("convert", small, output, "--force", "--report", "/dev/full")
-        assert result.returncode == 1
+        result = run("convert", small, output, "--force", "--report", "/dev/full", code=1)
         assert result.stderr.startswith("so2docs: /dev/full: ")
         assert result.stderr.endswith(f"; free some space, then {RESUMES}\n")
         assert output.exists()
-        result = run("convert", small, output, "--report", tmp_path / "r.json")
-        assert result.returncode == 0
+        result = run("convert", small, output, "--report", tmp_path / "r.json", code=0)
         assert result.stderr.startswith("so2docs: resuming: all documents were")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import COMMAND
+from support.command import COMMAND, run_python
 from support.dumps import left_by, row, some_rows, write_dump
 from support.messages import heard
 from support.places import CHECKOUT, LONG
@@ -193,14 +193,12 @@ def test_stopped_at_every_step_on_the_file_system(
     links = [row(Id=i, PostId=i, RelatedPostId=j, LinkTypeId=3) for i in range(99) for j in (2, 9)]
     write_dump(tmp_path / "PostLinks.xml", *links)
     words = [small, tmp_path / "out", kind, dumps(keywords), "1" if LONG else "0"]
-    result = subprocess.run(
-        [sys.executable, "-m", "support.steps", *words],
-        check=False,
+    result = run_python(
+        "-m",
+        "support.steps",
+        *words,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "tests")},
-        capture_output=True,
-        text=True,
+        env={"PYTHONPATH": str(CHECKOUT / "tests")},
         timeout=600,
     )
-    assert result.returncode == 0, result.stderr
     assert int(result.stdout) > 20

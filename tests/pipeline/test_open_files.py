@@ -1,10 +1,10 @@
 """Conversions in processes that may open only a few files."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command import run_python
 from support.dumps import some_rows, write_dump
 
 import so2docs
@@ -25,8 +25,7 @@ except so2docs.So2docsError as error:
 
 
 def convert(dump: Path, output: Path, jobs: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", SCRIPT, dump, output, str(jobs)]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    return run_python("-c", SCRIPT, dump, output, jobs, timeout=300, code=None)
 
 
 @pytest.fixture(scope="module")

@@ -160,8 +160,7 @@ def test_a_sealed_file_with_a_changed_byte_is_written_again(
 def test_the_command_says_it(conversion: Conversion) -> None:
     for quiet in ([], ["--quiet"]):
         conversion.stop(bucket=1)
-        result = run("convert", conversion.dump, conversion.output, *quiet)
-        assert result.returncode == 0
+        result = run("convert", conversion.dump, conversion.output, *quiet, code=0)
         assert ("so2docs: resuming: all of the dump" in result.stderr) == (not quiet)
         conversion.output.unlink()
         conversion.output.with_name(".questions.jsonl.gz.strays.gz").unlink()

@@ -4,7 +4,6 @@ import gc
 import importlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from traceback import format_tb
 
 import pytest
+from support.command import run_python
 from support.processes import children
 
 from so2docs.errors import Location, MalformedDumpError, So2docsError, WorkerDiedError
@@ -164,9 +164,7 @@ print("run", seen == {main})
 def run_script(path: Path, code: str) -> tuple[str, str]:
     """Return the output and the messages of a script."""
     path.write_text(code)
-    result = subprocess.run(
-        [sys.executable, path], capture_output=True, check=True, text=True, timeout=120
-    )
+    result = run_python(path, timeout=120)
     return result.stdout, result.stderr
 
 

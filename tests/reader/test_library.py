@@ -6,8 +6,6 @@ import os
 import pickle
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,7 +14,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from support.command import run
+from support.command import run, run_python
 from support.messages import heard
 from support.places import SAMPLES
 
@@ -359,12 +357,7 @@ def test_copy_in_another_process(large: Path) -> None:
         with pickle.loads(pickle.dumps(docs)) as copy:
             assert copy.line(4) == docs.line(4)
         script = "import pickle, sys; print(len(pickle.loads(sys.stdin.buffer.read())))"
-        result = subprocess.run(
-            [sys.executable, "-c", script],
-            input=pickle.dumps(docs),
-            capture_output=True,
-            check=True,
-        )
+        result = run_python("-c", script, input=pickle.dumps(docs), encoding=None)
         assert int(result.stdout) == len(docs)
 
 

@@ -77,8 +77,7 @@ def test_profiles_of_the_users_in_the_documents(site: Path, output: Path, tmp_pa
         b'  <row Id="7" AboutMe="a & b" />\n',
     )
     so2docs.to_sqlite(output, tmp_path / "a.db", profiles=site, jobs=1)
-    done = run("sqlite", output, tmp_path / "b.db", "--profiles", site / "Users.xml")
-    assert done.returncode == 0, done.stderr
+    run("sqlite", output, tmp_path / "b.db", "--profiles", site / "Users.xml", code=0)
     for name in ("a.db", "b.db"):
         assert profiles(tmp_path / name) == [(7, *ADA.values()), (8, None, None, None)]
         assert b"SECRET" not in (tmp_path / name).read_bytes()

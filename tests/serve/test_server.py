@@ -147,8 +147,7 @@ def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     with database.open("r+b") as file:
         file.seek((page - 1) * size)
         file.write(bytes(size))
-    done = run("serve", database, "--port", 0)
-    assert done.returncode == 1
+    done = run("serve", database, "--port", 0, code=1)
     assert re.fullmatch(rf"so2docs: {re.escape(str(database))}: cannot be read: .*\n", done.stderr)
 
 

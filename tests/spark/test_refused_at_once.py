@@ -46,7 +46,6 @@ def test_disallowed_options(options: list[str], message: str, tmp_path: Path) ->
 def test_a_report_in_the_place_of_something_else(tmp_path: Path) -> None:
     precious = tmp_path / "thesis.txt"
     precious.write_text("precious")
-    result = run("spark", SAMPLES / "posts.xml", tmp_path / "out", "--report", precious)
-    assert result.returncode == 1
+    result = run("spark", SAMPLES / "posts.xml", tmp_path / "out", "--report", precious, code=1)
     assert re.search(r"thesis\.txt: .* not a report; .* --report", result.stderr)
     assert precious.read_text() == "precious"

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.command import run_process, start
+from support.command import run_process, run_python, start
 from support.oracle import nest
 from support.places import SAMPLES
 from support.processes import descendants
@@ -476,8 +476,9 @@ def test_an_interrupted_command_gives_the_next_step(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is missing")
 def test_command_without_java_says_so(tmp_path: Path) -> None:
-    result = run_process("spark", SAMPLES / "posts.xml", tmp_path, env={"JAVA_HOME": str(tmp_path)})
-    assert result.returncode == 1
+    result = run_process(
+        "spark", SAMPLES / "posts.xml", tmp_path, env={"JAVA_HOME": str(tmp_path)}, code=1
+    )
     assert result.stderr.startswith("so2docs: Spark needs Java 17 or later")
     assert result.stderr.count("\n") == 1
 
@@ -487,9 +488,7 @@ def test_command_without_pyspark_names_the_extra(tmp_path: Path) -> None:
         "import sys; sys.modules['pyspark'] = sys.modules['pyspark.sql'] = None\n"
         "from so2docs.__main__ import main; main(['spark', *sys.argv[1:]])"
     )
-    command = [sys.executable, "-c", code, str(SAMPLES / "posts.xml"), str(tmp_path)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert result.returncode == 1
+    result = run_python("-c", code, SAMPLES / "posts.xml", tmp_path, timeout=60, code=1)
     assert "pip install pyspark" in result.stderr
     assert result.stderr.count("\n") == 1
 
@@ -501,7 +500,7 @@ def test_help_does_not_import_pyspark() -> None:
         "assert '--master' in done.output, done.output\n"
         "assert 'pyspark' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    run_python("-c", code, timeout=60)
 
 
 def test_a_pattern_without_matches(tmp_path: Path) -> None:

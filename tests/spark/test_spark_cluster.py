@@ -2,14 +2,12 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import run_process
+from support.command import run_process, run_python
 from support.places import CHECKOUT, SAMPLES
 from support.spark_cluster import SHORT_LIVED, connect_server, object_store, standalone
 from support.spark_runs import assert_same_as_plain, files_of, lines_of, noisy_dump, sparse_dump
@@ -54,11 +52,7 @@ def store() -> Iterator[tuple[Any, dict[str, str]]]:
 
 def run(script: str, *arguments: object) -> Any:
     """Run a script; return the JSON that it prints last."""
-    command = [sys.executable, "-m", f"support.{script}", *map(str, arguments)]
-    result = subprocess.run(
-        command, cwd=CHECKOUT / "tests", capture_output=True, text=True, timeout=600, check=False
-    )
-    assert result.returncode == 0, result.stderr
+    result = run_python("-m", f"support.{script}", *arguments, cwd=CHECKOUT / "tests", timeout=600)
     return json.loads(result.stdout.splitlines()[-1])
 
 
@@ -128,8 +122,7 @@ def test_from_a_store_into_a_store_on_a_cluster(
     settings |= {"spark.driver.extraJavaOptions": SHORT_LIVED}
     conf = [part for setting in settings.items() for part in ("--conf", "=".join(setting))]
     command = ["spark", "s3://lake/dumps/*/Posts.xml", "s3://lake/out", "--master", master, *conf]
-    result = run_process(*command, timeout=300)
-    assert result.returncode == 0, result.stderr
+    result = run_process(*command, timeout=300, code=0)
     for name in ("posts", "votes"):
         folder = tmp_path / name
         folder.mkdir()
@@ -138,8 +131,7 @@ def test_from_a_store_into_a_store_on_a_cluster(
             client.download_file("lake", str(path), folder / path.name)
         assert "_run" not in [path.name for path in folder.iterdir()]
         assert_same_as_plain(SAMPLES / f"{name}.xml", folder, tmp_path / f"plain-{name}")
-    result = run_process(*command, "--min-score", "1", timeout=300)
-    assert result.returncode == 1
+    result = run_process(*command, "--min-score", "1", timeout=300, code=1)
     assert re.search(r"s3://lake/out/posts: exists, .* \(--min-score\)", result.stderr)
 
 
@@ -162,8 +154,7 @@ def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     command = ["spark", SAMPLES / "posts.xml", tmp_path, "--master", connect, *options]
     settings: dict[str, Any] = {"env": {"JAVA_HOME": str(tmp_path)}, "timeout": 600}
-    result = run_process(*command, "--report", report, **settings)
-    assert result.returncode == 0, result.stderr
+    result = run_process(*command, "--report", report, **settings, code=0)
     assert "filtered" in result.stderr
     plain = tmp_path / "q.json"
     so2docs.convert(
@@ -178,8 +169,9 @@ def test_a_task_uses_one_process_per_core(tmp_path: Path) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 21))
     votes, report, out = SAMPLES / "votes.xml", tmp_path / "report.json", tmp_path / "out"
     options = ["--master", "local[2]", "--conf", "spark.task.cpus=2"]
-    result = run_process("spark", dump, votes, out, *options, "--report", report, timeout=600)
-    assert result.returncode == 0, result.stderr
+    result = run_process(
+        "spark", dump, votes, out, *options, "--report", report, timeout=600, code=0
+    )
     assert "total" in result.stderr
     jobs = {one["site"]: one["result"]["jobs"] for one in json.loads(report.read_text())}
     assert jobs == {"votes": 1, "wide": 2}

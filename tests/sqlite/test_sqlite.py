@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 import sqlite_utils
-from support.command import run, start
+from support.command import run, run_python, start
 from support.places import SAMPLES, real_dumps
 
 import so2docs
@@ -368,11 +368,9 @@ def test_the_command(tmp_path: Path) -> None:
         "questions.db",
         "questions.metadata.json",
     ]
-    again = run("sqlite", SITE, cwd=tmp_path)
-    assert again.returncode == 0
+    again = run("sqlite", SITE, cwd=tmp_path, code=0)
     assert "questions.db: is up to date" in again.stderr
-    other = run("sqlite", SITE, "--search=titles", cwd=tmp_path)
-    assert other.returncode == 1
+    other = run("sqlite", SITE, "--search=titles", cwd=tmp_path, code=1)
     assert re.search(r"questions\.db: exists, .* \(--search\)", other.stderr)
     forced = run("sqlite", SITE, "questions.db", "--force", "--quiet", cwd=tmp_path)
     assert (forced.returncode, forced.stderr) == (0, "")
@@ -404,8 +402,7 @@ def test_refuses_unsupported_inputs(tmp_path: Path) -> None:
     (tmp_path / "rows.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:5000])
     before = {path.name for path in tmp_path.iterdir()}
     for arguments, code, message in REFUSED:
-        result = run("sqlite", *arguments, cwd=tmp_path)
-        assert result.returncode == code, result.stderr
+        result = run("sqlite", *arguments, cwd=tmp_path, code=code)
         assert message in result.stderr
         assert "Traceback" not in result.stderr
         assert {path.name for path in tmp_path.iterdir()} == before
@@ -424,8 +421,7 @@ try:
 except so2docs.So2docsError as error:
     print(error)
 """
-    command = [sys.executable, "-c", script]
-    result = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    result = run_python("-c", script, cwd=tmp_path)
     assert result.stdout.startswith("q.db: ")
     assert "disk" in result.stdout
     assert list(tmp_path.iterdir()) == []
@@ -479,8 +475,7 @@ def documents():
 so2docs.to_sqlite(documents(), sys.argv[1])
 """
     path = tmp_path / "q.db"
-    result = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
-    assert result.returncode == -signal.SIGKILL
+    run_python("-c", script, path, code=-signal.SIGKILL)
     names = {entry.name for entry in tmp_path.iterdir()}
     assert not any(name.endswith((".db", ".json")) for name in names)
     assert {"q.db.part", ".q.db.lock"} < names  # The folder of the search index is also left.
@@ -512,8 +507,7 @@ print(peak_memory())
 """
     peaks = []
     for number in (5_000, 15_000):
-        command = [sys.executable, "-c", script, str(number), str(tmp_path / f"{number}.db")]
-        result = subprocess.run(command, check=True, capture_output=True, text=True)
+        result = run_python("-c", script, number, tmp_path / f"{number}.db")
         peaks.append(int(result.stdout))
     # The first fills SQLite's cache of 32 MiB; the second is three times as large.
     assert peaks[1] < peaks[0] * 1.15

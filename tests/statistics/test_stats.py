@@ -353,6 +353,5 @@ def test_records_of_a_recipe(name: str, tmp_path: Path) -> None:
     shown = json.loads(run("stats", output, "--json").stdout)
     assert shown == json.loads(json.dumps(stats.as_dict()))
     for command in (["show", output, "1"], ["diff", output, output]):
-        result = run(*command)
-        assert result.returncode == 1
+        result = run(*command, code=1)
         assert f"records of the recipe {recipe}" in result.stderr
