@@ -1,11 +1,8 @@
 """The history of posts, on an unusual site with every kind of event and on published dumps."""
 
 import json
-import signal
 import sqlite3
-import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,8 @@ import pytest
 from support import oracle_history
 from support.command import run
 from support.dumps import answer, question, row, unpacked, write_dump
+from support.interruptions import kill_at
+from support.oracle import json_line
 from support.places import DUMPS, NO_DUMPS, is_small
 
 import so2docs
@@ -335,7 +334,7 @@ def published(
 @pytest.mark.parametrize("level", LEVELS)
 def test_published_dumps(level: str, core: Core, published: Path, tmp_path: Path) -> None:
     expected = oracle_history.nest(published, level, users=True)
-    expected_lines = b"".join(oracle_history.line(document) for document in expected.documents)
+    expected_lines = b"".join(json_line(document) for document in expected.documents)
     written = set()
     for jobs in (1, 2):
         output = tmp_path / f"{jobs}.jsonl.gz"
@@ -378,14 +377,8 @@ def test_killed_while_the_history_is_read(tmp_path: Path) -> None:
         ),
     )
     output = tmp_path / "q.jsonl.gz"
-    process = subprocess.Popen([sys.executable, "-c", CONVERT, str(folder), str(output)])
-    deadline = time.monotonic() + 120
-    while process.poll() is None and not list(tmp_path.glob("*.spill/table7-*0-1.blocks")):
-        assert time.monotonic() < deadline
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not output.exists()
+    kill_at("table7-*0-1.blocks", output, CONVERT, folder, output)
     report = so2docs.convert(folder, output, nest=["history-text"], jobs=1)
     assert report.resumed
     expected = oracle_history.nest(folder, "history-text").documents
-    assert unpacked(output) == b"".join(map(oracle_history.line, expected))
+    assert unpacked(output) == b"".join(map(json_line, expected))

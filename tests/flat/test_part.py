@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from support.command import run
 from support.dumps import answer, question, row, write_dump
+from support.filtering import pattern_of, place_of
 from support.flat_oracle import Row, read_back, rows_of, tables_in
 from support.places import CHECKOUT, LONG, SAMPLES
 
@@ -121,7 +122,7 @@ def _is_short(post: Row, options: dict[str, Any]) -> bool:
 def _passes(post: Row, options: dict[str, Any]) -> bool:
     wanted = options.get("tags", ())
     wanted = wanted.split(",") if isinstance(wanted, str) else wanted
-    patterns = [re.escape(tag).replace(r"\*", ".*").replace(r"\?", ".") for tag in wanted]
+    patterns = map(pattern_of, wanted)
     matches = (any(re.fullmatch(one, tag) for tag in post["Tags"] or ()) for one in patterns)
     date = post["CreationDate"] or ""
     return (
@@ -131,15 +132,10 @@ def _passes(post: Row, options: dict[str, Any]) -> bool:
         and options.get("min_answers", 0) <= post["AnswerCount"] <= options.get("max_answers", 999)
         and (post["AnswerCount"] > 0 or not options.get("answered"))
         and (post["AcceptedAnswerId"] is not None or not options.get("accepted"))
-        and _place(post["Id"]) < float(options.get("sample", "100%").rstrip("%")) / 100
+        and place_of(post["Id"]) < float(options.get("sample", "100%").rstrip("%")) / 100
         and ("since" not in options or date >= options["since"])
         and ("until" not in options or "" < date < options["until"])
     )
-
-
-def _place(post_id: int) -> float:
-    digest = hashlib.blake2b(str(post_id).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
 
 
 def broken(site: Site) -> dict[str, set[int]]:

@@ -12,8 +12,8 @@ def filtered(documents: list[Document], **options: Any) -> list[Document]:
     passed = [document for document in documents if _passes(document, options)]
     passed = passed[: options.get("limit")]
     if "sample_size" in options:
-        places = sorted(_hash(document["Id"]) for document in passed)[: options["sample_size"]]
-        passed = [document for document in passed if _hash(document["Id"]) in places]
+        places = sorted(place_of(document["Id"]) for document in passed)[: options["sample_size"]]
+        passed = [document for document in passed if place_of(document["Id"]) in places]
     dropped = options.get("drop_users", ())
     passed = [_without_people(_with_answers(document, options), dropped) for document in passed]
     for document in passed:
@@ -48,7 +48,7 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
         [
             not expected
             or (all if options.get("all_tags") else any)(
-                any(re.fullmatch(_pattern(name), tag) for tag in tags) for name in expected
+                any(re.fullmatch(pattern_of(name), tag) for tag in tags) for name in expected
             ),
             _is_at_least(document.get("Score"), options.get("min_score")),
             _is_at_least(document.get("AnswerCount"), 1 if options.get("answered") else None),
@@ -60,12 +60,12 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
             _is_listed(document, "Id", options.get("keep_posts")),
             options.get("since") is None or (bool(date) and date >= options["since"]),
             options.get("until") is None or (bool(date) and date < options["until"]),
-            share is None or _hash(document["Id"]) < float(share.rstrip("%")) / 100,
+            share is None or place_of(document["Id"]) < float(share.rstrip("%")) / 100,
         ]
     )
 
 
-def _pattern(tag: str) -> str:
+def pattern_of(tag: str) -> str:
     return re.escape(tag).replace(r"\*", ".*").replace(r"\?", ".")
 
 
@@ -91,7 +91,7 @@ def _is_at_most(value: Any, most: int | None) -> bool:
     return most is None or (isinstance(value, int) and value <= most)
 
 
-def _hash(question_id: int) -> float:
+def place_of(question_id: int) -> float:
     digest = hashlib.blake2b(str(question_id).encode(), digest_size=8).hexdigest()
     return int(digest, 16) / 2**64
 

@@ -68,10 +68,10 @@ class Oracle:
         return dict(Counter(stray["reason"] for stray in self.strays))
 
     def document_lines(self) -> list[bytes]:
-        return [_json_line(document) for document in self.documents]
+        return [json_line(document) for document in self.documents]
 
     def stray_lines(self) -> list[bytes]:
-        return [_json_line(stray) for stray in self.strays]
+        return [json_line(stray) for stray in self.strays]
 
 
 def nest(dump: Path | bytes, answers_by: AnswersBy = "id") -> Oracle:
@@ -220,7 +220,7 @@ def _repair(data: bytes) -> tuple[str, int]:
     return _REFERENCE.sub(replaced, text), count + raw
 
 
-def _json_line(value: Row) -> bytes:
+def json_line(value: Row) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from support import oracle
+from support import oracle, oracle_tables
 
 Row = dict[str, Any]
 
@@ -104,13 +104,7 @@ def nest(folder: Path, level: str, *, users: bool = False) -> Histories:
             histories.invariants += _check(post, rows)
         answers = post.pop("Answers", None)
         post.update(_members(rows, level))
-        if users:
-            for holder in (*post["History"], *post.get("Editors", ())):
-                if holder.get("UserId") in users_by_id:
-                    holder["User"] = users_by_id[holder["UserId"]]
-            for name, key in (("OwnerUserId", "Owner"), ("LastEditorUserId", "LastEditor")):
-                if post.get(name) in users_by_id:
-                    post[key] = users_by_id[post[name]]
+        oracle_tables.name_users(post, users_by_id)
         if answers is not None:
             post["Answers"] = answers
     return histories
@@ -241,14 +235,7 @@ def _check(post: Row, rows: list[Row]) -> Counter[str]:
 
 def _users(folder: Path) -> dict[int, Row]:
     users: dict[int, Row] = {}
-    for element in ElementTree.parse(folder / "Users.xml").getroot():
-        names = ("Id", "Reputation", "CreationDate", "DisplayName")
-        row: Row = {name: element.attrib[name] for name in names if name in element.attrib}
-        row |= {name: int(row[name]) for name in ("Id", "Reputation") if name in row}
-        users.setdefault(row["Id"], row)
+    for row in oracle_tables.rows_of(folder / "Users.xml", "users"):
+        user = {name: row[name] for name in row if name in oracle_tables.USER_ATTRIBUTES}
+        users.setdefault(row["Id"], user)
     return users
-
-
-def line(document: Row) -> bytes:
-    """Format the line of a document."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -432,37 +432,13 @@ COMMENT = [
     "UserDisplayName",
     "UserId",
 ]
-ANSWER = [
+POST = [
     "Body",
     "CommentCount",
     "Comments",
     "CommunityOwnedDate",
     "ContentLicense",
     "CreationDate",
-    "Id",
-    "IsAccepted",
-    "LastActivityDate",
-    "LastEditDate",
-    "LastEditorDisplayName",
-    "LastEditorUserId",
-    "OwnerDisplayName",
-    "OwnerUserId",
-    "ParentId",
-    "PostTypeId",
-    "Score",
-]
-QUESTION = [
-    "AcceptedAnswerId",
-    "AnswerCount",
-    "Answers",
-    "Body",
-    "ClosedDate",
-    "CommentCount",
-    "Comments",
-    "CommunityOwnedDate",
-    "ContentLicense",
-    "CreationDate",
-    "FavoriteCount",
     "Id",
     "LastActivityDate",
     "LastEditDate",
@@ -472,10 +448,21 @@ QUESTION = [
     "OwnerUserId",
     "PostTypeId",
     "Score",
-    "Tags",
-    "Title",
-    "ViewCount",
 ]
+ANSWER = sorted([*POST, "IsAccepted", "ParentId"])
+QUESTION = sorted(
+    [
+        *POST,
+        "AcceptedAnswerId",
+        "AnswerCount",
+        "Answers",
+        "ClosedDate",
+        "FavoriteCount",
+        "Tags",
+        "Title",
+        "ViewCount",
+    ]
+)
 
 
 def hub(questions: list[Row], host: str, body: Body) -> list[Row]:

@@ -4,7 +4,6 @@ Like ``oracle``, it shares no code with the package. As a script it writes the e
 of a sample folder: ``PYTHONPATH=tests python -m support.oracle_tables samples/site``.
 """
 
-import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
@@ -14,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from support import oracle
-from support.oracle import AnswersBy, Row
+from support.oracle import AnswersBy, Row, json_line
 
 FILES = {
     "comments": "Comments.xml",
@@ -68,10 +67,10 @@ class Tables:
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
 
     def document_lines(self) -> list[bytes]:
-        return [_line(document) for document in self.documents]
+        return [json_line(document) for document in self.documents]
 
     def stray_lines(self) -> list[bytes]:
-        return [_line(stray) for stray in self.strays]
+        return [json_line(stray) for stray in self.strays]
 
 
 def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> Tables:
@@ -91,7 +90,7 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
         reasons = nested.reasons[name] = Counter()
         usable: list[Row] = []
         repeated: list[Row] = []
-        for row in _rows(folder / FILES[name], name):
+        for row in rows_of(folder / FILES[name], name):
             nested.rows[name] += 1
             if reason := _reason(name, row):
                 keyless.append({"reason": reason, "row": row})
@@ -125,7 +124,7 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
                 post["Bounties"] = bounties
     for post in by_id.values():
         if "users" in names:
-            _name_users(post, users)
+            name_users(post, users)
         if "Answers" in post:
             post["Answers"] = post.pop("Answers")
     nested.strays = keyless + [stray for _, stray in sorted(placed, key=lambda pair: pair[0])]
@@ -151,10 +150,11 @@ def _bounties(rows: list[Row]) -> Iterator[Row]:
             yield {"Amount": row["BountyAmount"], **bounty}
 
 
-def _name_users(post: Row, users: dict[int, Row]) -> None:
-    for row in (*post.get("Comments", ()), *post.get("Bounties", ())):
-        if row.get("UserId") in users:
-            row["User"] = users[row["UserId"]]
+def name_users(post: Row, users: dict[int, Row]) -> None:
+    for part in ("Comments", "Bounties", "History", "Editors"):
+        for row in post.get(part, ()):
+            if row.get("UserId") in users:
+                row["User"] = users[row["UserId"]]
     for attribute, key in USER_KEYS.items():
         if post.get(attribute) in users:
             post[key] = users[post[attribute]]
@@ -206,7 +206,7 @@ def _reason(name: str, row: Row) -> str | None:
     return None
 
 
-def _rows(path: Path, name: str) -> Iterator[Row]:
+def rows_of(path: Path, name: str) -> Iterator[Row]:
     for element in ElementTree.parse(path).getroot():
         yield {
             key: _number(text) if key in NUMBERS[name] else text
@@ -217,10 +217,6 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
 def _number(text: str) -> int | str:
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else text
-
-
-def _line(value: Row) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _write_expected(folder: Path) -> None:

@@ -1,0 +1,66 @@
+"""Conversions that end in the middle, as by a signal or a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import pytest
+
+from support.command import run_python
+from support.places import CHECKOUT
+
+
+class Stop(BaseException):
+    """Ends a session like a signal."""
+
+
+@contextmanager
+def stopped(owner: Any, name: str, at: int | Callable[..., bool] = 0) -> Iterator[None]:
+    """Expect that the block is stopped before a call of a function.
+
+    Args:
+        owner: Module or class of the function.
+        name: Name of the function.
+        at: Number of calls before it, or whether to stop at a call with certain arguments.
+    """
+    function, numbers = getattr(owner, name), count()
+
+    def ending(*arguments: Any, **keywords: Any) -> Any:
+        if at(*arguments, **keywords) if callable(at) else next(numbers) >= at:
+            raise Stop
+        return function(*arguments, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, ending)
+        with pytest.raises(Stop):
+            yield
+
+
+def kill_at(pattern: str, output: Path, script: str, *arguments: object) -> None:
+    """Run a script in a separate process, and kill it when a file is in the spill of an output."""
+    spill = output.with_name(f"{output.name}.spill")
+    with Popen([sys.executable, "-c", script, *map(str, arguments)]) as process:
+        deadline = time.monotonic() + 120
+        while process.poll() is None and not list(spill.glob(pattern)):
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGKILL)
+    assert spill.exists(), "it was done before it could be killed"
+    assert not output.exists()
+
+
+def stop_at_each_step(
+    dump: Path, folder: Path, kind: str, stride: int, keywords: dict[str, Any]
+) -> int:
+    """Run `support.steps` in the parent of the folder, and return its number of steps."""
+    words = [dump, folder, kind, json.dumps(keywords), stride]
+    place = {"cwd": folder.parent, "env": {"PYTHONPATH": str(CHECKOUT / "tests")}}
+    return int(run_python("-m", "support.steps", *words, **place).stdout)
