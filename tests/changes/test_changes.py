@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.command import run, run_python
+from support.dumps import row, write_dump
 from support.messages import heard
 from support.places import version
 
@@ -86,15 +87,7 @@ def later(posts: Posts, seed: int, share: float = 0.1) -> Posts:
 
 
 def dump(path: Path, posts: Posts) -> Path:
-    def escaped(value: object) -> str:
-        return str(value).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-
-    rows = "".join(
-        "  <row " + " ".join(f'{name}="{escaped(v)}"' for name, v in post.items()) + " />\n"
-        for post in posts
-    )
-    path.write_text(f'<?xml version="1.0" encoding="utf-8"?>\n<posts>\n{rows}</posts>\n')
-    return path
+    return write_dump(path, *(row(**post) for post in posts))
 
 
 def output(path: Path, posts: Posts, **options: Any) -> Path:

@@ -21,11 +21,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
-from xml.sax.saxutils import quoteattr
 
 import pytest
 from support.command import run
-from support.dumps import answer, question, write_dump
+from support.dumps import answer, question, row, write_dump
 from support.flat_oracle import Row, as_date, rows_of
 from support.places import CHECKOUT
 from support.table_sites import SITE
@@ -60,18 +59,14 @@ def hard_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     posts = [question(1, Tags="<a><b\"'\\,>"), answer(2, 1), answer(3, 4)]
     write_dump(folder / "Posts.xml", *posts)
     shutil.copy(SITE / "Votes.xml", folder)
-    reference = {"\n": "&#xA;", "\r": "&#xD;"}
-    rows = [
-        f'  <row Id="{number}" PostId="1" Text={quoteattr(text, reference)} UserId="-1" />\n'
-        for number, text in enumerate(HARD, 1)
-    ]
-    rows += ['  <row Id="100" CreationDate="2019-02-28T23:59:59.9" Score="many" />\n']
-    (folder / "Comments.xml").write_text(f"<comments>\n{''.join(rows)}</comments>", "utf-8")
+    rows = [row(Id=n, PostId=1, Text=text, UserId=-1) for n, text in enumerate(HARD, 1)]
+    rows.append(row(Id=100, CreationDate="2019-02-28T23:59:59.9", Score="many"))
+    write_dump(folder / "Comments.xml", *rows)
     badges = [
-        f'  <row Id="{number}" UserId="{number}" Class="1" TagBased="{value}" />\n'
-        for number, value in enumerate(("True", "False", "maybe"), 1)
+        row(Id=n, UserId=n, Class=1, TagBased=value)
+        for n, value in enumerate(("True", "False", "maybe"), 1)
     ]
-    (folder / "Badges.xml").write_text(f"<badges>\n{''.join(badges)}</badges>", "utf-8")
+    write_dump(folder / "Badges.xml", *badges)
     return folder
 
 

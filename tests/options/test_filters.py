@@ -5,7 +5,6 @@ import json
 import os
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import pytest
 from hypothesis import given, settings
@@ -181,12 +180,7 @@ def test_any_posts_and_filters(
         options = {name: options[name] for name in options if name != "min_answer_score"}
     if "sample_size" in options:
         options = {name: options[name] for name in options if name not in ("limit", "sample")}
-    dump = tmp_path / "Posts.xml"
-    lines = [
-        "<row " + " ".join(f'{name}="{escaped(value)}"' for name, value in row.items()) + " />"
-        for row in rows
-    ]
-    dump.write_text("<posts>\n" + "\n".join(lines) + "\n</posts>")
+    dump = write_dump(tmp_path / "Posts.xml", *(row(**values) for values in rows))
     complete = nest(dump, options.get("answers_by", "id")).documents
     expected = filtered(complete, **options, **choice)
     for chunk_bytes in (None, 200):
@@ -196,10 +190,6 @@ def test_any_posts_and_filters(
         assert_same(actual, expected)
         assert report.questions == len(expected)
     assert_same(list(so2docs.documents(dump, **options, **choice)), expected)
-
-
-def escaped(value: str) -> str:
-    return value.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def test_answers_of_rejected_questions_are_not_strays(tmp_path: Path) -> None:
@@ -266,13 +256,9 @@ def test_memory_of_a_sample_depends_on_its_size() -> None:
 
 
 def test_limit_within_and_between_buckets(tmp_path: Path) -> None:
-    rows = "".join(
-        f'<row Id="{i * 6000}" PostTypeId="1" /><row Id="{i * 6000 + 1}" PostTypeId="2" '
-        f'ParentId="{i * 6000}" />'
-        for i in range(1, 13)
-    )
-    dump = tmp_path / "Posts.xml"
-    dump.write_text(f"<posts>{rows}</posts>")
+    ids = range(6000, 78_000, 6000)
+    posts = [post for i in ids for post in (question(i), answer(i + 1, i))]
+    dump = write_dump(tmp_path / "Posts.xml", *posts)
     for limit in (1, 2, 3, 5, 8, 11, 12, 13):
         for jobs in (1, 2) if limit == 5 else (1,):
             output = tmp_path / f"{limit}-{jobs}.jsonl"
@@ -343,13 +329,8 @@ BODY = (
     ],
 )
 def test_bodies(body: Any, expected: str, tmp_path: Path) -> None:
-    attribute = BODY.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "&#xA;")
-    dump = tmp_path / "Posts.xml"
-    dump.write_text(
-        f'<posts><row Id="1" PostTypeId="1" Body="{attribute}" Title="&lt;p&gt;" />'
-        f'<row Id="2" PostTypeId="2" ParentId="1" Body="{attribute}" />'
-        '<row Id="3" PostTypeId="1" Body="" /><row Id="4" PostTypeId="1" /></posts>'
-    )
+    posts = [question(1, Body=BODY, Title="<p>"), answer(2, 1, Body=BODY), question(3, Body="")]
+    dump = write_dump(tmp_path / "Posts.xml", *posts, question(4))
     (first, empty, none), _ = convert(dump, tmp_path / "q.jsonl", body=body)
     assert first["Body"] == first["Answers"][0]["Body"] == expected
     assert first["Title"] == "<p>"
@@ -478,8 +459,6 @@ def test_made_up_questions_and_answers_are_counted(tmp_path: Path) -> None:
     "body", ["&#x1b;x", "<img alt='&#7;'>x", "<html><br>x", "<b>" * 3000 + "x"]
 )
 def test_text_of_any_body(body: str, tmp_path: Path) -> None:
-    dump = tmp_path / "Posts.xml"
-    row = f'<row Id="1" PostTypeId="1" Body={quoteattr(body)} />'
-    dump.write_text(f"<posts>\n{row}\n</posts>", encoding="utf-8")
-    (question,) = so2docs.documents(dump, body="text")
-    assert question["Body"].endswith("x")
+    dump = write_dump(tmp_path / "Posts.xml", question(1, Body=body))
+    (document,) = so2docs.documents(dump, body="text")
+    assert document["Body"].endswith("x")

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from support.command import run
-from support.dumps import unpacked
+from support.dumps import answer, question, unpacked, write_dump
 from support.formats_read_back import (
     READERS,
     Document,
@@ -44,17 +44,12 @@ def wide_dump(path: Path, questions: int = 40) -> Path:
     rows = []
     for number in range(1, questions + 1):
         question_id = number * 20_000
-        body = f"{number} " * 3000
-        rows.append(
-            f'<row Id="{question_id}" PostTypeId="1" CreationDate="2020-01-01T00:00:00.000" '
-            f'Score="{number}" Body="{body}" Tags="&lt;a&gt;&lt;t{number % 3}&gt;" />'
-        )
-        rows.append(
-            f'<row Id="{question_id + 1}" PostTypeId="2" ParentId="{question_id}" Score="{number}"'
-            f' CreationDate="2020-01-02T00:00:00.000" Body="answer" />'
-        )
-    path.write_text("<posts>\n" + "\n".join(rows) + "\n</posts>")
-    return path
+        date = "2020-01-0{}T00:00:00.000"
+        texts = {"Body": f"{number} " * 3000, "Tags": f"<a><t{number % 3}>"}
+        rows.append(question(question_id, CreationDate=date.format(1), Score=number, **texts))
+        dated = {"Score": number, "CreationDate": date.format(2), "Body": "answer"}
+        rows.append(answer(question_id + 1, question_id, **dated))
+    return write_dump(path, *rows)
 
 
 def test_every_format_has_a_reader() -> None:
@@ -226,8 +221,7 @@ def test_parquet_keeps_unknown_attributes(tmp_path: Path) -> None:
 
 def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
     body = "a" * 70_000
-    rows = (f'<row Id="{number}" PostTypeId="1" Body="{body}" />' for number in range(1, 51))
-    (tmp_path / "Posts.xml").write_text("<posts>\n" + "\n".join(rows) + "\n</posts>")
+    write_dump(tmp_path / "Posts.xml", *(question(number, Body=body) for number in range(1, 51)))
     output = tmp_path / "questions.parquet"
     so2docs.convert(tmp_path / "Posts.xml", output, jobs=1)
     assert pq.read_metadata(output).num_row_groups == 1

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import zstandard
 from support.command import run, run_python
+from support.dumps import answer, question, unpacked, write_dump
 from support.messages import heard
 from support.places import SAMPLES
 
@@ -35,10 +36,7 @@ def index_of(output: Path) -> Path:
 
 def scanned(output: Path) -> dict[int, dict[str, object]]:
     """Return the documents, read without the package."""
-    data = output.read_bytes()
-    if output.suffix == ".zst":
-        data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
-    lines = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).splitlines()
+    lines = unpacked(output).splitlines()
     return {document["Id"]: document for document in map(json.loads, lines)}
 
 
@@ -66,30 +64,27 @@ def assert_same(output: Path) -> None:
                 docs[question_id]
 
 
-def write_dump(path: Path) -> None:
+def write_large(path: Path) -> None:
     """Write posts over eight ranges of question ids, including long and negative ids."""
     choice = random.Random(1)
     words = [f"{choice.randrange(16**8):x}"[: choice.randrange(1, 9)] for _ in range(4000)]
-    rows = []
-    questions = [-70, -3, *range(4, 120_000, 240), *range(1_000_000_001, 1_000_000_200, 2)]
-    for question_id in questions:
-        rows.append(f'Id="{question_id}" PostTypeId="1" Score="{choice.randrange(-3, 90)}"')
+    rows: list[bytes] = []
+
+    def body() -> str:
+        return '"Id":4,' + " ".join(choice.choices(words, k=130))
+
+    for question_id in [-70, -3, *range(4, 120_000, 240), *range(10**9 + 1, 10**9 + 200, 2)]:
+        rows.append(question(question_id, Score=choice.randrange(-3, 90), Body=body()))
         for _ in range(choice.choice((0, 1, 2, 5))):
-            answer_id = 200_000 + len(rows)
-            rows.append(f'Id="{answer_id}" PostTypeId="2" ParentId="{question_id}"')
-    with path.open("w") as dump:
-        dump.write("<posts>\n")
-        for row in rows:
-            body = " ".join(choice.choices(words, k=130))
-            dump.write(f'<row {row} Body="&quot;Id&quot;:4,{body}" />\n')
-        dump.write("</posts>\n")
+            rows.append(answer(200_000 + len(rows), question_id, Body=body()))
+    write_dump(path, *rows)
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The outputs of a dump with several segments."""
     folder = tmp_path_factory.mktemp("large")
-    write_dump(folder / "Posts.xml")
+    write_large(folder / "Posts.xml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Format, "segment_bytes", 100_000)
         for name in NAMES:

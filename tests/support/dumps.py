@@ -1,7 +1,6 @@
 """Small dumps made row by row, and the files that a conversion leaves."""
 
 import gzip
-import lzma
 import random
 from base64 import b64encode
 from pathlib import Path
@@ -12,8 +11,6 @@ import zstandard
 
 START = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n'
 END = b"</posts>"
-LZMA2 = [{"id": lzma.FILTER_LZMA2, "preset": 1}]
-"""Filters of 7z archives as published; by default, py7zr adds the filter for programs."""
 
 TABLES = {"Comments", "PostHistory", "PostLinks", "Votes", "Users", "Badges", "Tags"}
 
@@ -25,7 +22,7 @@ def row(**attributes: Any) -> bytes:
 
 
 def _escaped(text: str) -> str:
-    return escape(text, {'"': "&quot;", "\n": "&#xA;"})
+    return escape(text, {'"': "&quot;", "\n": "&#xA;", "\r": "&#xD;"})
 
 
 def question(post_id: int, **attributes: Any) -> bytes:

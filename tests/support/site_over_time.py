@@ -6,7 +6,8 @@ import copy
 import random
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
+
+from support.dumps import row, write_dump
 
 Row = dict[str, Any]
 
@@ -224,17 +225,17 @@ class Site:
         """Write the dump at the end."""
         folder.mkdir(parents=True)
         for table, rows in self.tables.items():
-            lines = "".join(f"  <row{_attributes(row)} />\r\n" for row in rows)
-            root = table.lower()
-            text = f'<?xml version="1.0" encoding="utf-8"?>\r\n<{root}>\r\n{lines}</{root}>'
-            (folder / f"{table}.xml").write_text(text, encoding="utf-8", newline="")
+            write_dump(folder / f"{table}.xml", *(row(**_as_text(values)) for values in rows))
         return folder
 
 
-def _attributes(row: Row) -> str:
-    written = ""
-    for name, value in row.items():
-        text = "".join(f"<{tag}>" for tag in value) if name == "Tags" else str(value)
-        text = f"<p>{text}</p>\n" if name == "Body" else text
-        written += f' {name}="{escape(text, {chr(34): "&quot;", chr(10): "&#xA;"})}"'
-    return written
+def _as_text(values: Row) -> Row:
+    """Return the values of a row as in a dump."""
+    return {
+        name: "".join(f"<{tag}>" for tag in value)
+        if name == "Tags"
+        else f"<p>{value}</p>\n"
+        if name == "Body"
+        else value
+        for name, value in values.items()
+    }

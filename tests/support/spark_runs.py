@@ -11,6 +11,7 @@ from so2docs import spark as on_spark
 from so2docs.api.sites import SiteResult
 from so2docs.options.sites import site_from_name
 from so2docs.output.provenance import UP_TO_DATE
+from support.dumps import answer, question, write_dump
 from support.places import SAMPLES
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
@@ -49,15 +50,12 @@ def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
     """Write a dump with ids far apart, and answers before and long after their questions."""
     rows = []
     for number, post_id in enumerate(ids):
-        kind = "2" if number % 3 else "1"
+        body = "\n".join([f"post {post_id}"] * (number % 40))
         parent = ids[(number * 7) % len(ids) // 3 * 3]
-        link = f' ParentId="{parent}"' if kind == "2" else ""
-        body = "&#xA;".join([f"post {post_id}"] * (number % 40))
-        end = "" if post_id == malformed else "/>"
-        rows.append(f'  <row Id="{post_id}" PostTypeId="{kind}"{link} Body="{body}" {end}')
+        new = answer(post_id, parent, Body=body) if number % 3 else question(post_id, Body=body)
+        rows.append(new.replace(b"/>", b"") if post_id == malformed else new)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("<posts>\n" + "\n".join(rows) + "\n</posts>\n")
-    return path
+    return write_dump(path, *rows)
 
 
 def noisy_dump(path: Path, ids: range) -> Path:
@@ -65,13 +63,11 @@ def noisy_dump(path: Path, ids: range) -> Path:
     noise = random.Random(1)
     rows = []
     for post_id in ids:
-        body = noise.randbytes(10_000).hex()
-        rows.append(f'  <row Id="{post_id}" PostTypeId="1" Body="{body}" />')
-        rows.append(f'  <row Id="{post_id + 1}" PostTypeId="2" ParentId="{post_id}" />')
+        rows.append(question(post_id, Body=noise.randbytes(10_000).hex()))
+        rows.append(answer(post_id + 1, post_id))
     noise.shuffle(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("<posts>\n" + "\n".join(rows) + "\n</posts>\n")
-    return path
+    return write_dump(path, *rows)
 
 
 COUNTED = (
