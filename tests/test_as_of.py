@@ -1,10 +1,7 @@
 """The state of a date, restored from a later dump."""
 
-import signal
 import sqlite3
-import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from as_of import normalize as normalize_body
 from support.dumps import answer, question, row, write_dump
+from support.interruptions import kill_at
 from support.places import DUMPS, NO_DUMPS
 from support.site_over_time import FIRST, LAST, Site
 
@@ -46,7 +44,6 @@ def restored(dump: Path, **options: Any) -> dict[int, Row]:
         return split_posts([dict(document) for document in documents])
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 def test_every_evening_of_a_site_is_restored(site: tuple[Site, Path], core: Core) -> None:
     over_time, dump = site
     for day in range(FIRST, LAST + 1, 9):
@@ -210,7 +207,6 @@ def odd(tmp_path: Path) -> Path:
     return dump
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 def test_unknown_and_odd_texts(odd: Path, tmp_path: Path, core: Core) -> None:
     report = so2docs.convert(odd, tmp_path / "o.jsonl", as_of=DAY, core=core)
     posts = split_posts([dict(document) for document in so2docs.read(tmp_path / "o.jsonl")])
@@ -335,12 +331,7 @@ so2docs.convert(*sys.argv[1:], as_of="2020-01-14", jobs=1, chunk_bytes=5_000)
 def test_killed_while_the_history_is_read(site: tuple[Site, Path], tmp_path: Path) -> None:
     _, dump = site
     output, whole = tmp_path / "o.jsonl.gz", tmp_path / "whole.jsonl.gz"
-    process = subprocess.Popen([sys.executable, "-c", CONVERT, str(dump), str(output)])
-    deadline = time.monotonic() + 120
-    while process.poll() is None and not list(tmp_path.glob("*.spill/table6-*3-1.blocks")):
-        assert time.monotonic() < deadline
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    kill_at("table6-*3-1.blocks", output, CONVERT, dump, output)
     with pytest.raises(so2docs.SpillError, match=r"different: as_of"):
         so2docs.convert(dump, output, as_of="2020-01-15")
     assert so2docs.convert(dump, output, as_of="2020-01-14", jobs=1).resumed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
 from support.command import run
+from support.packed import zipped
 
 import so2docs
 from so2docs.escape import for_html, for_terminal
@@ -61,10 +61,8 @@ def test_terminal(hostile: Path) -> None:
 
 
 def test_names_in_archives(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "dump.zip", "w") as archive:
-        archive.writestr(f"{BAD}.xml", "<posts></posts>")
-        archive.writestr("other.txt", "")
-    result = run("convert", tmp_path / "dump.zip", tmp_path / "q.jsonl.gz", code=1)
+    dump = zipped(tmp_path / "dump.zip", {f"{BAD}.xml": b"<posts></posts>", "other.txt": b""})
+    result = run("convert", dump, tmp_path / "q.jsonl.gz", code=1)
     assert "owned" in result.stderr
     assert_harmless(result.stderr)
 

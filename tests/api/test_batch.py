@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.command import COMMAND, run
 from support.dumps import unpacked
+from support.interruptions import stopped
 from support.places import SAMPLES
 
 import so2docs
@@ -99,35 +100,18 @@ def entries_of(report: Path) -> dict[str, Any]:
     return {entry["site"]: entry for entry in json.loads(report.read_text(encoding="utf-8"))}
 
 
-class Stop(BaseException):
-    """Ends a run as a kill does."""
-
-
-def test_the_report_of_an_interrupted_run(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = batch.convert_validated
-
-    def stopped(source: str, *given: Any, **keywords: Any) -> Any:
-        if source.endswith("coffee"):
-            raise Stop
-        return usual(source, *given, **keywords)
-
-    monkeypatch.setattr(batch, "convert_validated", stopped)
+def test_the_report_of_an_interrupted_run(dumps: Path) -> None:
     sources = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
     report = dumps / "report.json"
     words = ("-q", "--output-dir", dumps / "out", "--jobs", "1", "--report", report)
-    with pytest.raises(Stop):
+    with stopped(batch, "convert_validated", lambda source, *_, **__: source.endswith("coffee")):
         run("convert", *sources, *words)
     assert entries_of(report)["beer.stackexchange.com"]["state"] == "converted"
 
 
-def test_a_kill_before_the_spill_is_removed(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(spill: Spill) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Spill, "remove", killed)
-        with pytest.raises(KeyboardInterrupt):
-            so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
+def test_a_kill_before_the_spill_is_removed(dumps: Path) -> None:
+    with stopped(Spill, "remove"):
+        so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
     (spill,) = (dumps / "out").glob("*.spill")
     (results,) = so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
     assert results.error is None

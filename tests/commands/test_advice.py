@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bz2
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
 from support.command import run, run_python
 from support.dumps import answer, question, write_dump
+from support.packed import zipped
 from support.places import SAMPLES
 
 import so2docs
@@ -147,8 +147,7 @@ def test_empty_names_in_the_library(somewhere: Path, tmp_path: Path) -> None:
 def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
     dump = (SAMPLES / "posts.xml").read_bytes()
     if name == "posts.zip":
-        with zipfile.ZipFile(tmp_path / name, "w") as packed:
-            packed.writestr("Posts.xml", dump)
+        zipped(tmp_path / name, {"Posts.xml": dump})
     else:
         (tmp_path / name).write_bytes(bz2.compress(dump) if name.endswith("bz2") else dump)
     for command in (["show", tmp_path / name, "1"], ["stats", tmp_path / name]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import shutil
 import threading
-import zipfile
 from contextlib import ExitStack, suppress
 from functools import partial
 from io import StringIO
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 import tqdm.auto
-from support.dumps import LZMA2
+from support.packed import seven_zip, zipped
 from support.places import SAMPLES
 
 import so2docs
@@ -69,15 +68,7 @@ def test_progress_counts_only_the_bytes_read_from_an_archive(
 ) -> None:
     names = ("Posts", "Comments", "Users")
     files = [SAMPLES / "site" / f"{name}.xml" for name in names]
-    archive = tmp_path / f"site.{form}"
-    if form == "7z":
-        with pytest.importorskip("py7zr").SevenZipFile(archive, "w", filters=LZMA2) as packed:
-            for file in files:
-                packed.write(file, file.name)
-    else:
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-            for file in files:
-                packed.write(file, file.name)
+    archive = (seven_zip if form == "7z" else zipped)(tmp_path / f"site.{form}", files)
     nest = ["comments", "users"]
     so2docs.convert(archive, tmp_path / "q.jsonl", nest=nest, jobs=1, progress=True)
     xml = sum(file.stat().st_size for file in files)

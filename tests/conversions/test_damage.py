@@ -225,7 +225,6 @@ def test_strict_names_the_stray(reason: str, tmp_path: Path) -> None:
         check_excerpt(error, tmp_path, errors="strict")
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize(
     "options", [{"drop_users": "nines.txt"}, {"drop_fabricated": True}, {"min_score": 1}], ids=list
 )

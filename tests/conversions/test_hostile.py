@@ -177,7 +177,6 @@ def test_ids_as_no_dump_has_them(value: str, tmp_path: Path) -> None:
     assert report.strays == dict(sorted(oracle.strays_by_reason.items()))
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("accepted", [None, 0, 1, 4, -(2**63), "x"])
 def test_only_an_accepted_answer_comes_first(accepted: object, core: str, tmp_path: Path) -> None:
     """The id may be 0, and the question may name no answer, itself, or an invalid id."""

@@ -83,7 +83,6 @@ def test_location_of_a_row(reason: str, file: str, tmp_path: Path) -> None:
     assert ROWS[reason].encode() in error.excerpt
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("file", ["Comments.xml", "Votes.xml", "Users.xml"])
 def test_strict_ignores_opted_out_rows(file: str, core: str, tmp_path: Path) -> None:
     dropped, stray = '<row Id="9" UserId="9" />', '<row PostId="" VoteTypeId="" />'

@@ -3,10 +3,7 @@
 import gzip
 import json
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import pytest
 from support.command import run
 from support.dumps import row, strays_of, unpacked, write_dump
+from support.interruptions import kill_at
 from support.messages import heard
 from support.oracle_tables import FILES, nest
 from support.places import DUMPS, NO_DUMPS, SAMPLES, is_small
@@ -202,7 +200,6 @@ def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
     assert actual[1].count(b'"row":{}}') == 2
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("key", ["Owner", "Votes", "Answers"])
 def test_no_attribute_is_named_like_a_nested_list(
     key: str, core: str, site: Path, tmp_path: Path
@@ -217,7 +214,6 @@ def test_no_attribute_is_named_like_a_nested_list(
         assert [unpacked(output), unpacked(strays_of(output))] == expected(oracle)
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 def test_no_attribute_has_the_name_of_the_site_field(core: str, site: Path, tmp_path: Path) -> None:
     posts, output = site / "Posts.xml", tmp_path / "questions.jsonl.gz"
     text = posts.read_text(encoding="utf-8")
@@ -328,16 +324,7 @@ def test_killed_while_nesting(
     folder, expected = large_site
     output = tmp_path / "questions.jsonl.gz"
     jobs = "2" if place in ("comments", "documents") else "1"
-    command = [sys.executable, "-c", CONVERT, str(folder), str(output), jobs]
-    process = subprocess.Popen(command)
-    spill = tmp_path / "questions.jsonl.gz.spill"
-    deadline = time.monotonic() + 60
-    while process.poll() is None and not list(spill.glob(KILL_AT[place])):
-        assert time.monotonic() < deadline
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert spill.exists(), "it was done before it could be killed"
-    assert not output.exists()
+    kill_at(KILL_AT[place], output, CONVERT, folder, output, jobs)
     report = so2docs.convert(folder, output, jobs=1, nest="all")
     assert report.resumed
     assert [unpacked(output), unpacked(strays_of(output))] == expected
@@ -352,16 +339,8 @@ def _dumps_with_tables() -> list[Any]:
 @pytest.mark.long
 @pytest.mark.skipif(not _dumps_with_tables(), reason=NO_DUMPS)
 @pytest.mark.parametrize("source", _dumps_with_tables())
-def test_published_dumps(source: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "dump"
-    folder.mkdir()
-    if source.suffix == ".7z":
-        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
-        with py7zr.SevenZipFile(source) as archive:
-            archive.extract(path=folder, targets=["Posts.xml", *FILES.values()])
-    else:
-        for packed in source.glob("*.xml.gz"):
-            (folder / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
+def test_published_dumps(source: Path, unpacked_dumps: Path, tmp_path: Path) -> None:
+    folder = unpacked_dumps / source.name.removesuffix(".7z")
     names = [name for name, file in FILES.items() if (folder / file).exists()]
     oracle = nest(folder, names)
     assert oracle.nested["comments"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,22 +14,10 @@ from so2docs.options import keywords
 
 
 def test_help_in_the_docs_is_current() -> None:
-    result = subprocess.run(
-        [
-            *(sys.executable, "-m", "cogapp", "--check", "-I", "tests"),
-            *(
-                "so2docs/__init__.py",
-                "so2docs/options/keywords.py",
-                "so2docs/types.py",
-                "docs/cli.md",
-                "docs/api.md",
-            ),
-        ],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    pages = ["docs/cli.md", "docs/api.md"]
+    sources = [f"so2docs/{name}.py" for name in ("__init__", "options/keywords", "types")]
+    command = ["-m", "cogapp", "--check", "-I", "tests", *sources, *pages]
+    result = run_python(*command, cwd=CHECKOUT, code=None)
     assert result.returncode == 0, f"{result.stdout}{result.stderr}\nrun `make docs`"
 
 

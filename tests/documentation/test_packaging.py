@@ -50,16 +50,8 @@ def test_a_wheel_without_a_core_is_for_every_system(tmp_path: Path) -> None:
         shutil.copytree(CHECKOUT / name, source / name, ignore=ignored)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(CHECKOUT / name, source)
-    run_python(
-        "setup.py",
-        "-q",
-        "bdist_wheel",
-        "-d",
-        tmp_path / "dist",
-        cwd=source,
-        env={"CC": "false"},
-        encoding=None,
-    )
+    command = ["setup.py", "-q", "bdist_wheel", "-d", tmp_path / "dist"]
+    run_python(*command, cwd=source, env={"CC": "false"}, encoding=None)
     (wheel,) = (tmp_path / "dist").iterdir()
     assert wheel.name == f"so2docs-{so2docs.__version__}-py3-none-any.whl"
     archive = zipfile.ZipFile(wheel)

@@ -11,9 +11,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import py7zr
 import pytest
-from support.dumps import LZMA2
+from support.packed import seven_zip
 from support.places import CHECKOUT
 
 import so2docs
@@ -73,8 +72,7 @@ def test_the_index_in_the_tutorial_is_current(tmp_path: Path, samples: Path) -> 
         ("2024-07/coffee.7z", b'Title="'),
     ):
         (tmp_path / "many-sites" / name).parent.mkdir(parents=True, exist_ok=True)
-        with py7zr.SevenZipFile(tmp_path / "many-sites" / name, "w", filters=LZMA2) as archive:
-            archive.writestr(posts.replace(b'Title="', title), "Posts.xml")
+        seven_zip(tmp_path / "many-sites" / name, {"Posts.xml": posts.replace(b'Title="', title)})
     run_blocks(MANY_SITES, tmp_path, has_dumps=True)
     with sqlite3.connect(tmp_path / "many-sites" / "search.db") as index:
         rows = index.execute(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.dumps import dump_of, left_by, some_rows, write_dump
+from support.interruptions import Stop
 from support.messages import heard
 from support.packed import seven_zip_of_bzip2, seven_zip_of_lzma2
 from support.places import LONG
@@ -31,10 +32,6 @@ Pack = Callable[[Path, pytest.MonkeyPatch, dict[str, bytes]], Path]
 
 def of_lzma2(path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes]) -> Path:
     return seven_zip_of_lzma2(path, patch, files, BLOCK_BYTES)
-
-
-class Stop(BaseException):
-    """Ends a session as a signal does."""
 
 
 class Decoded:

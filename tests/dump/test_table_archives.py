@@ -1,73 +1,59 @@
 """Tables from archives, compressed files and pipes give the same bytes as the plain folder."""
 
-import base64
 import bz2
 import gzip
 import io
-import json
 import lzma
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
-import zipfile
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import py7zr
 import pytest
 import zstandard
 from support.command import run, run_python
 from support.dumps import left_by, strays_of, unpacked
+from support.interruptions import kill_at, stop_at_each_step
 from support.oracle_tables import FILES
-from support.places import CHECKOUT, LONG
+from support.packed import BZIP2, LZMA2, Counting, seven_zip, with_noise, zipped
+from support.places import LONG
 from support.table_sites import SITE, converted
 
 import so2docs
 from so2docs.dump import storage
 from so2docs.dump.kinds import files_with, members_with, table_prefix
 from so2docs.options.choices import Core
-from so2docs.parse.core import built
 from so2docs.schema import POSTS, TABLES
 
 ALL_FILES = ["Posts.xml", *FILES.values()]
 WANTED = [(SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")]
 COMMENTS = TABLES["comments"]
+COPY = [{"id": py7zr.FILTER_COPY}]
 
 Pack = Callable[[bytes], bytes]
 
 
-def seven_zip(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
+def in_a_7z(path: Path, files: dict[str, bytes]) -> Path:
     """Make an archive with one solid block, in the order of names, as sites are published."""
-    return in_order(path, {name: files[name] for name in sorted(files)}, method)
-
-
-def in_order(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
-    """Make an archive with one solid block, with members in this order."""
-    with py7zr.SevenZipFile(path, "w", filters=[{"id": method}]) as archive:
-        for name, data in files.items():
-            archive.writestr(data, name)
-    return path
+    return seven_zip(path, {name: files[name] for name in sorted(files)}, BZIP2)
 
 
 def in_a_7z_backwards(folder: Path) -> Path:
     """Make an archive in which every table precedes the posts."""
     names = ["Votes.xml", "Users.xml", "PostLinks.xml", "Badges.xml", "Comments.xml", "Posts.xml"]
-    return in_order(folder / "tea.7z", {name: site_files()[name] for name in names})
+    return seven_zip(folder / "tea.7z", {name: site_files()[name] for name in names}, BZIP2)
 
 
-def zipped(path: Path, files: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(f"site/{name}", data)
-    return path
+def in_a_zip(path: Path, files: dict[str, bytes]) -> Path:
+    return zipped(path, {f"site/{name}": data for name, data in files.items()})
 
 
 def site_files(folder: Path = SITE) -> dict[str, bytes]:
@@ -80,15 +66,15 @@ def utf_16(data: bytes) -> bytes:
 
 
 def in_one_7z(folder: Path) -> Path:
-    return seven_zip(folder / "tea.stackexchange.com.7z", site_files())
+    return in_a_7z(folder / "tea.stackexchange.com.7z", site_files())
 
 
 def in_one_7z_of_lzma(folder: Path) -> Path:
-    return seven_zip(folder / "dump", site_files(), py7zr.FILTER_LZMA2)
+    return seven_zip(folder / "dump", dict(sorted(site_files().items())))
 
 
 def in_one_zip(folder: Path) -> Path:
-    return zipped(folder / "tea.zip", site_files())
+    return in_a_zip(folder / "tea.zip", site_files())
 
 
 def in_a_folder_with_a_7z(folder: Path) -> Path:
@@ -99,8 +85,8 @@ def in_a_folder_with_a_7z(folder: Path) -> Path:
 def in_a_7z_each(folder: Path) -> Path:
     """Make an archive for each table, as for Stack Overflow, with another site next to them."""
     for name, data in site_files().items():
-        seven_zip(folder / f"tea.com-{name.removesuffix('.xml')}.7z", {name: data})
-        seven_zip(folder / f"meta.tea.com-{name.removesuffix('.xml')}.7z", {name: b"<rows/>"})
+        in_a_7z(folder / f"tea.com-{name.removesuffix('.xml')}.7z", {name: data})
+        in_a_7z(folder / f"meta.tea.com-{name.removesuffix('.xml')}.7z", {name: b"<rows/>"})
     return folder / "tea.com-Posts.7z"
 
 
@@ -108,9 +94,7 @@ def in_a_7z_each_in_a_7z(folder: Path) -> Path:
     inner = folder / "inner"
     inner.mkdir()
     in_a_7z_each(inner)
-    return seven_zip(
-        folder / "all.7z", {path.name: path.read_bytes() for path in inner.glob("tea.com-*")}
-    )
+    return seven_zip(folder / "all.7z", sorted(inner.glob("tea.com-*")), BZIP2)
 
 
 def compressed(folder: Path) -> Path:
@@ -125,7 +109,7 @@ def mixed(folder: Path) -> Path:
     """Write plain posts, with plain and compressed tables next to them."""
     for name, data in site_files().items():
         (folder / name).write_bytes(data)
-    seven_zip(folder / "Users.7z", {"Users.xml": (folder / "Users.xml").read_bytes()})
+    seven_zip(folder / "Users.7z", [folder / "Users.xml"], BZIP2)
     (folder / "Users.xml").unlink()
     (folder / "votes.XML.bz2").write_bytes(bz2.compress((folder / "Votes.xml").read_bytes()))
     (folder / "Votes.xml").unlink()
@@ -163,48 +147,26 @@ def test_same_bytes_from_anywhere(
     assert names == {folder.name, output.name, strays_of(output).name, f".{output.name}.index"}
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("place", [in_one_7z, in_a_7z_backwards], ids=lambda place: place.__name__)
 def test_same_bytes_from_either_core(
     core: Core, place: Callable[[Path], Path], folder: Path, tmp_path: Path
 ) -> None:
-    if core == "compiled" and built() == "python":
-        pytest.skip("this installation has no compiled core")
     options: dict[str, Any] = {"jobs": 1, "chunk_bytes": 700, "core": core}
     options["fields"] = "Id,Title,Comments.Id,Links.Id,Votes,Owner"
     expected = converted(SITE, tmp_path / "plain.jsonl.gz", ["all"], **options)
     assert converted(place(folder), tmp_path / "packed.jsonl.gz", ["all"], **options) == expected
 
 
-class Counting(io.FileIO):
-    """A file that counts the bytes read from all files of its name."""
-
-    counts: ClassVar[Counter[str]] = Counter()
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(-1 if size is None else size) or b""
-        self.counts[str(self.name)] += len(data)
-        return data
-
-
 def test_an_archive_is_read_once(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is decompressed twice, wherever the nested tables are."""
-    files = dict.fromkeys(("Comments.xml", "Votes.xml", "Posts.xml", "Users.xml"), b"")
-    rng = random.Random(1)
-    for name in files:
-        # Random bytes before the first row, so that there is much to read.
-        head, row, rows = site_files()[name].partition(b"<row")
-        noise = base64.b64encode(rng.randbytes(300_000))
-        files[name] = head + b"<!--" + noise + b"-->" + row + rows
-    archive = in_order(folder / "tea.7z", files)
+    names = ("Comments.xml", "Votes.xml", "Posts.xml", "Users.xml")
+    archive = seven_zip(folder / "tea.7z", with_noise(SITE / name for name in names), BZIP2)
     monkeypatch.setattr(storage, "open_file", Counting)
     tables = ["comments", "votes", "users"]
     so2docs.convert(archive, tmp_path / "questions.jsonl", jobs=1, nest=tables)
-    assert archive.stat().st_size > 900_000
-    # The list of members, the samples that identify the content, and each block once.
-    assert Counting.counts[str(archive)] < archive.stat().st_size + 100_000
+    Counting.assert_read_once(archive)
 
 
 def test_same_bytes_from_several_jobs(folder: Path, tmp_path: Path) -> None:
@@ -271,7 +233,7 @@ def test_reads_a_table_from_a_pipe(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("pack", [seven_zip, zipped], ids=["7z", "zip"])
+@pytest.mark.parametrize("pack", [in_a_7z, in_a_zip], ids=["7z", "zip"])
 def test_missing_in_an_archive(
     pack: Callable[[Path, dict[str, bytes]], Path], name: str, folder: Path, tmp_path: Path
 ) -> None:
@@ -316,7 +278,7 @@ def test_rejects_files_other_than_tables(folder: Path, tmp_path: Path) -> None:
 def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:
     files = site_files()
     files["Comments.xml"] = files["Comments.xml"].replace(b'<row Id="14"', b'<row Id="14" Id="1"')
-    archive = seven_zip(folder / "tea.7z", files)
+    archive = in_a_7z(folder / "tea.7z", files)
     output = tmp_path / "questions.jsonl.gz"
     place = r"7z \(Comments\.xml\): is not well-formed XML .*, line 8, after comment 13;"
     for chunk_bytes in (600, None):
@@ -332,14 +294,14 @@ def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:
     assert unpacked(strays_of(output)) == unpacked(strays_of(plain))
 
 
-@pytest.mark.parametrize("method", [py7zr.FILTER_BZIP2, py7zr.FILTER_LZMA2, py7zr.FILTER_COPY])
-def test_damaged_table(method: int, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("filters", [BZIP2, LZMA2, COPY], ids=["bzip2", "lzma2", "copy"])
+def test_damaged_table(filters: list[dict[str, Any]], folder: Path, tmp_path: Path) -> None:
     files = {name: data for name, data in site_files().items() if name != "Badges.xml"}
     files["Votes.xml"] += b"<!--" + random.Random(1).randbytes(3000).hex().encode() + b"-->"
-    archive = seven_zip(folder / "tea.7z", files, method)
+    archive = seven_zip(folder / "tea.7z", dict(sorted(files.items())), filters)
     output = tmp_path / "questions.jsonl.gz"
     data = bytearray(archive.read_bytes())
-    data[-2000 if method == py7zr.FILTER_COPY else -1000] ^= 0x55
+    data[-2000 if filters is COPY else -1000] ^= 0x55
     archive.write_bytes(data)
     with pytest.raises(so2docs.DumpError, match=r"tea\.7z.*(damaged|not well-formed)"):
         so2docs.convert(archive, output, jobs=1, nest="all")
@@ -411,13 +373,13 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest="all"
 @pytest.mark.parametrize(
     ("pack", "file"),
     [
-        (zipped, "table1-*1-1.blocks"),
-        (zipped, "table4-*2-1.blocks"),
+        (in_a_zip, "table1-*1-1.blocks"),
+        (in_a_zip, "table4-*2-1.blocks"),
         # Comments come before the posts, so they are kept, and filed after all posts.
-        (seven_zip, "table257-*6-1.blocks"),
-        (seven_zip, "0*2-1.blocks"),
-        (seven_zip, "table1-*1-1.blocks"),
-        (seven_zip, "table3-*1-1.blocks"),
+        (in_a_7z, "table257-*6-1.blocks"),
+        (in_a_7z, "0*2-1.blocks"),
+        (in_a_7z, "table1-*1-1.blocks"),
+        (in_a_7z, "table3-*1-1.blocks"),
     ],
 )
 def test_killed_while_reading_an_archive(
@@ -430,14 +392,7 @@ def test_killed_while_reading_an_archive(
     site, expected = large_site
     archive = pack(folder / "tea", {name: (site / name).read_bytes() for name in ALL_FILES})
     output = tmp_path / "questions.jsonl.gz"
-    process = subprocess.Popen([sys.executable, "-c", CONVERT, str(archive), str(output)])
-    spill = tmp_path / "questions.jsonl.gz.spill"
-    deadline = time.monotonic() + 60
-    while process.poll() is None and not list(spill.glob(file)):
-        assert time.monotonic() < deadline
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert spill.exists(), "it was done before it could be killed"
+    kill_at(file, output, CONVERT, archive, output)
     report = so2docs.convert(archive, output, jobs=1, nest="all")
     assert report.resumed
     assert [unpacked(output), unpacked(strays_of(output))] == expected
@@ -457,20 +412,10 @@ def test_killed_at_every_step_on_the_file_system(
 ) -> None:
     """The next run gives the same bytes as an undisturbed run and as the folder."""
     archive = place(folder)
-    result = subprocess.run(
-        [
-            *(sys.executable, "-m", "support.steps", archive, tmp_path / "out", "kill"),
-            *(json.dumps({"nest": "all"}), "1" if LONG else str(stride)),
-        ],
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "tests")},
-        capture_output=True,
-        text=True,
-        timeout=600,
+    steps = stop_at_each_step(
+        archive, tmp_path / "out", "kill", 1 if LONG else stride, {"nest": "all"}
     )
-    assert result.returncode == 0, result.stderr
-    assert int(result.stdout) > 20
+    assert steps > 20
     output = tmp_path / "out" / "questions.jsonl.gz"
     so2docs.convert(archive, output, jobs=1, nest="all", force=True)
     assert [unpacked(output), unpacked(strays_of(output))] == WANTED
@@ -549,7 +494,7 @@ def test_memory_of_a_long_table(folder: Path) -> None:
             for number in range(rows)
         )
         files = site_files() | {"Users.xml": f"<users>{users}</users>".encode()}
-        archive = zipped(folder / f"{rows}.zip", files)
+        archive = in_a_zip(folder / f"{rows}.zip", files)
         result = run_python("-c", MEMORY, archive, folder / f"{rows}.jsonl", timeout=60)
         peaks.append(int(result.stdout))
     # The longer table has 43 MB.

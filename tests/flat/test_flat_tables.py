@@ -1,33 +1,29 @@
 """`tables`: typed files in every format have every row and value of a dump."""
 
-import base64
 import gzip
 import hashlib
-import io
 import os
 import pickle
-import random
 import re
 import shutil
 import signal
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 import orjson
-import py7zr
 import pyarrow.parquet as pq
 import pytest
 from isal import isal_zlib
 from make_dump import make_dump
 from support.command import COMMAND, run, run_python
-from support.dumps import LZMA2, question, row, some_rows, write_dump
+from support.dumps import question, row, some_rows, write_dump
 from support.flat_oracle import read_back, rows_of, summary, tables_in
+from support.packed import BZIP2, Counting, seven_zip, with_noise
 from support.places import CHECKOUT, LONG, real_dumps
 from support.table_sites import SITE
 
@@ -125,10 +121,8 @@ def test_same_bytes_for_any_jobs_core_and_source(
     form: TableFormat, most_jobs: int, site: Path, tmp_path: Path
 ) -> None:
     write_dump(site / "Posts.xml", *some_rows(100, body_bytes=300))
-    archive = tmp_path / "tea.stackexchange.com.7z"
-    with py7zr.SevenZipFile(archive, "w", filters=LZMA2) as packed:
-        for table in DUMP.values():
-            packed.write(site / table.file, table.file)
+    tables = [site / table.file for table in DUMP.values()]
+    archive = seven_zip(tmp_path / "tea.stackexchange.com.7z", tables)
     outputs = []
     ways: list[tuple[Path, int, Core]] = [
         (site, 1, "auto"),
@@ -464,17 +458,10 @@ def test_a_missing_table(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module", params=real_dumps())
-def whole_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole_dump(request: pytest.FixtureRequest, unpacked_dumps: Path) -> Path:
     """All tables of a published dump, unpacked."""
     source: Path = request.param
-    folder = tmp_path_factory.mktemp("whole")
-    if source.suffix == ".7z":
-        with py7zr.SevenZipFile(source) as archive:
-            archive.extractall(folder)
-        return folder
-    for packed in source.parent.glob("*.xml.gz"):
-        (folder / packed.name.removesuffix(".gz")).write_bytes(gzip.decompress(packed.read_bytes()))
-    return folder
+    return unpacked_dumps / (source.stem if source.suffix == ".7z" else source.parent.name)
 
 
 @pytest.mark.long
@@ -495,35 +482,15 @@ def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_pa
         assert rows == expected
 
 
-class Counting(io.FileIO):
-    """A file that counts the bytes read from it."""
-
-    counts: ClassVar[Counter[str]] = Counter()
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(-1 if size is None else size) or b""
-        self.counts[str(self.name)] += len(data)
-        return data
-
-
 def test_an_archive_is_decompressed_once(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive, rng = tmp_path / "tea.7z", random.Random(1)
-    with py7zr.SevenZipFile(archive, "w", filters=[{"id": py7zr.FILTER_BZIP2}]) as packed:
-        for table in sorted(DUMP.values(), key=lambda table: table.file):
-            head, row, rows = (site / table.file).read_bytes().partition(b"\n  <row")
-            # Noise between the root's start and the first row, so that there is much to read.
-            noise = b"<!--" + base64.b64encode(rng.randbytes(300_000)) + b"-->" if row else b""
-            packed.writestr(head + noise + row + rows, table.file)
+    tables = sorted(site.glob("*.xml"))
+    archive = seven_zip(tmp_path / "tea.7z", with_noise(tables), BZIP2)
     monkeypatch.setattr(storage, "open_file", Counting)
     report = so2docs.tables(archive, tmp_path / "out", jobs=1)
     assert len(report) == len(DUMP)
-    # The list of members, the samples that identify the content, and each block once.
-    assert Counting.counts[str(archive)] < archive.stat().st_size + 100_000
+    Counting.assert_read_once(archive)
 
 
 @pytest.mark.long

@@ -9,10 +9,9 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import py7zr
 import pytest
 from support.command import run
-from support.dumps import LZMA2
+from support.packed import BZIP2, seven_zip, zipped
 from support.places import SAMPLES
 
 import so2docs
@@ -60,11 +59,8 @@ def test_a_valid_site_has_no_remarks(tmp_path: Path) -> None:
     assert (posts.first_date[:10], posts.last_date[:10]) == ("2020-01-01", "2020-05-01")
 
 
-def archive_with(path: Path, **texts: str) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in (FILES | texts).items():
-            archive.writestr(name, text)
-    return path
+def archive_with(path: Path, method: int = zipfile.ZIP_DEFLATED, **texts: str) -> Path:
+    return zipped(path, {name: text.encode() for name, text in (FILES | texts).items()}, method)
 
 
 LICENSE = {"license.txt": "\ufeffCC BY-SA: *see* <b>there</b>\r\n", "schema.xsd": "<schema/>"}
@@ -115,10 +111,7 @@ def test_names_empty_columns(tmp_path: Path) -> None:
 
 def test_a_damaged_license_is_a_remark(tmp_path: Path) -> None:
     path = tmp_path / "tea.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name, text in FILES.items():
-            archive.writestr(name, text)
-        archive.writestr("license.txt", "attribution")
+    archive_with(path, zipfile.ZIP_STORED, **{"license.txt": "attribution"})
     path.write_bytes(path.read_bytes().replace(b"attribution", b"attributioN"))
     inspection = so2docs.inspect(path, jobs=1)
     assert len(inspection.remarks) == 1
@@ -133,14 +126,12 @@ def test_a_damaged_license_is_a_remark(tmp_path: Path) -> None:
 def test_the_same_from_an_archive(tmp_path: Path) -> None:
     site = write(tmp_path / "tea")
     folder = so2docs.inspect(site, jobs=1)
-    seven_zip, zipped = tmp_path / "tea.7z", tmp_path / "tea.zip"
-    with py7zr.SevenZipFile(seven_zip, "w", filters=[{"id": py7zr.FILTER_BZIP2}]) as archive:
-        for name in sorted(FILES):
-            archive.write(site / name, name)
-    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name in FILES:
-            packed.write(site / name, f"tea/{name}")
-    for path, codecs in ((seven_zip, {"bzip2": 1}), (zipped, {"deflate": 4})):
+    in_folder = {f"tea/{name}": text.encode() for name, text in FILES.items()}
+    archives = (
+        (seven_zip(tmp_path / "tea.7z", sorted(site.iterdir()), BZIP2), {"bzip2": 1}),
+        (zipped(tmp_path / "tea.zip", in_folder), {"deflate": 4}),
+    )
+    for path, codecs in archives:
         inspection = so2docs.inspect(path, jobs=2)
         assert inspection.tables == folder.tables
         (file,) = inspection.files
@@ -165,10 +156,8 @@ def test_finds_the_tables_next_to_a_file(name: str, tmp_path: Path) -> None:
 
 def test_reads_each_table_once_if_all_files_of_a_dump_are_given(tmp_path: Path) -> None:
     for name, content in FILES.items():
-        with py7zr.SevenZipFile(
-            tmp_path / f"tea-{name.removesuffix('.xml')}.7z", "w", filters=LZMA2
-        ) as archive:
-            archive.writestr(content, name)
+        packed = tmp_path / f"tea-{name.removesuffix('.xml')}.7z"
+        seven_zip(packed, {name: content.encode()})
     files = sorted(tmp_path.iterdir())
     (result,) = so2docs.for_each_site(so2docs.inspect, files, jobs=1)
     assert {*result.result.tables} == {*FILES}

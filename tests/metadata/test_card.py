@@ -242,19 +242,11 @@ def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
     assert card.read_text().startswith("---\n# Written by so2docs")
 
 
-@pytest.mark.parametrize(
-    ("name", "keywords"),
-    [
-        ("-", {}),
-        ("q.ravendbdump", {}),
-    ],
-)
-def test_refuses_a_card_for_unsupported_outputs(
-    tmp_path: Path, name: str, keywords: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("name", ["-", "q.ravendbdump"])
+def test_refuses_a_card_for_unsupported_outputs(tmp_path: Path, name: str) -> None:
     output = name if name == "-" else tmp_path / name
     with pytest.raises(so2docs.OptionError, match="card=True"):
-        so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
+        so2docs.convert(SAMPLES / "posts.xml", output, card=True)
     assert not list(tmp_path.iterdir())
     with (
         (SAMPLES / "posts.xml").open("rb") as dump,
@@ -538,7 +530,6 @@ def test_hugging_face_reads_the_card(tmp_path: Path) -> None:
     assert [split["name"] for split in splits] == ["train", "validation"]
 
 
-@pytest.mark.parametrize("core", ["python", "compiled"])
 def test_licences_follow_from_the_dates(core: Any, tmp_path: Path) -> None:
     days = ("2014-01-21", "2011-04-08", "2018-05-02", "2009-01-01", "no date")
     rows = [question(n, CreationDate=f"{day}T00:00:00.000") for n, day in enumerate(days)]

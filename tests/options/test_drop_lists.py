@@ -9,9 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 from support import oracle_tables
-from support.dumps import LZMA2, answer, question, row, write_dump
+from support.dumps import answer, question, row, write_dump
 from support.filtering import filtered
 from support.formats_read_back import jsonl
+from support.packed import seven_zip
 from support.places import SAMPLES
 
 import so2docs
@@ -35,11 +36,7 @@ POSTS = some([row["Id"] for row in rows("Posts.xml")])
 
 def packed(path: Path) -> Path:
     """Pack the site in the order of published archives: comments precede posts."""
-    py7zr = pytest.importorskip("py7zr")
-    with py7zr.SevenZipFile(path, "w", filters=LZMA2) as archive:
-        for table in sorted(SITE.glob("*.xml")):
-            archive.write(table, table.name)
-    return path
+    return seven_zip(path, sorted(SITE.glob("*.xml")))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from support import oracle_tables
 from support.command import run
 from support.filtering import filtered
 from support.formats_read_back import jsonl
+from support.interruptions import stopped
 from support.places import SAMPLES
 
 import so2docs
@@ -101,24 +102,16 @@ def test_an_unreadable_file(content: bytes | None, problem: str, tmp_path: Path)
     assert problem in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["read_chunk", "merge_bucket"])
+@pytest.mark.parametrize(
+    ("module", "name", "calls"), [(table, "read_chunk", 2), (bucket, "merge_bucket", 0)]
+)
 def test_a_resumed_conversion_keeps_the_same(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    module: Any, name: str, calls: int, tmp_path: Path
 ) -> None:
     """The spill has the posts that each chunk found."""
-    module: Any = {"read_chunk": table, "merge_bucket": bucket}[name]
-    work, calls = getattr(module, name), iter([False, False, True] if module is table else [])
-
-    def stop(*arguments: Any) -> Any:
-        if next(calls, True):
-            raise KeyboardInterrupt
-        return work(*arguments)
-
     options: Any = {"keep_users": USERS[:1], "jobs": 1, "chunk_bytes": 500}
     so2docs.convert(SITE, tmp_path / "expected.jsonl", **options)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, name, stop)
-        with pytest.raises(KeyboardInterrupt):
-            so2docs.convert(SITE, tmp_path / "q.jsonl", **options)
+    with stopped(module, name, calls):
+        so2docs.convert(SITE, tmp_path / "q.jsonl", **options)
     assert so2docs.convert(SITE, tmp_path / "q.jsonl", **options).resumed
     assert (tmp_path / "q.jsonl").read_bytes() == (tmp_path / "expected.jsonl").read_bytes()

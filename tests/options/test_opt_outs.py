@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from support.command import run
-from support.dumps import LZMA2, answer, question, row, write_dump
+from support.dumps import answer, question, row, write_dump
+from support.packed import seven_zip
 
 import so2docs
 from so2docs.api.tags import TagsFile
@@ -210,11 +211,8 @@ def test_folders_and_archives_make_the_same_without_them(
     names: tuple[str, ...], options: Any, tmp_path: Path
 ) -> None:
     """In archives, comments come before their posts, when questions are not yet known."""
-    py7zr = pytest.importorskip("py7zr")
     site = write_site(tmp_path / "site")
-    with py7zr.SevenZipFile(tmp_path / "site.7z", "w", filters=LZMA2) as archive:
-        for table in sorted(site.iterdir()):
-            archive.write(table, table.name)
+    seven_zip(tmp_path / "site.7z", sorted(site.iterdir()))
     lists = write_lists(tmp_path)
     chosen: dict[str, Any] = {"nest": NEST, "errors": "skip"} | {n: lists[n] for n in names}
     outputs = []

@@ -81,22 +81,22 @@ def test_a_temporary_folder_in_use_stays(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("event", "name", "command"),
+    ("name", "command"),
     [
-        ("os.rename", ".q.jsonl.manifest", ["convert", "old.xml", "q.jsonl", "--card", "-q"]),
-        ("os.rename", "README.md", ["convert", "old.xml", "q.jsonl", "--card", "-q"]),
-        ("os.rename", "r.json", ["convert", "old.xml", "q.jsonl", "--report", "r.json", "-q"]),
-        ("os.rename", "q.db", ["sqlite", "old.xml", "q.db", "-q"]),
-        ("os.rename", "q.metadata.json", ["sqlite", "old.xml", "q.db", "-q"]),
-        ("os.rename", "c.jsonl", ["diff", "old.xml", "new.xml", "c.jsonl", "-q"]),
-        ("os.rename", "page.html", ["stats", "old.jsonl", "--html", "page.html", "-q"]),
+        (".q.jsonl.manifest", ["convert", "old.xml", "q.jsonl", "--card", "-q"]),
+        ("README.md", ["convert", "old.xml", "q.jsonl", "--card", "-q"]),
+        ("r.json", ["convert", "old.xml", "q.jsonl", "--report", "r.json", "-q"]),
+        ("q.db", ["sqlite", "old.xml", "q.db", "-q"]),
+        ("q.metadata.json", ["sqlite", "old.xml", "q.db", "-q"]),
+        ("c.jsonl", ["diff", "old.xml", "new.xml", "c.jsonl", "-q"]),
+        ("page.html", ["stats", "old.jsonl", "--html", "page.html", "-q"]),
     ],
 )
 def test_the_same_command_removes_leftovers_after_a_kill(
-    event: str, name: str, command: list[str], folder: Path
+    name: str, command: list[str], folder: Path
 ) -> None:
     so2docs.convert(folder / "old.xml", folder / "old.jsonl")
-    killed(event, name, command, folder)
+    killed("os.rename", name, command, folder)
     assert list(folder.glob("*.part")) + list(folder.glob(".*.part"))
     result = run_python("-m", "so2docs", *command, cwd=folder, code=None)
     assert (result.returncode, result.stderr) == (0, "")

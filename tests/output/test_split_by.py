@@ -12,6 +12,7 @@ import pytest
 from support.command import run_python
 from support.dumps import answer, left_by, question, write_dump
 from support.formats_read_back import READERS, Document, jsonl
+from support.interruptions import stopped
 from support.messages import heard
 from support.places import SAMPLES
 
@@ -96,10 +97,6 @@ def test_the_same_bytes_for_jobs_chunks_and_order_of_rows(dump: Path, tmp_path: 
         assert all(one < other for one, other in pairwise(ids))
 
 
-class Stop(BaseException):
-    """Ends a session like a signal."""
-
-
 @pytest.mark.parametrize(
     ("name", "by", "bucket"),
     [
@@ -109,24 +106,11 @@ class Stop(BaseException):
         ("q.parquet", "year", 4),
     ],
 )
-def test_interrupted(
-    dump: Path, tmp_path: Path, name: str, by: str, bucket: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted(dump: Path, tmp_path: Path, name: str, by: str, bucket: int) -> None:
     convert(dump, tmp_path / "wanted" / name, split=by)
-    calls = []
-    merge = bucket_side.merge_bucket
-
-    def ending(task: bucket_side.BucketTask) -> object:
-        calls.append(task)
-        if len(calls) > bucket:
-            raise Stop
-        return merge(task)
-
     output = tmp_path / "found" / name
-    with monkeypatch.context() as patch:
-        patch.setattr(bucket_side, "merge_bucket", ending)
-        with pytest.raises(Stop):
-            convert(dump, output, split=by)
+    with stopped(bucket_side, "merge_bucket", bucket):
+        convert(dump, output, split=by)
     # Bytes after the checkpoint do not count, nor does a file unknown to it.
     parts_left = sorted(output.parent.glob("q-*.part"))
     assert parts_left

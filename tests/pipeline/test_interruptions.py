@@ -10,15 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from json import dumps
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import COMMAND, run_python
+from support.command import COMMAND
 from support.dumps import left_by, row, some_rows, write_dump
+from support.interruptions import stop_at_each_step
 from support.messages import heard
-from support.places import CHECKOUT, LONG
+from support.places import LONG
 from support.processes import children, members
 
 import so2docs
@@ -192,13 +192,5 @@ def test_stopped_at_every_step_on_the_file_system(
     small = write_dump(tmp_path / "Posts.xml", *some_rows(400 if LONG else 60))
     links = [row(Id=i, PostId=i, RelatedPostId=j, LinkTypeId=3) for i in range(99) for j in (2, 9)]
     write_dump(tmp_path / "PostLinks.xml", *links)
-    words = [small, tmp_path / "out", kind, dumps(keywords), "1" if LONG else "0"]
-    result = run_python(
-        "-m",
-        "support.steps",
-        *words,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(CHECKOUT / "tests")},
-        timeout=600,
-    )
-    assert int(result.stdout) > 20
+    steps = stop_at_each_step(small, tmp_path / "out", kind, 1 if LONG else 0, keywords)
+    assert steps > 20

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.command import run
 from support.dumps import END, answer, left_by, question, some_rows, write_dump
+from support.interruptions import stopped
 from support.messages import heard
 from support.places import LONG
 
@@ -22,16 +22,12 @@ from so2docs.output.new_files import output_lock
 from so2docs.output.part_files import LostFileError
 from so2docs.pipeline import bucket as bucket_side
 from so2docs.pipeline.second_pass import SecondPass
-from so2docs.scan import chunk as chunk_side
+from so2docs.scan import table as chunk_tables
 from so2docs.spill import FORMAT, Spill
 
 CHUNK_BYTES = 3000
 ROWS = some_rows(150)
 CHANGED = "because it was changed or removed since the last session"
-
-
-class Stop(BaseException):
-    """Ends a session like a signal."""
 
 
 @dataclass
@@ -52,30 +48,22 @@ class Conversion:
 
     def stop(self, *, chunk: int | None = None, bucket: int | None = None, seal: int = 2) -> None:
         """End before a chunk, a range of question ids, or before (0) or after (1) the last step."""
-        read, merge, plain_seal = chunk_side.read_chunk, bucket_side.merge_bucket, SecondPass.seal
-        calls = 0
+        plain_seal = SecondPass.seal
 
-        def ending(function: Callable[..., object], at: int, *arguments: object) -> object:
-            nonlocal calls
-            calls += 1
-            if calls > at:
-                raise Stop
-            return function(*arguments)
-
-        def sealing(*arguments: Any) -> None:
+        def sealing(*arguments: Any) -> bool:
             if seal:
                 plain_seal(*arguments)
-            raise Stop
+            return True
 
-        with pytest.MonkeyPatch.context() as patch:
-            if chunk is not None:
-                patch.setattr("so2docs.scan.table.read_chunk", partial(ending, read, chunk))
-            if bucket is not None:
-                patch.setattr(bucket_side, "merge_bucket", partial(ending, merge, bucket))
-            if seal < 2:
-                patch.setattr(SecondPass, "seal", sealing)
-            with pytest.raises(Stop):
-                self.run()
+        owner, name, at = (
+            (chunk_tables, "read_chunk", chunk)
+            if chunk is not None
+            else (bucket_side, "merge_bucket", bucket)
+            if bucket is not None
+            else (SecondPass, "seal", sealing)
+        )
+        with stopped(owner, name, at):
+            self.run()
 
 
 @pytest.fixture

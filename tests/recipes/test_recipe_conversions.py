@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -14,8 +14,9 @@ from xml.etree import ElementTree
 
 import pytest
 from support import oracle_recipes, oracle_tables
-from support.command import COMMAND, run
+from support.command import run, run_process
 from support.formats_read_back import json_array, jsonl, without_nulls
+from support.interruptions import stopped
 from support.messages import heard
 from support.places import CHECKOUT, DUMPS, LONG, NO_DUMPS, SAMPLES
 
@@ -98,6 +99,11 @@ def site(request: pytest.FixtureRequest, unpacked_dumps: Path) -> Site:
     return Site(folder, HOSTS[request.param], questions)
 
 
+@pytest.fixture
+def beer(unpacked_dumps: Path) -> Path:
+    return unpacked_dumps / "beer.stackexchange.com"
+
+
 def question_of(record: Row) -> Any:
     """Return the part of a record that identifies its question."""
     if "Answers" in record:
@@ -149,21 +155,10 @@ def test_every_record_after_an_interruption(
     part_bytes = (site.folder / "Posts.xml").stat().st_size // 10
     monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", part_bytes)
     monkeypatch.setattr(second_pass, "PART_BYTES", part_bytes)
-    usual = buckets.merge_bucket
     for end, read in (("jsonl", jsonl), ("parquet", parquet)):
         output = tmp_path / f"records.{end}"
-        calls: list[Any] = []
-
-        def ending(task: Any, calls: list[Any] = calls) -> Any:
-            calls.append(task)
-            if len(calls) > 2:
-                raise Stop
-            return usual(task)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(buckets, "merge_bucket", ending)
-            with pytest.raises(Stop):
-                site.convert(output, recipe=name, body="html", jobs=1)
+        with stopped(buckets, "merge_bucket", 2):
+            site.convert(output, recipe=name, body="html", jobs=1)
         report = site.convert(output, recipe=name, body="html", jobs=1)
         assert report.resumed
         assert read(file_of(output, name)) == expected
@@ -191,38 +186,21 @@ def test_attribution(site: Site, tmp_path: Path) -> None:
         assert [a["Url"] for a in row["Answers"]] == [a["Url"] for a in question["Answers"]]
 
 
-class Stop(BaseException):
-    """Ends a session like a signal."""
-
-
 @pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "json.gz", "parquet"])
-def test_resumed(
-    kind: str, unpacked_dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resumed(kind: str, beer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def convert(folder: str, **options: Any) -> None:
         (tmp_path / folder).mkdir(exist_ok=True)
         output = tmp_path / folder / f"pairs.{kind}"
-        dump = unpacked_dumps / "beer.stackexchange.com"
-        so2docs.convert(dump, output, recipe="pairs", body="html", chunk_bytes=400_000, **options)
+        so2docs.convert(beer, output, recipe="pairs", body="html", chunk_bytes=400_000, **options)
 
     def bytes_of(folder: str) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
 
     convert("at once", jobs=2)
     monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", 300_000)
-    usual, calls = buckets.merge_bucket, []
-
-    def ending(task: Any) -> Any:
-        calls.append(task)
-        if len(calls) == 4:
-            raise Stop
-        return usual(task)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(buckets, "merge_bucket", ending)
-        with pytest.raises(Stop):
-            convert("stopped", jobs=1)
-    assert any(name.endswith(".part") for name in bytes_of_tree(tmp_path / "stopped"))
+    with stopped(buckets, "merge_bucket", 3):
+        convert("stopped", jobs=1)
+    assert list((tmp_path / "stopped").rglob("*.part"))
     convert("stopped", jobs=1)
     convert("parts", jobs=1)
     assert bytes_of("stopped") == bytes_of("parts")
@@ -232,52 +210,35 @@ def test_resumed(
         )
 
 
-def bytes_of_tree(folder: Path) -> Iterator[str]:
-    return (path.name for path in folder.rglob("*"))
-
-
 def read(path: Path) -> list[Row]:
     return json_array(path) if ".json." in path.name else jsonl(path)
 
 
-def test_same_bytes_for_any_jobs_and_chunks(unpacked_dumps: Path, tmp_path: Path) -> None:
+def test_same_bytes_for_any_jobs_and_chunks(beer: Path, tmp_path: Path) -> None:
     contents = set()
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (2, 100_000), (3, 20_000)]):
         output = tmp_path / f"{number}.jsonl.gz"
-        dump = unpacked_dumps / "beer.stackexchange.com"
         so2docs.convert(
-            dump, output, recipe="pairs", body="html", jobs=jobs, chunk_bytes=chunk_bytes
+            beer, output, recipe="pairs", body="html", jobs=jobs, chunk_bytes=chunk_bytes
         )
         contents.add(output.read_bytes())
     assert len(contents) == 1
 
 
-def test_files_for_the_hub_have_their_number(
-    unpacked_dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_for_the_hub_have_their_number(beer: Path, tmp_path: Path) -> None:
     """The number is known at the end; a conversion that is interrupted there resumes."""
-    dump = unpacked_dumps / "beer.stackexchange.com"
     output = tmp_path / "train.jsonl"
     options: Row = {"recipe": "hub", "split": "500kB"}
-    usual = os.replace
-
-    def stop(source: Any, target: Any) -> None:
-        if "00002-of-" in str(target):
-            raise Stop
-        usual(source, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", stop)
-        with pytest.raises(Stop):
-            so2docs.convert(dump, output, **options)
-    report = so2docs.convert(dump, output, **options)
+    with stopped(os, "replace", lambda source, target: "00002-of-" in str(target)):
+        so2docs.convert(beer, output, **options)
+    report = so2docs.convert(beer, output, **options)
     names = sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".")
     assert names == [f"train-{n:05}-of-{report.files:05}.jsonl" for n in range(report.files or 0)]
     assert (report.files or 0) > 3
     records = [record for name in names for record in jsonl(tmp_path / name)]
-    assert records == list(so2docs.documents(dump, recipe="hub"))
-    assert not so2docs.convert(dump, output, **options).is_new
-    shorter = so2docs.convert(dump, output, force=True, recipe="hub")
+    assert records == list(so2docs.documents(beer, recipe="hub"))
+    assert not so2docs.convert(beer, output, **options).is_new
+    shorter = so2docs.convert(beer, output, force=True, recipe="hub")
     assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == [
         "train-00000-of-00001.jsonl"
     ]
@@ -303,10 +264,9 @@ def test_records_without_metadata(tmp_path: Path) -> None:
             so2docs.convert(dump, tmp_path / "d.jsonl", recipe=recipe, drop_fields="metadata")
 
 
-def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path) -> None:
-    dump = unpacked_dumps / "beer.stackexchange.com"
+def test_linked_questions_are_in_one_share(beer: Path, tmp_path: Path) -> None:
     shares = {"split": "train=0.6,test=0.4", "recipe": "thread"}
-    links = ElementTree.parse(dump / "PostLinks.xml").getroot()
+    links = ElementTree.parse(beer / "PostLinks.xml").getroot()
     joined = [(int(link.attrib["PostId"]), int(link.attrib["RelatedPostId"])) for link in links]
 
     def ids(folder: Path, name: str) -> set[int]:
@@ -321,7 +281,7 @@ def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path)
     for folder in ("all", "apart"):
         (tmp_path / folder).mkdir()
         apart = folder == "apart"
-        so2docs.convert(dump, tmp_path / folder / "q.jsonl", without_linked=apart, **shares)
+        so2docs.convert(beer, tmp_path / folder / "q.jsonl", without_linked=apart, **shares)
     before = joins(tmp_path / "all")
     assert before
     assert not joins(tmp_path / "apart")
@@ -329,22 +289,21 @@ def test_linked_questions_are_in_one_share(unpacked_dumps: Path, tmp_path: Path)
         lost = ids(tmp_path / "all", name) - ids(tmp_path / "apart", name)
         assert lost == {a for a, _ in before} & ids(tmp_path / "all", name)
     with pytest.raises(so2docs.OptionError, match=r"without_linked=True needs split="):
-        so2docs.convert(dump, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
+        so2docs.convert(beer, tmp_path / "q.jsonl", without_linked=True, recipe="thread")
 
 
 def test_the_duplicates_of_the_docs(
-    unpacked_dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    beer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dump = unpacked_dumps / "beer.stackexchange.com"
     options: Row = {"nest": "links,users", "attribution": True, "body": "markdown"}
-    so2docs.convert(dump, tmp_path / "linked.jsonl.gz", **options)
+    so2docs.convert(beer, tmp_path / "linked.jsonl.gz", **options)
     page = (CHECKOUT / "docs" / "publishing.md").read_text()
     (script,) = re.findall(
         r"^```python\n(# duplicates.py\n.*?)^```", page, re.DOTALL | re.MULTILINE
     )
     monkeypatch.chdir(tmp_path)
     exec(script, {})
-    questions = oracle_tables.nest(dump, {"links", "users"}).documents
+    questions = oracle_tables.nest(beer, {"links", "users"}).documents
     expected = oracle_recipes.duplicates(questions, "alcohol.stackexchange.com", to_markdown)
     records = jsonl(tmp_path / "duplicates.jsonl")
     assert records
@@ -352,10 +311,9 @@ def test_the_duplicates_of_the_docs(
     assert [list(record)[:2] for record in records] == [["anchor", "positive"]] * len(records)
 
 
-def test_split(unpacked_dumps: Path, tmp_path: Path) -> None:
-    dump = unpacked_dumps / "beer.stackexchange.com"
-    so2docs.convert(dump, tmp_path / "whole.jsonl", recipe="qa", tags="taste")
-    so2docs.convert(dump, tmp_path / "some.jsonl", recipe="qa", tags="taste", split="3files")
+def test_split(beer: Path, tmp_path: Path) -> None:
+    so2docs.convert(beer, tmp_path / "whole.jsonl", recipe="qa", tags="taste")
+    so2docs.convert(beer, tmp_path / "some.jsonl", recipe="qa", tags="taste", split="3files")
     files = sorted(tmp_path.glob("some-*.jsonl"))
     assert len(files) == 3
     assert [row for file in files for row in jsonl(file)] == jsonl(tmp_path / "whole.jsonl")
@@ -403,23 +361,14 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
 
 def test_a_failed_recipe_can_be_corrected_and_resumed(tmp_path: Path) -> None:
     module = tmp_path / "mine.py"
-    command = [
-        *COMMAND,
-        "convert",
-        str(SAMPLES / "posts.xml"),
-        "t.jsonl",
-        "--recipe",
-        "mine:titles",
-    ]
-    run_again = partial(subprocess.run, command, cwd=tmp_path, capture_output=True, text=True)
+    command = ["convert", SAMPLES / "posts.xml", "t.jsonl", "--recipe", "mine:titles"]
     module.write_text("def titles(q):\n    yield {'title': q['Titel']}\n")
-    failed = run_again()
+    failed = run_process(*command, cwd=tmp_path)
     assert failed.returncode != 0
     assert "mine.py, line 2): KeyError: 'Titel'" in failed.stderr
     # Of another size, since bytecode is compared by size and by the second of the change.
     module.write_text("def titles(q):\n    yield {'title': q['Title']}  # Mended.\n")
-    again = run_again()
-    assert again.returncode == 0, again.stderr
+    run_process(*command, cwd=tmp_path, code=0)
     titles = [{"title": q["Title"]} for q in so2docs.documents(SAMPLES / "posts.xml")]
     assert jsonl(tmp_path / "t.jsonl") == titles
 
@@ -545,12 +494,11 @@ def test_retrieval_set(site: Site, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("links", ["linked", "both"])
-def test_retrieval_set_of_links(links: str, unpacked_dumps: Path, tmp_path: Path) -> None:
+def test_retrieval_set_of_links(links: str, beer: Path, tmp_path: Path) -> None:
     """Questions without a link stay in the corpus, and links have grades."""
-    dump = unpacked_dumps / "beer.stackexchange.com"
     settings = {"links": links}
-    so2docs.convert(dump, tmp_path / "set", recipe="beir", settings=settings, body="html")
-    expected = oracle_recipes.beir(oracle_tables.nest(dump, {"links"}).documents, str, **settings)
+    so2docs.convert(beer, tmp_path / "set", recipe="beir", settings=settings, body="html")
+    expected = oracle_recipes.beir(oracle_tables.nest(beer, {"links"}).documents, str, **settings)
     assert set_of(tmp_path / "set") == expected
     scores = {row.split("\t")[2] for row in expected[2]}
     assert scores == ({"1", "2"} if links == "both" else {"1"})
@@ -586,10 +534,9 @@ def test_corpus_has_the_answers_of_questions_without_an_accepted_one(tmp_path: P
     assert 0 < len(queries) < len(questions)
 
 
-def test_rejected_answers_are_not_relevant(unpacked_dumps: Path, tmp_path: Path) -> None:
-    dump = unpacked_dumps / "beer.stackexchange.com"
-    so2docs.convert(dump, tmp_path / "all", recipe="beir")
-    so2docs.convert(dump, tmp_path / "some", recipe="beir", sample="60%")
+def test_rejected_answers_are_not_relevant(beer: Path, tmp_path: Path) -> None:
+    so2docs.convert(beer, tmp_path / "all", recipe="beir")
+    so2docs.convert(beer, tmp_path / "some", recipe="beir", sample="60%")
     corpus, queries, qrels = set_of(tmp_path / "some")
     corpus_ids = {entry["_id"] for entry in corpus}
     pairs = [row.split("\t")[:2] for row in qrels]
@@ -599,31 +546,17 @@ def test_rejected_answers_are_not_relevant(unpacked_dumps: Path, tmp_path: Path)
     assert [query["_id"] for query in queries] == list(dict.fromkeys(query for query, _ in pairs))
 
 
-def test_a_retrieval_set_is_resumed(
-    unpacked_dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dump = unpacked_dumps / "beer.stackexchange.com"
-    so2docs.convert(dump, tmp_path / "expected", recipe="beir")
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", stopped_at_qrels(os.replace))
-        with pytest.raises(Stop):
-            so2docs.convert(dump, tmp_path / "set", recipe="beir")
+def test_a_retrieval_set_is_resumed(beer: Path, tmp_path: Path) -> None:
+    so2docs.convert(beer, tmp_path / "expected", recipe="beir")
+    with stopped(os, "replace", lambda source, target: str(target).endswith("test.tsv")):
+        so2docs.convert(beer, tmp_path / "set", recipe="beir")
     assert not (tmp_path / "set" / "qrels" / "test.tsv").exists()
-    report = so2docs.convert(dump, tmp_path / "set", recipe="beir")
+    report = so2docs.convert(beer, tmp_path / "set", recipe="beir")
     assert report.resumed
     assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")
-    assert not so2docs.convert(dump, tmp_path / "set", recipe="beir").is_new
-    so2docs.convert(dump, tmp_path / "set", recipe="beir", force=True)
-    command = ["convert", dump, tmp_path / "set", "--recipe", "beir"]
+    assert not so2docs.convert(beer, tmp_path / "set", recipe="beir").is_new
+    so2docs.convert(beer, tmp_path / "set", recipe="beir", force=True)
+    command = ["convert", beer, tmp_path / "set", "--recipe", "beir"]
     assert "up to date" in run(*command).stderr
     assert run(*command, "--force", "-q").returncode == 0
     assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")
-
-
-def stopped_at_qrels(usual: Callable[..., None]) -> Callable[..., None]:
-    def replace(source: Any, target: Any) -> None:
-        if str(target).endswith("test.tsv"):
-            raise Stop
-        usual(source, target)
-
-    return replace

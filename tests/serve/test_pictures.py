@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 from support.command import run
+from support.packed import zipped
 from support.serve_site import asked, make
 
 import so2docs
@@ -19,8 +19,7 @@ def test_pictures_from_disk(tmp_path: Path) -> None:
     (folder / "loaf.png").write_bytes(PNG)
     (folder / "script.png").write_bytes(b"<svg onload='x'/>")
     (folder / "notes.txt").write_bytes(PNG)
-    with zipfile.ZipFile(tmp_path / "more.zip", "w") as archive:
-        archive.writestr("2020/crumb.gif", GIF)
+    zipped(tmp_path / "more.zip", {"2020/crumb.gif": GIF})
     sources = ("//i.sstatic.net/crumb.gif", "https://i.stack.imgur.com/gone.png?s=1&amp;g=1",
                "https://i.stack.imgur.com/notes.png", "https://other.example/loaf.png")  # fmt: skip
     body = "".join(f'<p><img src="{source}" alt="A crumb"></p>' for source in sources)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import io
 import lzma
 import random
 import struct
+import zipfile
 import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import py7zr
 import pytest
@@ -19,7 +23,62 @@ from so2docs.dump.layers import Stream
 from so2docs.dump.seven_zip import SevenZip
 
 DICTIONARY = 1 << 16
+LZMA2 = [{"id": lzma.FILTER_LZMA2, "preset": 1}]
+"""Filters of archives as published; by default, py7zr adds the filter for programs."""
+BZIP2 = [{"id": py7zr.FILTER_BZIP2}]
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": DICTIONARY}]
+
+
+Files = Mapping[str, bytes] | Iterable[Path]
+"""Contents by name, or the paths of files."""
+
+
+def seven_zip(path: Path, files: Files, filters: list[dict[str, Any]] = LZMA2) -> Path:
+    """Make an archive with one solid block, in the given order."""
+    with py7zr.SevenZipFile(path, "w", filters=filters) as archive:
+        for name, data in _contents(files).items():
+            archive.writestr(data, name)
+    return path
+
+
+def zipped(path: Path, files: Files, method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in _contents(files).items():
+            archive.writestr(name, data)
+    return path
+
+
+def _contents(files: Files) -> Mapping[str, bytes]:
+    if isinstance(files, Mapping):
+        return files
+    return {path.name: path.read_bytes() for path in files}
+
+
+def with_noise(tables: Iterable[Path]) -> dict[str, bytes]:
+    """Return the contents of tables with noise before the first row, to make reading them long."""
+    rng, contents = random.Random(1), {}
+    for name, data in _contents(tables).items():
+        head, row, rows = data.partition(b"\n  <row")
+        noise = b"<!--" + base64.b64encode(rng.randbytes(300_000)) + b"-->" if row else b""
+        contents[name] = head + noise + row + rows
+    return contents
+
+
+class Counting(io.FileIO):
+    """A file that counts the bytes read from all files of its name."""
+
+    counts: ClassVar[Counter[str]] = Counter()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size) or b""
+        self.counts[str(self.name)] += len(data)
+        return data
+
+    @classmethod
+    def assert_read_once(cls, archive: Path) -> None:
+        """Assert that samples, the list of members, and each block were read once."""
+        assert archive.stat().st_size > 900_000
+        assert cls.counts[str(archive)] < archive.stat().st_size + 100_000
 
 
 def pack_lzma2(parts: list[bytes]) -> bytes:
@@ -52,7 +111,7 @@ def seven_zip_of_lzma2(
 
     with patch.context() as patched:
         patched.setattr(lzma, "LZMACompressor", new)
-        return _write(path, files, FILTERS)
+        return seven_zip(path, files, FILTERS)
 
 
 def seven_zip_of_bzip2(path: Path, patch: pytest.MonkeyPatch, files: dict[str, bytes]) -> Path:
@@ -60,14 +119,7 @@ def seven_zip_of_bzip2(path: Path, patch: pytest.MonkeyPatch, files: dict[str, b
     coders = lambda: bz2.BZ2Compressor(1), bz2.BZ2Decompressor
     with patch.context() as patched:
         patched.setitem(compressor.algorithm_class_map, py7zr.FILTER_BZIP2, coders)
-        return _write(path, files, [{"id": py7zr.FILTER_BZIP2}])
-
-
-def _write(path: Path, files: dict[str, bytes], filters: list[dict[str, Any]]) -> Path:
-    with py7zr.SevenZipFile(path, "w", filters=filters) as archive:
-        for name, data in files.items():
-            archive.writestr(data, name)
-    return path
+        return seven_zip(path, files, BZIP2)
 
 
 def seven_zip_with_header(header: bytes, packed: bytes = b"") -> bytes:
