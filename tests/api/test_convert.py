@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.command import run_python
-from support.dumps import question, write_dump
+from support.dumps import question, row, write_dump
 from support.oracle import nest
 
 import so2docs
@@ -174,37 +174,23 @@ _TEXT = st.text(
 )
 
 
-def reference(text: str) -> str:
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return escaped.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#13;")
-
-
 @pytest.mark.long
 @given(body=_TEXT, title=_TEXT)
 def test_round_trip_of_any_text(tmp_path: Path, body: str, title: str) -> None:
-    dump = tmp_path / "Posts.xml"
-    dump.write_text(
-        f'<posts><row Id="1" PostTypeId="1" Body="{reference(body)}" Title="{reference(title)}"/>'
-        "</posts>",
-        encoding="utf-8",
-        newline="",
-    )
-    (question,) = so2docs.documents(dump)
-    assert question == {"Id": 1, "PostTypeId": 1, "Body": body, "Title": title, "Answers": []}
+    dump = write_dump(tmp_path / "Posts.xml", question(1, Body=body, Title=title))
+    (document,) = so2docs.documents(dump)
+    assert document == {"Id": 1, "PostTypeId": 1, "Body": body, "Title": title, "Answers": []}
 
 
 @st.composite
-def _dumps(draw: st.DrawFn) -> list[str]:
-    rows = []
+def _dumps(draw: st.DrawFn) -> list[bytes]:
+    ids = st.one_of(st.integers(1, 12), st.integers(16380, 16390))
+    rows: list[bytes] = []
     for _ in range(draw(st.integers(0, 25))):
-        post_id = draw(st.one_of(st.integers(1, 12), st.integers(16380, 16390)))
         kind = draw(st.sampled_from([1, 1, 2, 2, 2, 5]))
-        parent = draw(st.one_of(st.integers(1, 12), st.integers(16380, 16390)))
-        score = draw(st.integers(-3, 3))
-        keys = f'Id="{post_id}" PostTypeId="{kind}"' + (
-            f' ParentId="{parent}"' if kind == 2 else ""
-        )
-        rows.append(f'<row {keys} Score="{score}" Body="row {len(rows)}" />')
+        parent = {"ParentId": draw(ids)} if kind == 2 else {}
+        values = {"Score": draw(st.integers(-3, 3)), "Body": f"row {len(rows)}"}
+        rows.append(row(Id=draw(ids), PostTypeId=kind, **parent, **values))
     return rows
 
 
@@ -212,10 +198,9 @@ def _dumps(draw: st.DrawFn) -> list[str]:
 @settings(max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "60")))
 @given(rows=_dumps(), chunk_bytes=st.integers(1, 400), answers_by=st.sampled_from(["id", "votes"]))
 def test_any_rows_in_any_order_nest_as_in_memory(
-    tmp_path: Path, rows: list[str], chunk_bytes: int, answers_by: str
+    tmp_path: Path, rows: list[bytes], chunk_bytes: int, answers_by: str
 ) -> None:
-    dump, output = tmp_path / "Posts.xml", tmp_path / "q.jsonl"
-    dump.write_text("<posts>\n  " + "\n  ".join(rows) + "\n</posts>")
+    dump, output = write_dump(tmp_path / "Posts.xml", *rows), tmp_path / "q.jsonl"
     report = so2docs.convert(
         dump, output, chunk_bytes=chunk_bytes, answers_by=answers_by, force=True, jobs=1
     )  # type: ignore[arg-type]
@@ -247,9 +232,8 @@ def test_optional_tables(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     site = tmp_path / "site"
     site.mkdir()
     write_dump(site / "Posts.xml", question(1))
-    for table, row in (("comments", 'PostId="1" Text="t"'), ("badges", 'UserId="1" Class="1"')):
-        text = f'<{table}>\n<row Id="1" {row} />\n</{table}>\n'
-        (site / f"{table.title()}.xml").write_text(text)
+    write_dump(site / "Comments.xml", row(Id=1, PostId=1, Text="t"))
+    write_dump(site / "Badges.xml", row(Id=1, UserId=1, Class=1))
     with pytest.raises(so2docs.DumpError):
         so2docs.convert(site, tmp_path / "q.jsonl", nest=["comments", "badges"], jobs=1)
     so2docs.convert(

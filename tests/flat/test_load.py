@@ -25,7 +25,7 @@ from typing import Any, get_args
 import pytest
 from support.command import run
 from support.dumps import answer, question, row, write_dump
-from support.flat_oracle import Row, as_date, rows_of
+from support.flat_oracle import LINKS, Row, as_date, broken_links, rows_of, tables_in
 from support.places import CHECKOUT
 from support.table_sites import SITE
 
@@ -289,31 +289,12 @@ def _sorted(rows: list[Row]) -> list[Row]:
 
 
 def _broken(site: Path) -> dict[str, int]:
-    """Count the rows that break each foreign key, from the XML."""
-    post_and_user = {"PostId": "Posts", "UserId": "Users"}
-    links = {
-        "Posts": {"ParentId": "Posts", "AcceptedAnswerId": "Posts"}
-        | {"OwnerUserId": "Users", "LastEditorUserId": "Users"},
-        "PostLinks": {"PostId": "Posts", "RelatedPostId": "Posts"},
-        "Comments": post_and_user,
-        "Votes": post_and_user,
-        "PostHistory": post_and_user,
-        "Badges": {"UserId": "Users"},
-        "Tags": {"ExcerptPostId": "Posts", "WikiPostId": "Posts"},
-    }
-    rows = {
-        table.stem: rows_of(site / table.file, table)
-        for table in DUMP.values()
-        if (site / table.file).exists()
-    }
-    ids = {stem: {row["Id"] for row in of_table} for stem, of_table in rows.items()}
+    """Count the rows that break each foreign key between tables of the site, from the XML."""
+    rows = {table.stem: rows_of(site / table.file, table) for table in tables_in(site)}
     return {
-        f"{stem}.{column}": sum(
-            row[column] is not None and row[column] not in ids[target] for row in rows[stem]
-        )
-        for stem, columns in links.items()
-        for column, target in columns.items()
-        if stem in rows and target in rows
+        name: len(ids)
+        for name, ids in broken_links(rows).items()
+        if LINKS[name.partition(".")[0]][name.partition(".")[2]] in rows
     }
 
 

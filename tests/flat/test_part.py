@@ -15,7 +15,7 @@ import pytest
 from support.command import run
 from support.dumps import answer, question, row, write_dump
 from support.filtering import pattern_of, place_of
-from support.flat_oracle import Row, read_back, rows_of, tables_in
+from support.flat_oracle import LINKS, Row, Site, broken_links, read_back, rows_of, tables_in
 from support.places import CHECKOUT, LONG, SAMPLES
 
 import so2docs
@@ -24,21 +24,6 @@ from so2docs.options.choices import Core
 from so2docs.schema import DUMP
 
 SAMPLE = CHECKOUT / "so2docs" / "sample" / "sample.stackexchange.com.7z"
-Site = dict[str, list[Row]]
-LINKS = {
-    "Posts": {
-        "ParentId": "Posts",
-        "AcceptedAnswerId": "Posts",
-        "OwnerUserId": "Users",
-        "LastEditorUserId": "Users",
-    },
-    "Comments": {"PostId": "Posts", "UserId": "Users"},
-    "PostLinks": {"PostId": "Posts", "RelatedPostId": "Posts"},
-    "Votes": {"PostId": "Posts", "UserId": "Users"},
-    "PostHistory": {"PostId": "Posts", "UserId": "Users"},
-    "Badges": {"UserId": "Users"},
-    "Tags": {"ExcerptPostId": "Posts", "WikiPostId": "Posts"},
-}
 CASES: list[dict[str, Any]] = [
     {"tags": ["sto*", "hops"]},
     {"tags": "?*-*,b*", "all_tags": True, "since": "2017", "until": "2019-06-01"},
@@ -140,13 +125,7 @@ def _passes(post: Row, options: dict[str, Any]) -> bool:
 
 def broken(site: Site) -> dict[str, set[int]]:
     """Return the referenced ids that do not exist, by foreign key."""
-    ids = {stem: {one["Id"] for one in rows} for stem, rows in site.items()}
-    return {
-        f"{stem}.{name}": {one[name] for one in site[stem]} - ids.get(target, set()) - {None}
-        for stem, links in LINKS.items()
-        if stem in site
-        for name, target in links.items()
-    }
+    return {name: set(ids) for name, ids in broken_links(site).items()}
 
 
 @pytest.mark.parametrize("options", CASES, ids=reprlib.repr)

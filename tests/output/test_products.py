@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dumps import question, write_dump
+from support.dumps import question, row, write_dump
 from support.places import version
 
 import so2docs
@@ -38,13 +38,10 @@ def make_inputs(folder: Path) -> Path:
         (folder / name).mkdir()
         questions = [question(n, Score=score, OwnerUserId=1) for n in (1, 2)]
         write_dump(folder / name / "Posts.xml", *questions)
-        for table, row in (
-            ("comments", 'Id="1" PostId="1" Text="text"'),
-            ("tags", 'Id="1" TagName="python" Count="1"'),
-            ("users", 'Id="1" DisplayName="Ada" Location="Ghent"'),
-        ):
-            path = folder / name / f"{table.title()}.xml"
-            path.write_text(f"<{table}>\n<row {row} />\n</{table}>\n")
+        write_dump(folder / name / "Comments.xml", row(Id=1, PostId=1, Text="text"))
+        write_dump(folder / name / "Tags.xml", row(Id=1, TagName="python", Count=1))
+        users = row(Id=1, DisplayName="Ada", Location="Ghent")
+        write_dump(folder / name / "Users.xml", users)
     for name in ("old", "new"):
         so2docs.convert(folder / name, folder / f"{name}.jsonl", jobs=1)
     TagsFile(so2docs.tags(folder / "site"), str(folder / "tags.jsonl")).build(force=False)

@@ -22,7 +22,7 @@ def row(**attributes: Any) -> bytes:
 
 
 def _escaped(text: str) -> str:
-    return escape(text, {'"': "&quot;", "\n": "&#xA;", "\r": "&#xD;"})
+    return escape(text, {'"': "&quot;", "\t": "&#x9;", "\n": "&#xA;", "\r": "&#xD;"})
 
 
 def question(post_id: int, **attributes: Any) -> bytes:

@@ -15,7 +15,25 @@ from xml.etree import ElementTree
 from so2docs.schema import DUMP, Table
 
 Row = dict[str, Any]
+Site = dict[str, list[Row]]
+"""Rows by the name of their table, such as `PostLinks`."""
+
 NUMBER = 1 << 63
+LINKS = {
+    "Posts": {
+        "ParentId": "Posts",
+        "AcceptedAnswerId": "Posts",
+        "OwnerUserId": "Users",
+        "LastEditorUserId": "Users",
+    },
+    "Comments": {"PostId": "Posts", "UserId": "Users"},
+    "PostLinks": {"PostId": "Posts", "RelatedPostId": "Posts"},
+    "Votes": {"PostId": "Posts", "UserId": "Users"},
+    "PostHistory": {"PostId": "Posts", "UserId": "Users"},
+    "Badges": {"UserId": "Users"},
+    "Tags": {"ExcerptPostId": "Posts", "WikiPostId": "Posts"},
+}
+"""Foreign keys: the table to which a column refers."""
 
 
 def rows_of(xml: Path, table: Table) -> list[Row]:
@@ -176,3 +194,16 @@ def _size(value: Any, kind: str) -> int:
 def tables_in(folder: Path) -> list[Table]:
     """Return the tables with an uncompressed file in a folder."""
     return [table for table in DUMP.values() if (folder / table.file).exists()]
+
+
+def broken_links(site: Site) -> dict[str, list[int]]:
+    """Return the referenced ids that do not exist, once for each row, by foreign key."""
+    ids = {stem: {row["Id"] for row in rows} for stem, rows in site.items()}
+    return {
+        f"{stem}.{name}": [
+            row[name] for row in site[stem] if row[name] not in ids.get(target, set()) | {None}
+        ]
+        for stem, links in LINKS.items()
+        if stem in site
+        for name, target in links.items()
+    }
