@@ -200,10 +200,9 @@ def test_ids_scattered_over_64_bits(tmp_path: Path) -> None:
 
 def test_a_question_with_very_many_answers(tmp_path: Path) -> None:
     count = 1_000_000 if LONG else 30_000
-    rows = b"".join(
-        b'<row Id="%d" PostTypeId="2" ParentId="1"/>\n' % n for n in range(2, count + 2)
+    dump = write_dump(
+        tmp_path / "Posts.xml", *(answer(n, 1) for n in range(2, count + 2)), question(1)
     )
-    dump = write_dump(tmp_path / "Posts.xml", rows, question(1))
     report, (document,) = convert(dump, chunk_bytes=1_000_000)
     assert report.answers == count
     answers = document["Answers"]
@@ -230,9 +229,7 @@ print(report.questions, report.peak_memory_bytes // 2**20)
 def test_a_huge_attribute(tmp_path: Path) -> None:
     size = (200 if LONG else 12) * 1_000_000
     dump, output = tmp_path / "Posts.xml", tmp_path / "questions.jsonl.gz"
-    long_row = (
-        b'<row Id="2" PostTypeId="1" Body="' + b"word &lt;p&gt; " * (size // 15) + b'" />\r\n'
-    )
+    long_row = question(2, Body="word <p> " * (size // 15))
     write_dump(dump, question(1), long_row, question(3))
     result = run_python("-c", MEASURED, dump, output)
     questions, peak = map(int, result.stdout.split())

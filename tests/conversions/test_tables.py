@@ -200,13 +200,18 @@ def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
     assert actual[1].count(b'"row":{}}') == 2
 
 
+def add_attribute(file: Path, attribute: str) -> None:
+    """Give the first row of a table one more attribute."""
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("<row ", f'<row {attribute}="z" ', 1), encoding="utf-8")
+
+
 @pytest.mark.parametrize("key", ["Owner", "Votes", "Answers"])
 def test_no_attribute_is_named_like_a_nested_list(
     key: str, core: str, site: Path, tmp_path: Path
 ) -> None:
-    posts, output = site / "Posts.xml", tmp_path / "questions.jsonl.gz"
-    text = posts.read_text(encoding="utf-8")
-    posts.write_text(text.replace("<row ", f'<row {key}="z" ', 1), encoding="utf-8")
+    output = tmp_path / "questions.jsonl.gz"
+    add_attribute(site / "Posts.xml", key)
     for names in ([], ["all"]):
         report = so2docs.convert(site, output, nest=names, core=core, force=True)  # type: ignore[arg-type]
         assert report.strays["reserved_attribute"] == 1
@@ -215,9 +220,8 @@ def test_no_attribute_is_named_like_a_nested_list(
 
 
 def test_no_attribute_has_the_name_of_the_site_field(core: str, site: Path, tmp_path: Path) -> None:
-    posts, output = site / "Posts.xml", tmp_path / "questions.jsonl.gz"
-    text = posts.read_text(encoding="utf-8")
-    posts.write_text(text.replace("<row ", '<row Site="z" ', 1), encoding="utf-8")
+    output = tmp_path / "questions.jsonl.gz"
+    add_attribute(site / "Posts.xml", "Site")
     report = so2docs.convert(site, output, core=core, keep_spill=True)  # type: ignore[arg-type]
     assert "reserved_attribute" not in report.strays
     options = {"site_field": "Site", "site": "x", "core": core, "force": True}
@@ -238,9 +242,7 @@ def test_no_attribute_has_the_name_of_the_site_field(core: str, site: Path, tmp_
 def test_no_attribute_is_named_like_an_added_field(
     name: str, attribute: str, reason: str, site: Path, tmp_path: Path
 ) -> None:
-    file = site / FILES[name]
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace("<row ", f'<row {attribute}="z" ', 1), encoding="utf-8")
+    add_attribute(site / FILES[name], attribute)
     output = tmp_path / "questions.jsonl.gz"
     report = so2docs.convert(site, output, nest="all")
     assert report.tables[name].strays[reason] == 1

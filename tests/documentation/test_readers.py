@@ -4,8 +4,6 @@ The folders have several sites with strays and indexes; each reader must find ex
 of the report. Readers that are not test dependencies run by `make test-datasets`.
 """
 
-import importlib
-import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.places import SAMPLES
+from support.readers import import_reader
 
 import so2docs
 
@@ -63,13 +62,6 @@ def expected(folder: Path) -> list[int]:
     return sorted(ids)
 
 
-def _reader(name: str) -> Any:
-    """Import a reader; skip the test if it is missing, unless all readers are required."""
-    if "SO2DOCS_READERS" in os.environ:
-        return importlib.import_module(name)
-    return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
-
-
 def of_duckdb(where: str) -> list[int]:
     import duckdb
 
@@ -99,7 +91,7 @@ def of_zcat(where: str) -> list[int]:
 
 
 def of_polars(where: str) -> list[int]:
-    polars = _reader("polars")
+    polars = import_reader("polars")
     scan = polars.scan_parquet if "parquet" in where else polars.scan_ndjson
     # By default, polars reads every file of a folder.
     options = {"hidden_file_prefix": "."} if where.endswith("/") else {}
@@ -107,7 +99,7 @@ def of_polars(where: str) -> list[int]:
 
 
 def of_hugging_face(where: str) -> list[int]:
-    datasets = _reader("datasets")
+    datasets = import_reader("datasets")
     if "*" in where:
         kind = "parquet" if "parquet" in where else "json"
         return list(datasets.load_dataset(kind, data_files=where, split="train")["Id"])
@@ -115,7 +107,7 @@ def of_hugging_face(where: str) -> list[int]:
 
 
 def of_chdb(where: str) -> list[int]:
-    chdb = _reader("chdb")
+    chdb = import_reader("chdb")
     form = "Parquet" if "parquet" in where else "JSONEachRow"
     rows = chdb.query(f"SELECT Id FROM file('{where}', {form}, 'Id Int64')", "CSV")
     return [int(line) for line in str(rows).split()]
@@ -123,7 +115,7 @@ def of_chdb(where: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    sql = _reader("pyspark.sql")
+    sql = import_reader("pyspark.sql")
     builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     session = builder.getOrCreate()
     yield session

@@ -20,7 +20,7 @@ import py7zr
 import pytest
 import zstandard
 from support.command import run, run_python
-from support.dumps import left_by, strays_of, unpacked
+from support.dumps import left_by, row, strays_of, unpacked
 from support.interruptions import kill_at, stop_at_each_step
 from support.oracle_tables import FILES
 from support.packed import BZIP2, LZMA2, Counting, seven_zip, with_noise, zipped
@@ -488,12 +488,8 @@ print(report.peak_memory_bytes)
 def test_memory_of_a_long_table(folder: Path) -> None:
     peaks = []
     for rows in (2_000, 80_000):
-        about = "x" * 500
-        users = "".join(
-            f'<row Id="{number}" DisplayName="{number}" AboutMe="{about}" />\n'
-            for number in range(rows)
-        )
-        files = site_files() | {"Users.xml": f"<users>{users}</users>".encode()}
+        users = (row(Id=n, DisplayName=n, AboutMe="x" * 500) for n in range(rows))
+        files = site_files() | {"Users.xml": b"<users>" + b"".join(users) + b"</users>"}
         archive = in_a_zip(folder / f"{rows}.zip", files)
         result = run_python("-c", MEMORY, archive, folder / f"{rows}.jsonl", timeout=60)
         peaks.append(int(result.stdout))

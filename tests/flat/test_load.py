@@ -7,7 +7,6 @@ is chdb, and sqlglot parses the SQL. `make test-datasets` installs the last two.
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 import os
 import re
@@ -27,6 +26,7 @@ from support.command import run
 from support.dumps import answer, question, row, write_dump
 from support.flat_oracle import LINKS, Row, as_date, broken_links, rows_of, tables_in
 from support.places import CHECKOUT
+from support.readers import import_reader
 from support.table_sites import SITE
 
 import so2docs
@@ -208,7 +208,7 @@ with session.Session(sys.argv[1]) as database:
 
 @contextmanager
 def clickhouse(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
-    _reader("chdb")
+    import_reader("chdb")
 
     def load(files: Path) -> Loaded:
         # Use a separate process, because a process has only one session of chdb.
@@ -226,13 +226,6 @@ def clickhouse(folder: Path) -> Iterator[Callable[[Path], Loaded]]:
         return read, printed.replace('"', "").replace(",", "|")
 
     yield load
-
-
-def _reader(name: str) -> Any:
-    """Import a program of the extra `readers`; skip the test if it is missing."""
-    if "SO2DOCS_READERS" in os.environ:
-        return importlib.import_module(name)
-    return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
 
 
 SYSTEMS = {"postgres": postgres, "mysql": mysql, "clickhouse": clickhouse}
@@ -349,7 +342,7 @@ def test_documents_and_their_changes_in_postgres(short_folder: Path, tmp_path: P
 @pytest.mark.parametrize("system", DIALECTS)
 def test_definitions_parse(system: SqlSystem) -> None:
     """Loading statements are left out: they are for a client, or unknown to the parser."""
-    sqlglot = _reader("sqlglot")
+    sqlglot = import_reader("sqlglot")
     language = {"sqlserver": "tsql"}.get(system, system)
     text = definitions(DUMP.values(), DIALECTS[system], load=True)
     text = re.sub(r"^(\\|LOAD DATA|BULK INSERT|INSERT).*(\n +.*|\n\);)*", "", text, flags=re.M)

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.dumps import unpacked
+from support.dumps import answer, question, row, unpacked, write_dump
 from support.formats_read_back import mongodb, parquet
 from support.oracle_tables import FILES, nest
 from support.table_sites import SITE
@@ -88,21 +88,16 @@ def test_parquet_values(tmp_path: Path) -> None:
 
 def test_parquet_keeps_misfits(tmp_path: Path) -> None:
     """Values of another type, invalid dates and unknown attributes, at any depth."""
-    (tmp_path / "Posts.xml").write_text(
-        '<posts><row Id="1" PostTypeId="1" OwnerUserId="7" />'
-        '<row Id="2" PostTypeId="2" ParentId="1" /></posts>'
-    )
-    (tmp_path / "Comments.xml").write_text(
-        '<comments><row Id="1" PostId="2" Score="many" CreationDate="yesterday" Mood="good" '
-        'UserId="7" /><row Id="2" PostId="2" Score="1e3" /></comments>'
-    )
-    (tmp_path / "PostLinks.xml").write_text(
-        '<links><row Id="1" PostId="1" LinkTypeId="x" Answers="no" /></links>'
-    )
-    (tmp_path / "Votes.xml").write_text('<votes><row PostId="2" VoteTypeId="37" /></votes>')
-    (tmp_path / "Users.xml").write_text(
-        '<users><row Id="7" Reputation="high" CreationDate="2020-01-01" /></users>'
-    )
+    odd = {"Score": "many", "CreationDate": "yesterday", "Mood": "good"}
+    tables = {
+        "Posts": [question(1, OwnerUserId=7), answer(2, 1)],
+        "Comments": [row(Id=1, PostId=2, **odd, UserId=7), row(Id=2, PostId=2, Score="1e3")],
+        "PostLinks": [row(Id=1, PostId=1, LinkTypeId="x", Answers="no")],
+        "Votes": [row(PostId=2, VoteTypeId=37)],
+        "Users": [row(Id=7, Reputation="high", CreationDate="2020-01-01")],
+    }
+    for name, rows_of_table in tables.items():
+        write_dump(tmp_path / f"{name}.xml", *rows_of_table)
     output = written(tmp_path / "all.parquet", tmp_path, ["all"], jobs=1)
     rows = parquet(output)
     documents = nest(tmp_path, FILES).documents

@@ -1,7 +1,6 @@
 """Outputs of recipes, with their cards, read by the programs that data sets are made for."""
 
 import importlib.util
-import os
 import re
 import shlex
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from support.command import run
 from support.formats_read_back import jsonl, without_nulls
 from support.places import CHECKOUT
+from support.readers import import_reader
 
 import so2docs
 from so2docs.recipes.beir import BEIR
@@ -28,13 +28,6 @@ CARDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def _reader(name: str) -> Any:
-    """Import a package that `make test-datasets` installs; skip the test without it elsewhere."""
-    if "SO2DOCS_READERS" in os.environ:
-        return importlib.import_module(name)
-    return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
-
-
 @pytest.fixture(scope="module")
 def dump(unpacked_dumps: Path) -> Path:
     return unpacked_dumps / "beer.stackexchange.com"
@@ -43,7 +36,7 @@ def dump(unpacked_dumps: Path) -> Path:
 @pytest.fixture
 def load_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
-    datasets = _reader("datasets")
+    datasets = import_reader("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     return datasets.load_dataset
 
@@ -82,7 +75,7 @@ def test_the_card_says_the_columns(
     recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
     """The card has the columns of the data; the loader refuses other columns and counts."""
-    datasets = _reader("datasets")
+    datasets = import_reader("datasets")
     folder = tmp_path / "set"
     records = converted(dump, folder, name, recipe=recipe, body="html", accepted=True)
     builder = datasets.load_dataset_builder(str(folder))
@@ -97,7 +90,7 @@ def test_the_card_says_the_columns(
 
 
 def test_the_count_of_the_card_is_checked(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    datasets = _reader("datasets")
+    datasets = import_reader("datasets")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="html")
     card = tmp_path / "set" / "README.md"
     count = f"num_examples: {len(records)}"
@@ -183,7 +176,7 @@ def test_hugging_face_loads_a_retrieval_set(
 
 
 def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
-    readers = _reader("datatrove.pipeline.readers")
+    readers = import_reader("datatrove.pipeline.readers")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="thread", body="text")
     reader = readers.JsonlReader(str(tmp_path / "set"), glob_pattern="*.jsonl.gz")
     loaded = list(reader.run())
@@ -200,7 +193,7 @@ def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
 
 def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     """TRL's standard preference form, on which trainers run `unpair_preference_dataset`."""
-    trl = _reader("trl")
+    trl = import_reader("trl")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="pairs", body="html")
     dataset = load_dataset(str(tmp_path / "set"), split="train")
     assert not trl.is_conversational(dataset[0])
@@ -217,7 +210,7 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
 
 def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     """A model is trained on the question, a line `Answer:`, and the answer."""
-    trl = _reader("trl")
+    trl = import_reader("trl")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="text")
     row = load_dataset(str(tmp_path / "set"), split="train")[0]
     assert not trl.is_conversational(row)
@@ -226,7 +219,7 @@ def test_trl_joins_prompt_and_completion(dump: Path, tmp_path: Path, load_datase
 
 def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     """TRL's standard prompt-completion form: two texts, no messages."""
-    trl = _reader("trl")
+    trl = import_reader("trl")
     converted(dump, tmp_path / "set", "parquet", recipe="qa", body="html")
     dataset = load_dataset(str(tmp_path / "set"), split="train")
     assert not trl.is_conversational(dataset[0])
@@ -238,7 +231,7 @@ def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_datas
 
 def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     """TRL's conversational forms: preferences, and messages with a system message."""
-    trl = _reader("trl")
+    trl = import_reader("trl")
     options = {"recipe": "pairs", "settings": {"conversational": True}}
     converted(dump, tmp_path / "pairs", "jsonl.gz", body="html", **options)
     dataset = load_dataset(str(tmp_path / "pairs"), split="train")
@@ -255,7 +248,7 @@ def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) 
 
 @pytest.mark.parametrize("accepted", [False, True])
 def test_beir_loads_a_retrieval_set(accepted: bool, dump: Path, tmp_path: Path) -> None:
-    loader = _reader("beir.datasets.data_loader")
+    loader = import_reader("beir.datasets.data_loader")
     folder = tmp_path / "set"
     so2docs.convert(dump, folder, recipe="beir", accepted=accepted)
     corpus, queries, qrels = loader.GenericDataLoader(str(folder)).load(split="test")
@@ -295,7 +288,7 @@ def test_mteb_loads_a_retrieval_set(card: bool, dump: Path, tmp_path: Path) -> N
 def _module_of_mteb(name: str) -> Any:
     package = importlib.util.find_spec("mteb")
     if package is None or package.origin is None:
-        return _reader("mteb")
+        return import_reader("mteb")
     spec = importlib.util.spec_from_file_location("module", Path(package.origin).parent / name)
     assert spec is not None
     assert spec.loader is not None
