@@ -10,13 +10,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.command import COMMAND, run
 from support.dumps import answer, question, write_dump
+from support.interruptions import wait_for
 from support.messages import heard
 
 import so2docs
@@ -424,10 +424,7 @@ def test_stopped(number: int, tmp_path: Path) -> None:
     changes = tmp_path / "changes"
     command = [*COMMAND, "diff", str(old), str(new), str(changes), "--jobs", "2"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and not list(changes.glob("*.gz")):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_for(lambda: process.poll() is not None or list(changes.glob("*.gz")))
     process.send_signal(number)
     _, stderr = process.communicate()
     assert b"Traceback" not in stderr

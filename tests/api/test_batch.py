@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 from support.command import COMMAND, run
 from support.dumps import unpacked
-from support.interruptions import stopped
+from support.interruptions import stopped, wait_for
 from support.places import SAMPLES
 
 import so2docs
@@ -252,10 +251,7 @@ def test_stopped_side_by_side(
     out = tmp_path / "out"
     command = [*COMMAND, "convert", *map(str, sites), "--nest", "all", "--jobs", "2"]
     process = subprocess.Popen([*command, "--output-dir", str(out)], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and not list(out.glob("*.jsonl.gz")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: process.poll() is not None or list(out.glob("*.jsonl.gz")))
     process.send_signal(number)
     # Workers also hold the pipe, so its end shows that none is left.
     _, stderr = process.communicate()

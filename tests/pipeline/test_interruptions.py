@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.command import COMMAND
 from support.dumps import left_by, row, some_rows, write_dump
-from support.interruptions import stop_at_each_step
+from support.interruptions import stop_at_each_step, wait_for
 from support.messages import heard
 from support.places import LONG
 from support.processes import children, members
@@ -73,13 +73,6 @@ def start(dump: Path, output: Path, *, command: bool = False) -> subprocess.Pope
     )
     STARTED.append(running)
     return running
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def wait_for_chunks(output: Path, running: subprocess.Popen[str], count: int = 4) -> None:

@@ -45,13 +45,19 @@ def stopped(owner: Any, name: str, at: int | Callable[..., bool] = 0) -> Iterato
             yield
 
 
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds; fail after two minutes."""
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def kill_at(pattern: str, output: Path, script: str, *arguments: object) -> None:
     """Run a script in a separate process, and kill it when a file is in the spill of an output."""
     spill = output.with_name(f"{output.name}.spill")
     with Popen([sys.executable, "-c", script, *map(str, arguments)]) as process:
-        deadline = time.monotonic() + 120
-        while process.poll() is None and not list(spill.glob(pattern)):
-            assert time.monotonic() < deadline
+        wait_for(lambda: process.poll() is not None or list(spill.glob(pattern)))
         process.send_signal(signal.SIGKILL)
     assert spill.exists(), "it was done before it could be killed"
     assert not output.exists()
