@@ -107,7 +107,7 @@ def test_stopped_at_any_moment(
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks Linux")
 def test_nothing_is_left_in_shared_memory(dump: Path, tmp_path: Path) -> None:
-    running = converting(dump, ["-"], tmp_path)
+    running = converting(dump, ["-"], tmp_path, subprocess.PIPE)  # Nobody reads, so it waits.
     workers = wait_for_workers(running)
     time.sleep(0.2)
     maps = [Path(f"/proc/{pid}/maps").read_text() for pid in (running.pid, *workers)]
