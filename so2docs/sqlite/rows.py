@@ -111,7 +111,9 @@ class _Columns:
         self._kinds = tuple(int if name in INTEGERS else str for name in self.names)
         self._integers = [place for place, kind in enumerate(self._kinds) if kind is int]
         self._as_json = [self.names.index(name) for name in layout.as_json]
-        self._fitting: set[tuple[type, ...]] = set()
+        self._plans: dict[tuple[Any, ...], tuple[itemgetter[Any], list[int]]] = {}
+        """How to order the values of objects with the same keys and types, if all of them fit: the
+        position of each column in the values and a last None, and the columns of integers."""
 
     def values(self, record: Document, path: str) -> tuple[list[Any], str | None]:
         """Return the column values of an object, and the JSON for `Other`; None if all values fit.
@@ -119,15 +121,18 @@ class _Columns:
         Raises:
             DocumentError: An integer has more than 64 bits, or a value cannot be written as JSON.
         """
-        values = list(map(record.get, self.names))
+        signature = tuple(record), tuple(map(type, record.values()))
+        plan = self._plans.get(signature)
+        if plan is None:
+            values: list[Any] = list(map(record.get, self.names))
+        else:
+            values = list(plan[0]((*record.values(), None)))
         for place in self._as_json:
             if (value := values[place]) is not None:
                 values[place] = _as_json(value, path + self.names[place])
-        signature = tuple(map(type, values))
-        is_whole = len(record) == len(values) - values.count(None)
-        if is_whole and signature in self._fitting:
-            for place in self._integers:
-                if (value := values[place]) is not None and not _LEAST <= value < _MOST:
+        if plan is not None:
+            for place in plan[1]:
+                if not _LEAST <= values[place] < _MOST:
                     raise self._too_large(path, place)
             return values, None
         for place in self._integers:
@@ -142,8 +147,12 @@ class _Columns:
             for place, (value, kind) in enumerate(zip(values, self._kinds, strict=True))
             if value is not None and type(value) is not kind
         ]
-        if is_whole and not misfits:
-            self._fitting.add(signature)
+        if not misfits and len(record) == len(values) - values.count(None):
+            positions = {name: position for position, name in enumerate(record)}
+            self._plans[signature] = (
+                itemgetter(*(positions.get(name, -1) for name in self.names)),
+                [place for place in self._integers if values[place] is not None],
+            )
             return values, None
         for place in misfits:
             values[place] = None
