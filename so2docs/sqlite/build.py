@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
 import os
 import sqlite3
 import time
@@ -43,6 +44,7 @@ from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, out
 from so2docs.reader.reading import read
 from so2docs.schema import RESERVED
 from so2docs.sqlite.about import datasette_files, read_about
+from so2docs.sqlite.ascending import AscendingRows
 from so2docs.sqlite.layout import (
     ABOUT,
     BY_ROW,
@@ -51,6 +53,7 @@ from so2docs.sqlite.layout import (
     PAGES,
     PAGES_SQL,
     PROFILE,
+    TEXTS,
     by_row_sql,
     index_name,
     listed,
@@ -60,7 +63,7 @@ from so2docs.sqlite.layout import (
     views_sql,
 )
 from so2docs.sqlite.rows import Batch, Made, Row, Tally, make_packed_rows, make_rows, unpack
-from so2docs.sqlite.search import Texts, copy_index, index_texts
+from so2docs.sqlite.search import copy_index, index_texts
 from so2docs.sqlite.sources import (
     DocumentSource,
     PathLike,
@@ -175,6 +178,9 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
 _BATCH = 500
 """Number of documents in a batch; 2,000 need 413 MiB of memory for 100 MB of a dump."""
 _BATCH_BYTES = 8 * 1024 * 1024
+_MOST_ADDED = 4 * 1024 * 1024
+"""Number of characters of long texts after which waiting rows are sorted and inserted."""
+_BODY_OF_ANSWER = LAYOUTS["answers"].attributes.index("Body")
 _MOST_MAKERS = 2
 """Maximum number of processes that make rows; two are as fast as the inserts."""
 _OBJECTS = 100_000
@@ -383,8 +389,8 @@ class DatabaseFile(Product[Database]):
                 temporary_folder(os.path.dirname(path) or ".") as folder,
                 explained(path),
                 closing(connect(part_path(path))) as connection,
+                closing(_Building(connection, self.provenance, folder)) as building,
             ):
-                building = _Building(connection, self.provenance)
                 loaded = building.load_all(self._read_documents(), options.jobs)
                 make_indexes = partial(building.make_indexes, progress=options.progress)
                 if options.search == "none":
@@ -449,18 +455,29 @@ def _rare_collections() -> Iterator[None]:
 class _Building:
     """A database that is being made."""
 
-    def __init__(self, connection: sqlite3.Connection, record: Provenance) -> None:
+    def __init__(self, connection: sqlite3.Connection, record: Provenance, folder: str) -> None:
         self.connection, self._record = connection, record
         self.search: Search = record.options["search"]
         self.site_field: str | None = record.options["site_field"]
         self._inserts: dict[str, str] = {}
         self._sources: list[dict[str, Any]] = []
         self._next_row = 0
+        # Row numbers ascend in a database of several sites.
+        self._waiting = {
+            table: AscendingRows(os.path.join(folder, table), column)
+            for table, column in (("answers", _BODY_OF_ANSWER), ("texts", -2))
+            if self.site_field is None
+        }
+
+    def close(self) -> None:
+        """Close the temporary files."""
+        for waiting in self._waiting.values():
+            waiting.close()
 
     def load_all(
         self, sources: Iterable[tuple[DocumentSource, Iterable[Any], str | None]], jobs: int | None
-    ) -> Iterator[Texts]:
-        """Insert the rows of all sources; yield the texts to index, batch by batch."""
+    ) -> Iterator[list[Row]]:
+        """Insert the rows of all sources; yield lists of texts to index."""
         for source, documents, site in sources:
             self._sources.append((yield from self._load(source, documents, site, jobs)))
 
@@ -470,7 +487,7 @@ class _Building:
         documents: Iterable[Any],
         site: str | None,
         jobs: int | None,
-    ) -> Generator[Texts, None, dict[str, Any]]:
+    ) -> Generator[list[Row], None, dict[str, Any]]:
         """Insert the rows of a source; yield the texts to index, and return its description."""
         total = Tally()
         batches = self._batches(source, documents)
@@ -480,18 +497,12 @@ class _Building:
         # small inputs, processes cost more than they save.
         makers = min(_MOST_MAKERS, (jobs or os.cpu_count() or 1) - 2)
         is_apart = makers > 0 and source.documents is None and len(start) > 1
-        under_way: deque[Batch] = deque()
-
-        def tasks() -> Iterator[Batch]:
-            for batch in itertools.chain(start, batches):
-                under_way.append(batch)
-                yield batch
-
         make = make_packed_rows if is_apart else make_rows
         with Workers(makers if is_apart else 1, is_apart=is_apart) as workers:
-            for made in workers.run(make, tasks()):
-                yield self._insert(made, under_way.popleft())
+            for made in workers.run(make, itertools.chain(start, batches)):
+                yield from self._add(made, source.label)
                 total += made.tally
+        yield from self._insert_waiting(math.inf, source.label)
         sites = sorted(total.sites) if self.site_field is not None else [None]
         return {
             "source": os.path.basename(source.name),
@@ -522,16 +533,14 @@ class _Building:
         if some:
             yield make(some, first=first)
 
-    def _insert(self, made: Made, batch: Batch) -> Texts:
-        """Insert the rows of a batch of documents.
+    def _add(self, made: Made, label: str) -> Iterator[list[Row]]:
+        """Insert the rows of a batch of documents, except those with ids of later questions.
 
-        Returns:
-            The texts of the batch, for the full-text index.
+        Yields:
+            The texts inserted, each with its row number, for the full-text index.
         """
         rows: dict[str, list[Row]] = unpack(made.rows)
         first_row = self._next_row
-        if self.search != "none":
-            rows["texts"] = unpack(made.texts)
         if self.site_field is not None:
             self._next_row += made.tally.numbered
             for table in {"questions", "answers"} & rows.keys():
@@ -547,18 +556,40 @@ class _Building:
             if table not in self._inserts and (table != "users" or table in rows):
                 self._create(table)
         for table, values in rows.items():
-            before = self.connection.total_changes
-            try:
-                self.connection.executemany(self._inserts[table], values)
-            except sqlite3.IntegrityError:
-                # Find the failing row by the number of rows inserted before it.
-                row = values[self.connection.total_changes - before]
-                place = 0 if self.site_field is None else 2 if table in BY_ROW else 1
-                raise OutputError(
-                    f"{batch.label}: {table}: Id {row[place]} occurs twice; ids are only unique "
-                    f"per site: for several sites, name a column with {flag('site_field')}"
-                ) from None
-        return Texts(made.texts, first_row)
+            if table in self._waiting:
+                self._waiting[table].add(values)
+            else:
+                self._insert(table, values, label)
+        if any(waiting.added > _MOST_ADDED for waiting in self._waiting.values()):
+            yield from self._insert_waiting(rows["questions"][-1][0], label)
+        elif not self._waiting and "texts" in rows:
+            yield [(row[0], *row[-len(TEXTS) :]) for row in rows["texts"]]
+
+    def _insert_waiting(self, limit: float, label: str) -> Iterator[list[Row]]:
+        """Insert the waiting rows with ids below a limit; yield the texts among them."""
+        for table, waiting in self._waiting.items():
+            for rows in waiting.up_to(limit):
+                self._insert(table, rows, label)
+                if table == "texts":
+                    yield rows
+
+    def _insert(self, table: str, rows: list[Row], label: str) -> None:
+        """Insert rows, which come from the source with this label.
+
+        Raises:
+            OutputError: An id occurs twice.
+        """
+        before = self.connection.total_changes
+        try:
+            self.connection.executemany(self._inserts[table], rows)
+        except sqlite3.IntegrityError:
+            # Find the failing row by the number of rows inserted before it.
+            row = rows[self.connection.total_changes - before]
+            place = 0 if self.site_field is None else 2 if table in BY_ROW else 1
+            raise OutputError(
+                f"{label}: {table}: Id {row[place]} occurs twice; ids are only unique "
+                f"per site: for several sites, name a column with {flag('site_field')}"
+            ) from None
 
     def _create(self, table: str) -> None:
         if table == PAGES:

@@ -78,8 +78,6 @@ def _alternative(image: re.Match[str]) -> str:
 _LEAST, _MOST = -(1 << 63), 1 << 63
 _LEVEL = 1
 """The zstd compression level of pages. Level 3 saves 1 % of a database for 2 % of the time."""
-_SORTED = frozenset({"answers", "texts"})
-"""Tables whose rows follow their questions, in a different order from their ids."""
 _PAGE_BYTES = 96 * 1024
 """Bytes of JSON in a page; a larger document has a page of its own."""
 
@@ -192,14 +190,8 @@ class TableRows:
         self._page_bytes = self._page_number = 0
 
     def take(self) -> dict[str, list[Row]]:
-        """Return the rows, by table, in the order of their keys if this is a number.
-
-        SQLite inserts sorted rows faster, and fills its pages better.
-        """
+        """Return the rows, by table."""
         self._end_page()
-        if self._site_field is None:
-            for table in _SORTED & self._rows.keys():
-                self._rows[table].sort(key=itemgetter(0))
         if self._users:
             self._rows["users"] = list(self._users.values())
         return self._rows
@@ -405,13 +397,11 @@ class Made(NamedTuple):
     """The rows made from a batch of documents.
 
     Attributes:
-        rows: Rows by table, without texts; packed if they come from another process.
-        texts: Rows of texts, which are passed on to the process of the index, as they are.
+        rows: Rows by table; packed if they come from another process.
         tally: Counts of the documents.
     """
 
     rows: dict[str, list[Row]] | bytes
-    texts: list[Row] | bytes
     tally: Tally
 
 
@@ -427,14 +417,13 @@ def make_rows(batch: Batch) -> Made:
             collection.add(batch.document(place))
         except DocumentError as error:
             raise OutputError(f"{batch.where(place)}: {error}") from None
-    rows = collection.take()
-    return Made(rows, rows.pop("texts", []), collection.tally)
+    return Made(collection.take(), collection.tally)
 
 
 def make_packed_rows(batch: Batch) -> Made:
     """Make the rows of a batch of documents for another process."""
     made = make_rows(batch)
-    return made._replace(rows=pack(made.rows), texts=pack(made.texts))
+    return made._replace(rows=pack(made.rows))
 
 
 def pack(rows: Any) -> bytes:

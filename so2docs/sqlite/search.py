@@ -2,7 +2,8 @@
 
 Indexing takes as long as all other steps together. The index is made in a separate file, whose
 tables are then copied into the database: they are plain tables (https://sqlite.org/fts5.html, "FTS5
-Data Structures"). The texts of a few batches become a segment; all segments are merged at the end.
+Data Structures"). The row numbers of texts ascend, so a segment ends only when FTS5 has used its
+memory; all segments are merged at the end.
 
 This module is separate from `build` so that the worker starts faster: importing it takes a third of
 the time that importing `build` takes.
@@ -14,42 +15,25 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from operator import itemgetter
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from so2docs.output.sqlite_file import connect
 from so2docs.processes.pool import Workers
 from so2docs.sqlite.layout import TEXTS, listed
 from so2docs.sqlite.rows import Row, pack, unpack
 
-
-class Texts(NamedTuple):
-    """The texts of a batch of documents.
-
-    Attributes:
-        rows: Rows of the table `texts`, perhaps packed.
-        first_row: Offset to add to the numbers of these rows.
-    """
-
-    rows: list[Row] | bytes
-    first_row: int
-
-
 _CACHE_KIB = 16 * 1024
-_HASH_BYTES = 16 * 1024 * 1024
+_HASH_BYTES = 8 * 1024 * 1024
 _MOST_SEGMENTS = 1_000
 """Number of segments on a level before they are merged; FTS5 allows twice as many in all."""
+_WORTH_A_PROCESS = 2_000
+"""Number of texts that take longer to index than a process takes to start."""
 
-_SEGMENT_CHARACTERS = 6 * 1024 * 1024
-"""Number of characters of the texts of a segment. Sorting the texts of several batches together
-takes 15 % less time than a segment for each batch of 500 documents, and makes the index smaller."""
-
-_indexes: dict[str, _Index] = {}
+_connections: dict[str, Connection] = {}
 
 
 def index_texts(
-    batches: Iterable[Texts],
+    batches: Iterable[list[Row]],
     path: str,
     sql: str,
     *,
@@ -59,20 +43,22 @@ def index_texts(
     """Make the full-text index of texts in a separate file.
 
     Args:
-        batches: Batches of a few thousand texts.
+        batches: Lists of rows with a row number and the texts; the numbers should ascend.
         path: Path of the separate file.
         sql: The statement that makes the index.
         is_apart: Whether a worker process makes the index while `batches` is read.
         meanwhile: Function called after the last batch, while the worker merges the segments.
     """
     batches = iter(batches)
-    start = list(itertools.islice(batches, 2))
-    # Use no process for small inputs, where it costs more than it saves.
-    is_apart = is_apart and len(start) > 1
+    start, count = list[list[Row]](), 0
+    while count < _WORTH_A_PROCESS and (rows := next(batches, None)) is not None:
+        start.append(rows)
+        count += len(rows)
+    is_apart = is_apart and count >= _WORTH_A_PROCESS
 
-    def tasks() -> Iterator[Texts | None]:
-        for batch in itertools.chain(start, batches):
-            yield batch._replace(rows=pack(batch.rows)) if is_apart else batch
+    def tasks() -> Iterator[list[Row] | bytes | None]:
+        for rows in itertools.chain(start, batches):
+            yield pack(rows) if is_apart else rows
         yield None
         meanwhile()
 
@@ -80,62 +66,35 @@ def index_texts(
         with Workers(1, is_apart=is_apart) as workers:
             deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
     finally:
-        if index := _indexes.pop(path, None):
-            index.connection.close()
+        if connection := _connections.pop(path, None):
+            connection.close()
 
 
-def _index(path: str, sql: str, texts: Texts | None) -> None:
-    """Add the texts of a batch to the index; if `texts` is None, complete the index."""
-    index = _indexes.get(path)
-    if index is None:
-        index = _indexes[path] = _Index(path, sql)
-    if texts is not None:
-        index.add(texts)
-    else:
-        index.complete()
-        _indexes.pop(path).connection.close()
-
-
-class _Index:
-    """A full-text index that is being made."""
-
-    def __init__(self, path: str, sql: str) -> None:
-        self.connection = connect(path, _CACHE_KIB)
-        self.connection.execute(sql)
-        self._configure(hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
+def _index(path: str, sql: str, texts: list[Row] | bytes | None) -> None:
+    """Add texts to the index; if `texts` is None, complete the index."""
+    connection = _connections.get(path)
+    if connection is None:
+        connection = _connections[path] = connect(path, _CACHE_KIB)
+        connection.execute(sql)
+        _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
         # Give words in titles more weight than words in bodies.
-        self._configure(rank="bm25(3.0, 1.0, 1.0, 1.0)")
-        self._rows: list[Row] = []
-        self._characters = 0
-
-    def add(self, texts: Texts) -> None:
-        """Add the texts of a batch, at the latest when there are enough for a segment."""
-        for row in unpack(texts.rows):
-            columns = row[-len(TEXTS) :]
-            self._rows.append((row[0] + texts.first_row, *columns))
-            self._characters += sum(len(text) for text in columns if text)
-        if self._characters >= _SEGMENT_CHARACTERS:
-            self._insert()
-
-    def _insert(self) -> None:
-        # Sort the rows, because a smaller number than the last one starts a new segment.
-        self._rows.sort(key=itemgetter(0))
-        self.connection.executemany(
-            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
-            self._rows,
+        connection.execute(
+            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0, 1.0)')"
         )
-        self._rows, self._characters = [], 0
+    if texts is not None:
+        connection.executemany(
+            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?{', ?' * len(TEXTS)})",
+            unpack(texts),
+        )
+        return
+    connection.execute("INSERT INTO search(search) VALUES ('optimize')")
+    _configure(connection, automerge=4, crisismerge=16)  # Restore the defaults.
+    connection.execute("COMMIT")
+    _connections.pop(path).close()
 
-    def complete(self) -> None:
-        """Merge all segments, and commit."""
-        self._insert()
-        self.connection.execute("INSERT INTO search(search) VALUES ('optimize')")
-        self._configure(automerge=4, crisismerge=16)  # Restore the defaults.
-        self.connection.execute("COMMIT")
 
-    def _configure(self, **values: int | str) -> None:
-        sql = "INSERT INTO search(search, rank) VALUES (?, ?)"
-        self.connection.executemany(sql, values.items())
+def _configure(connection: Connection, **values: int) -> None:
+    connection.executemany("INSERT INTO search(search, rank) VALUES (?, ?)", values.items())
 
 
 def copy_index(connection: Connection, path: str, sql: str) -> None:
