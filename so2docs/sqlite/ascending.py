@@ -18,7 +18,9 @@ from so2docs.output.part_files import explain_errors
 Row = tuple[Any, ...]
 
 _MOST_CHARACTERS = 12 * 1024 * 1024
-"""Number of characters of long texts to keep in memory."""
+"""Number of characters to keep in memory."""
+_ROW_CHARACTERS = 500
+"""Number of characters that take as much memory as a row without its texts."""
 _BLOCK_ROWS = 16
 _ID = itemgetter(0)
 
@@ -30,17 +32,16 @@ class AscendingRows:
     the rows and, for the next block of the run, its first id and its size in bytes.
 
     Attributes:
-        added: Number of characters of long texts added since the last rows were removed.
+        added: Number of characters added since the last rows were removed.
     """
 
-    def __init__(self, path: str, text: int) -> None:
+    def __init__(self, path: str) -> None:
         """Make an empty collection.
 
         Args:
             path: Path of the temporary file, which is made when it is needed.
-            text: Position of the longest text in a row; the id comes first.
         """
-        self._path, self._text = path, itemgetter(text)
+        self._path = path
         self._rows: list[Row] = []
         self._characters = self.added = 0
         self._file: IO[bytes] | None = None
@@ -53,7 +54,7 @@ class AscendingRows:
             self._file.close()
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Add rows in any order."""
+        """Add rows, which start with their ids, in any order."""
         self.added += self._put(rows)
         if self._characters > _MOST_CHARACTERS:
             self._rows.sort(key=_ID)
@@ -78,7 +79,8 @@ class AscendingRows:
     def _put(self, rows: Iterable[Row]) -> int:
         """Keep rows in memory, and return the number of their characters."""
         rows = list(rows)
-        characters = sum(map(len, filter(None, map(self._text, rows))))
+        characters = sum(len(value) for row in rows for value in row if type(value) is str)
+        characters += len(rows) * _ROW_CHARACTERS
         self._rows += rows
         self._characters += characters
         return characters

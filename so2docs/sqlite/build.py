@@ -179,8 +179,7 @@ _BATCH = 500
 """Number of documents in a batch; 2,000 need 413 MiB of memory for 100 MB of a dump."""
 _BATCH_BYTES = 8 * 1024 * 1024
 _MOST_ADDED = 4 * 1024 * 1024
-"""Number of characters of long texts after which waiting rows are sorted and inserted."""
-_BODY_OF_ANSWER = LAYOUTS["answers"].attributes.index("Body")
+"""Number of characters after which waiting rows are sorted and inserted."""
 _MOST_MAKERS = 2
 """Maximum number of processes that make rows; two are as fast as the inserts."""
 _OBJECTS = 100_000
@@ -464,8 +463,8 @@ class _Building:
         self._next_row = 0
         # Row numbers ascend in a database of several sites.
         self._waiting = {
-            table: AscendingRows(os.path.join(folder, table), column)
-            for table, column in (("answers", _BODY_OF_ANSWER), ("texts", -2))
+            table: AscendingRows(os.path.join(folder, table))
+            for table in ("answers", "texts")
             if self.site_field is None
         }
 

@@ -302,10 +302,10 @@ class TableRows:
             text = None
             if self._search == "all":
                 body = post.get("Body")
-                text = html_to_text(body) if isinstance(body, str) else ""
+                text = html_to_text(str(body)) if isinstance(body, str) else ""
             words = None if tags is None else " ".join(map(str, tags))
             title = post.get("Title")
-            title = title if isinstance(title, str) else None
+            title = str(title) if isinstance(title, str) else None
             texts = self._rows.setdefault("texts", [])
             without_accents = list_forms((title, words, text))
             texts.append((*row, *site, post_id, title, words, text, without_accents))
