@@ -265,7 +265,9 @@ class StreamDump:
                     length = self._rows.copy(target, len)
                 else:
                     new = self._folder / f"{number:06}{PIECE_END}"
-                    piece = self._piece(self._free.pop() if self._free else new, offset, target)
+                    piece = self._piece(self._free[-1] if self._free else new, offset, target)
+                    if self._free and piece.location:
+                        self._free.pop()
                     length = piece.end
                     self._positions[number] = self.layers.counted.count
                     self._restarts[number] = self._restart_at(number + 1, offset + length)
@@ -297,11 +299,11 @@ class StreamDump:
                 self._place(error, piece.file, offset)
                 raise
             piece.file.truncate()
-            if isinstance(piece.file, io.BytesIO):
-                identity, location = self.identity, ""
-                content = piece.file.getvalue()
-            else:
-                identity, location, content = storage.identify(str(path)), str(path), None
+            memory = piece.file if isinstance(piece.file, io.BytesIO) else None
+            content = None if memory is None else memory.getvalue()
+        # Identify the file after it is closed: some systems set its time only then.
+        location = str(path) if content is None else ""
+        identity = storage.identify(location) if location else self.identity
         whole = self.path, identity, 0, length, self.first_line, self.frame
         return Dump(*whole, location, offset, content=content)
 

@@ -264,6 +264,19 @@ def test_pieces_overwrite_committed_pieces(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_pieces_leave_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if some of them are just small enough to stay in memory."""
+    monkeypatch.setattr("so2docs.dump.stream._MOST_IN_MEMORY", 300_000)
+    [posts] = Source(io.BytesIO(DUMP)).find_to_convert([], {})
+    kept = []
+    with closing(posts.open()) as dump:
+        for chunk in dump.chunks(299_900, (), tmp_path):
+            kept.append(not chunk.dump.location)
+            dump.progress(chunk)
+            assert len(list(tmp_path.glob("pieces/*"))) <= 1
+    assert set(kept) == {False, True}
+
+
 @pytest.mark.long
 @PIPES
 @pytest.mark.parametrize("kind", ["xml", "bz2"])
