@@ -165,7 +165,7 @@ def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     if not values:  # Most choices; this is asked 29 times in a conversion.
         return recipe
     if not recipe.needs_all_answers:
-        recipe = replace(recipe, best_only=values.pop(BEST.name, False))
+        recipe = replace(recipe, best_only=values.pop(BEST.name, recipe.best_only))
     names = {*recipe.all_settings, *recipe.options}
     values = {name: value for name, value in values.items() if name in names}
     return replace(recipe, function=partial(recipe.function, **values)) if values else recipe

@@ -25,7 +25,7 @@ from so2docs.parse.markdown import to_markdown
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
 from so2docs.recipes.finding import RECIPES as OWN
-from so2docs.recipes.recipe import INTEGER, Recipe, record
+from so2docs.recipes.recipe import INTEGER, Recipe, Setting, record
 from so2docs.schema import QUESTION_ATTRIBUTES
 
 pytestmark = pytest.mark.long
@@ -319,11 +319,15 @@ def test_split(beer: Path, tmp_path: Path) -> None:
     assert [row for file in files for row in jsonl(file)] == jsonl(tmp_path / "whole.jsonl")
 
 
-def counted(question: Row) -> list[Row]:
-    return [{"id": question["Id"], "answers": len(question["Answers"])}]
+def counted(question: Row, added: int = 0) -> list[Row]:
+    return [{"id": question["Id"], "answers": len(question["Answers"]) + added}]
 
 
 COUNTED = Recipe("counted", counted, record(id=INTEGER, answers=INTEGER))
+ADDED = Setting("added", "Add this to the number of answers.", int, 0)
+BEST = Recipe(
+    "best", counted, record(id=INTEGER, answers=INTEGER), settings=(ADDED,), best_only=True
+)
 WRONG = Recipe("wrong", counted, record(id={"type": "boolean"}))
 
 
@@ -339,6 +343,11 @@ def test_ones_own_recipe(tmp_path: Path) -> None:
     assert report.recipe == "test_recipe_conversions:counted"
     so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.parquet", recipe=COUNTED, jobs=2)
     assert parquet(tmp_path / "q.parquet") == expected
+    for added in (0, 5):
+        best = [row | {"answers": min(row["answers"], 1) + added} for row in expected]
+        settings = {"added": added}
+        with so2docs.documents(SAMPLES / "posts.xml", recipe=BEST, settings=settings) as made:
+            assert list(made) == best
 
 
 def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
