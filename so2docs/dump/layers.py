@@ -214,7 +214,8 @@ class PolledFile(_ReadableFile):
         if sys.platform == "linux":
             import fcntl
 
-            with suppress(OSError):  # Not a pipe, or the user's pipes are already large.
+            # Not a pipe, or the user's pipes are already large, or an old system.
+            with suppress(AttributeError, OSError):
                 fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self.count = 0
 
