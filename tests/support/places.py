@@ -9,7 +9,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLES = CHECKOUT / "samples"
-DUMPS = Path(os.environ.get("SO2DOCS_DUMPS", CHECKOUT.parent / "shared" / "dumps"))
+DUMPS = Path(os.environ.get("SO2DOCS_DUMPS") or CHECKOUT.parent / "shared" / "dumps")
 SMALL = 300_000
 """Bytes of a published dump, packed, that every run of the tests reads; larger ones are `long`."""
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
