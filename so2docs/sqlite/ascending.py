@@ -7,15 +7,13 @@ reads and writes a page in the middle of the table. These pages were 15 GB for a
 from __future__ import annotations
 
 import heapq
-import marshal
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import IO, Any
+from typing import IO
 
 from so2docs.output.part_files import explain_errors
-
-Row = tuple[Any, ...]
+from so2docs.sqlite.rows import Row, pack, unpack
 
 _MOST_CHARACTERS = 12 * 1024 * 1024
 """Number of characters to keep in memory."""
@@ -100,7 +98,7 @@ class AscendingRows:
         blocks = [rows[at : at + _BLOCK_ROWS] for at in range(0, len(rows), _BLOCK_ROWS)]
         packed, following = [], (0, 0)
         for block in reversed(blocks):
-            packed.append(marshal.dumps((block, following), 2))
+            packed.append(pack((block, following)))
             following = block[0][0], len(packed[-1])
         with explain_errors(self._path):
             if self._file is None:
@@ -115,7 +113,7 @@ class AscendingRows:
         assert self._file is not None
         with explain_errors(self._path):
             self._file.seek(offset)
-            rows, (first, following) = marshal.loads(self._file.read(size))
+            rows, (first, following) = unpack(self._file.read(size))
         if following:
             heapq.heapreplace(self._runs, (first, offset + size, following))
         else:

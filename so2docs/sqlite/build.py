@@ -1,9 +1,9 @@
 """Make a database from documents: first rows, then indexes, then the full-text index.
 
 The file is written as `DATABASE.part`, without a journal, and renamed when complete. A few
-batches of documents and the page cache set in `file` are in memory. A worker process makes the
-full-text index, and others make rows if there are more than two processes; this process reads
-documents and inserts rows.
+batches of documents, some rows of later answers and SQLite's page cache are in memory. A worker
+process makes the full-text index, and others make rows if there are more than two processes; this
+process reads documents and inserts rows.
 """
 
 from __future__ import annotations
@@ -462,11 +462,8 @@ class _Building:
         self._sources: list[dict[str, Any]] = []
         self._next_row = 0
         # Row numbers ascend in a database of several sites.
-        self._waiting = {
-            table: AscendingRows(os.path.join(folder, table))
-            for table in ("answers", "texts")
-            if self.site_field is None
-        }
+        waiting = ("answers", "texts") if self.site_field is None else ()
+        self._waiting = {name: AscendingRows(os.path.join(folder, name)) for name in waiting}
 
     def close(self) -> None:
         """Close the temporary files."""
