@@ -73,13 +73,7 @@ def _text(stream: io.TextIOWrapper) -> str:
 def run_process(
     *arguments: object, code: int | None = None, **settings: Any
 ) -> subprocess.CompletedProcess[Any]:
-    """Run the command in a separate process.
-
-    Args:
-        arguments: Arguments of the command, converted to strings.
-        code: The expected exit code; by default any.
-        settings: Keywords of `subprocess.run`; `env` is added to the environment.
-    """
+    """Run the command in a separate process, as `run_python` does; by default with any code."""
     return run_python(*COMMAND[1:], *arguments, code=code, **settings)
 
 
